@@ -1,0 +1,90 @@
+"""wireformat reads and writes the logical-decoding streams of the PostgreSQL family.
+
+bytes -> framing -> formats -> events -> stream      where records lie; what they say; messages in order
+              \\-> arrow: scan, gather                the same as columns, compiled
+
+api         decode, encode, Decoder                  errors, events, options: what they take and give
+declare     helpers for the formats' declarations    formats: the declarations, one a file
+framing     messages to frames, bytes to messages    pgtypes: type numbers and names
+arrow       the row-change table (loads numba)       cli: the command `wireformat`
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .api import Decoder, decode, encode
+from .errors import (
+    BadLength,
+    BadTag,
+    BadText,
+    BadValue,
+    DecodeError,
+    EncodeError,
+    LimitExceeded,
+    OptionError,
+    ShortData,
+    TrailingBytes,
+    WireformatError,
+)
+from .events import (
+    Begin,
+    Commit,
+    Corrupt,
+    Delete,
+    Event,
+    Heartbeat,
+    Insert,
+    RowChange,
+    TupleData,
+    Unknown,
+    Update,
+)
+from .formats.registry import FORMATS
+from .lsn import lsn_text, lsn_value
+from .options import ReadOptions
+
+if TYPE_CHECKING:
+    from . import arrow
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FORMATS",
+    "BadLength",
+    "BadTag",
+    "BadText",
+    "BadValue",
+    "Begin",
+    "Commit",
+    "Corrupt",
+    "DecodeError",
+    "Decoder",
+    "Delete",
+    "EncodeError",
+    "Event",
+    "Heartbeat",
+    "Insert",
+    "LimitExceeded",
+    "OptionError",
+    "ReadOptions",
+    "RowChange",
+    "ShortData",
+    "TrailingBytes",
+    "TupleData",
+    "Unknown",
+    "Update",
+    "WireformatError",
+    "arrow",
+    "decode",
+    "encode",
+    "lsn_text",
+    "lsn_value",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "arrow":  # loads numba and pyarrow, so not before it is used
+        return import_module(".arrow", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,67 @@
+"""The public functions: formats, options and engines put together. Engines are loaded when they are first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .events import Event
+from .formats.registry import find_format
+from .limits import BATCH_BYTES
+from .options import ReadOptions
+from .stream.decoder import Decoder as StreamDecoder
+from .stream.decoder import EventSource
+
+
+def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) -> Iterator[Event]:
+    """Yield the events of messages, in order.
+
+    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array; None gives no events
+    options     those of `ReadOptions`: mode, encoding, encoding_errors, heartbeat_unit, tables, kinds
+    Raises DecodeError in FAILFAST, after the events before it; OptionError at once.
+    """
+    source = _engine(format, ReadOptions.check(**options), engine)
+    return (located.event for located in source.events(messages))
+
+
+def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecoder:  # noqa: N802 - reads as a class
+    """A decoder for bytes cut anywhere; the options are those of `decode`.
+
+    `feed` bytes, take `events`, `close` at the end; `dropped` counts what DROPMALFORMED left out.
+    """
+    checked = ReadOptions.check(**options)
+    return StreamDecoder(find_format(format), checked, _engine(format, checked, engine))
+
+
+def encode(
+    events: Iterable[Event],
+    format: str,
+    *,
+    options: Mapping[str, Any] | None = None,
+    encoding: str = "utf-8",
+    batch_bytes: int = BATCH_BYTES,
+) -> Iterator[bytes]:
+    """Yield the messages that a server with these options would send for the events.
+
+    options         the servers' options by name, as `{"sending-batch": 1, "include-timestamp": True}`; defaults are the
+                    servers': without include-timestamp, times are not written
+    batch_bytes     with sending-batch, a message is closed once it is longer; what is left at the end is closed as the
+                    server closes it after a second
+    Raises EncodeError for what the format cannot say, OptionError at once.
+    """
+    writer = find_format(format).writer(
+        options, encoding=ReadOptions.check(encoding=encoding).encoding, batch_bytes=batch_bytes
+    )
+
+    def messages() -> Iterator[bytes]:
+        for event in events:
+            yield from writer.write(event)
+        yield from writer.flush()
+
+    return messages()
+
+
+def _engine(format: str, options: ReadOptions, name: str) -> EventSource:
+    from .arrow.engine import make_engine
+
+    return make_engine(find_format(format), options, name)

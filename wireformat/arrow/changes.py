@@ -1,0 +1,60 @@
+"""Messages to the row-change table as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..formats.registry import find_format
+from ..options import ReadOptions
+from .engine import make_engine
+from .schemas import change_schema
+
+DROPPED = b"wireformat.dropped"
+"""Key of the table's metadata that says how many records DROPMALFORMED left out."""
+
+
+def changes(
+    messages: Any,
+    format: str,
+    *,
+    mode: str = "FAILFAST",
+    columns: Sequence[str] | None = None,
+    tables: Iterable[str] | None = None,
+    kinds: Iterable[str] | None = None,
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    heartbeat_unit: str | None = None,
+    engine: str = "scan",
+) -> pa.Table:
+    """Decode messages into the row-change table.
+
+    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array (read without copying);
+                None and null give no rows
+    columns     the columns wanted; all of them if None
+    The other options are those of `wireformat.ReadOptions`. In DROPMALFORMED the schema's metadata says under
+    `wireformat.dropped` how many records were left out.
+    Raises DecodeError (FAILFAST), OptionError, LimitExceeded, TypeError.
+    """
+    options = ReadOptions.check(
+        mode=mode,
+        encoding=encoding,
+        encoding_errors=encoding_errors,
+        heartbeat_unit=heartbeat_unit,
+        tables=tables,
+        kinds=kinds,
+    )
+    schema = change_schema(columns)
+    chosen = make_engine(find_format(format), options, engine)
+    table = pa.Table.from_batches(chosen.batches(messages, schema), schema=schema)
+    return table.replace_schema_metadata({DROPPED: str(chosen.dropped)}) if mode == "DROPMALFORMED" else table
+
+
+def batches(
+    messages: Any, format: str, *, columns: Sequence[str] | None = None, engine: str = "scan", **options: Any
+) -> Iterator[pa.RecordBatch]:
+    """The same rows as `changes`, a record batch at a time, in constant memory; the options are the same."""
+    chosen = make_engine(find_format(format), ReadOptions.check(**options), engine)
+    yield from chosen.batches(messages, change_schema(columns))

@@ -1,0 +1,83 @@
+"""How this package compiles: numba, with a cache in a folder that can be written and belongs to this user."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numba.extending
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def inner(function: Function) -> Function:
+    """Compile a function that only other compiled functions call; its code is kept in their cache."""
+    return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+
+
+def shared(function: Function) -> Function:
+    """Let compiled functions call a plain one of another module, which stays as it is for everybody else."""
+    return numba.extending.register_jitable(function)  # type: ignore[no-any-return]
+
+
+def compiled(function: Function) -> Function:
+    """Compile an entry point at its first call, or load it from the cache.
+
+    Its callers always pass the same types: numba's cache writes its files whole, but two processes that add different
+    signatures of one function at the same time could mix up their index.
+    """
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = before or cache_folder()
+    try:
+        return numba.njit(nogil=True, cache=True)(function)  # type: ignore[no-any-return]
+    except RuntimeError:  # numba finds no place for a cache, as for a package inside a zip file
+        return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def cache_folder() -> str:
+    """The first of the user's cache folder, the temporary folder and a new one that can be written.
+
+    The package's own folder may be read-only. The name holds a digest of all that is compiled, since numba looks only
+    at the file of the entry point, and of the settings that change the code. NUMBA_CACHE_DIR, if set, is used instead.
+    """
+    name = f"wireformat-{_digest()}"
+    owner = os.getuid() if hasattr(os, "getuid") else 0
+    user_cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for folder in (Path(user_cache, name), Path(tempfile.gettempdir(), f"{name}-{owner}")):
+        if folder.is_absolute() and _usable(folder, owner):
+            return str(folder)
+    return tempfile.mkdtemp(prefix=f"{name}-")
+
+
+def _usable(folder: Path, owner: int) -> bool:
+    """Whether the folder can be written, and by this user alone: what lies in it will be run."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        facts = folder.lstat()
+    except OSError:
+        return False
+    others_write = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(facts.st_mode) and not others_write and facts.st_uid == owner
+
+
+def _digest() -> str:
+    digest = hashlib.sha256(f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode())
+    package = files("wireformat")
+    sources = [package / "times.py", *(package / "arrow").iterdir()]
+    for source in sorted(sources, key=lambda file: file.name):
+        if source.name.endswith(".py"):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,111 @@
+"""The two engines behind one interface, and the one place that chooses between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ..errors import OptionError
+from ..formats.base import Format
+from ..options import ReadOptions
+from ..options.table import nearest
+from ..stream.reader import Located, Reader
+from .builder import build
+from .event_rows import located_events
+from .gather import record_batch
+from .messages import chunks
+from .scanner import Scanned, Scanner
+
+
+class Engine(Protocol):
+    """Turns messages into events or record batches; both keep their state from call to call."""
+
+    @property
+    def dropped(self) -> int:
+        """How many records DROPMALFORMED has left out."""
+
+    def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
+        """The events of all messages; raises DecodeError in FAILFAST, after the events before it."""
+
+    def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """The rows of all messages, some megabytes at a time; raises as `events`."""
+
+
+class ScanEngine:
+    """Compiled scan and gather; the declaration reads what the scan gives back."""
+
+    def __init__(self, format: Format, options: ReadOptions) -> None:
+        self._scanner = Scanner(format, options)
+        self._factor = options.heartbeat_factor
+
+    @property
+    def dropped(self) -> int:
+        """See Engine.dropped."""
+        return self._scanner.reader.dropped
+
+    def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
+        """See Engine.events."""
+        for scanned in self._scanner.scan(messages, first):
+            yield from located_events(scanned)
+
+    def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """See Engine.batches."""
+        for scanned in self._scanner.scan(messages, first):
+            batch = record_batch(scanned, schema)
+            yield self._merged(batch, scanned, schema) if scanned.events else batch
+
+    def _merged(self, batch: pa.RecordBatch, scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
+        """The batch with the rows that the scan gave back replaced by what the declaration made of them."""
+        read = [item for row in sorted(scanned.events) for item in scanned.events[row]]
+        order: list[int] = []
+        extra = scanned.rows
+        begin = 0
+        for row in sorted(scanned.events):
+            order += range(begin, row)
+            order += range(extra, extra + len(scanned.events[row]))
+            extra += len(scanned.events[row])
+            begin = row + 1
+        order += range(begin, scanned.rows)
+        parts = [batch, build(read, schema, self._factor)]
+        columns = [pa.concat_arrays([part.column(place) for part in parts]) for place in range(len(schema))]
+        indices = pa.array(order, pa.int64())
+        return pa.RecordBatch.from_arrays([column.take(indices) for column in columns], schema=schema)
+
+
+class DeclarationEngine:
+    """The construct declaration alone: slow, plain, and what the scan is tested against."""
+
+    def __init__(self, format: Format, options: ReadOptions) -> None:
+        self._reader = Reader(format, options)
+        self._factor = options.heartbeat_factor
+
+    @property
+    def dropped(self) -> int:
+        """See Engine.dropped."""
+        return self._reader.dropped
+
+    def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
+        """See Engine.events."""
+        for chunk in chunks(messages, first):
+            for place, index in enumerate(chunk.indexes.tolist()):
+                yield from self._reader.read(chunk.message(place), index)
+
+    def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """See Engine.batches."""
+        for chunk in chunks(messages, first):
+            located: list[Located] = []
+            for place, index in enumerate(chunk.indexes.tolist()):
+                located += self._reader.read(chunk.message(place), index)
+            yield build(located, schema, self._factor)
+
+
+ENGINES = {"scan": ScanEngine, "declaration": DeclarationEngine}
+
+
+def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Engine:
+    """The engine of this name: scan, unless somebody wants to compare. Raises OptionError."""
+    if name not in ENGINES:
+        raise OptionError(f"option engine: expected {', '.join(ENGINES)}; got {name!r}{nearest(name, ENGINES)}")
+    return ENGINES[name](format, options)

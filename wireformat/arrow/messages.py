@@ -1,0 +1,112 @@
+"""Messages as the scan takes them: one buffer and where each message lies in it, some megabytes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import LimitExceeded
+from ..limits import CHUNK_BYTES, MESSAGE_BYTES
+
+Array = np.ndarray[Any, Any]
+
+
+class Chunk(NamedTuple):
+    """Some messages, in order; null messages are left out but counted in the indexes."""
+
+    buffer: Array
+    """uint8[n], read-only"""
+    starts: Array
+    """int64[m]"""
+    stops: Array
+    """int64[m]"""
+    indexes: Array
+    """int64[m]: index of the message in the whole input"""
+
+    def message(self, place: int) -> bytes:
+        """One message, copied."""
+        return self.buffer[self.starts[place] : self.stops[place]].tobytes()
+
+
+def chunks(messages: Any, first: int = 0) -> Iterator[Chunk]:
+    """Cut messages into chunks of about CHUNK_BYTES, one message at least.
+
+    messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
+                without copying
+    first       index of the first message
+    Raises LimitExceeded for a message longer than MESSAGE_BYTES, TypeError for what holds no bytes.
+    """
+    if isinstance(messages, (bytes, bytearray, memoryview, str)):
+        raise TypeError(f"messages: expected an iterable of messages, got one {type(messages).__name__}")
+    arrays = messages.chunks if isinstance(messages, pa.ChunkedArray) else [messages]
+    for array in arrays:
+        if isinstance(array, pa.Array):
+            yield from _array_chunks(array, first)
+            first += len(array)
+        else:
+            yield from _iterable_chunks(array, first)
+
+
+def _array_chunks(array: pa.Array, first: int) -> Iterator[Chunk]:
+    if pa.types.is_null(array.type):
+        return
+    if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
+        if not (pa.types.is_fixed_size_binary(array.type) or pa.types.is_binary_view(array.type)):
+            raise TypeError(f"messages: expected a binary array, got {array.type}")
+        array = array.cast(pa.large_binary())
+    _, offset_buffer, data = array.buffers()
+    width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
+    offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    buffer = _read_only(np.frombuffer(data if data is not None else b"", np.uint8))
+    valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else None
+    places = np.arange(len(array)) if valid is None else valid
+    starts, stops = offsets[:-1][places], offsets[1:][places]
+    longest = int((stops - starts).max()) if len(places) else 0
+    if longest > MESSAGE_BYTES:
+        raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, a message has {longest} bytes")
+    begin = 0
+    while begin < len(places):
+        end = max(int(np.searchsorted(stops, starts[begin] + CHUNK_BYTES, side="right")), begin + 1)
+        base = int(starts[begin])
+        part = slice(begin, end)
+        yield Chunk(buffer[base : int(stops[end - 1])], starts[part] - base, stops[part] - base, places[part] + first)
+        begin = end
+
+
+def _iterable_chunks(messages: Iterable[Any], first: int) -> Iterator[Chunk]:
+    parts: list[bytes] = []
+    indexes: list[int] = []
+    size = 0
+    for index, message in enumerate(messages, first):
+        if message is None:
+            continue
+        data = bytes(message) if not isinstance(message, (str, int)) else _no_bytes(message)
+        if len(data) > MESSAGE_BYTES:
+            raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, message {index} has {len(data)} bytes")
+        if parts and size + len(data) > CHUNK_BYTES:
+            yield _joined(parts, indexes)
+            parts, indexes, size = [], [], 0
+        parts.append(data)
+        indexes.append(index)
+        size += len(data)
+    if parts:
+        yield _joined(parts, indexes)
+
+
+def _joined(parts: list[bytes], indexes: list[int]) -> Chunk:
+    stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)
+    return Chunk(_read_only(np.frombuffer(b"".join(parts), np.uint8)), starts, stops, np.array(indexes, np.int64))
+
+
+def _no_bytes(message: object) -> bytes:
+    raise TypeError(f"messages: expected bytes, got {type(message).__name__}")
+
+
+def _read_only(array: Array) -> Array:
+    """The same array, as the one type that the scan is compiled for."""
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,49 @@
+"""The schema of the row-change table: the only place that spells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ..errors import OptionError
+from ..options.table import nearest
+
+_TEXT_MAP = pa.map_(pa.string(), pa.string())
+_NAMES = pa.list_(pa.field("element", pa.string()))
+
+CHANGES = pa.schema(
+    [
+        pa.field("message", pa.int64()),
+        pa.field("record", pa.int32()),
+        pa.field("kind", pa.string()),
+        pa.field("lsn", pa.int64()),
+        pa.field("xid", pa.int64()),
+        pa.field("csn", pa.int64()),
+        pa.field("commit_lsn", pa.int64()),
+        pa.field("commit_time", pa.timestamp("us", "UTC")),
+        pa.field("table_schema", pa.string()),
+        pa.field("table_name", pa.string()),
+        pa.field("new", _TEXT_MAP),
+        pa.field("old", _TEXT_MAP),
+        pa.field("unchanged", _NAMES),
+        pa.field("types", _NAMES),
+        pa.field("detail", _TEXT_MAP),
+        pa.field("error", pa.string()),
+        pa.field("raw", pa.binary()),
+    ]
+)
+"""A row is a record; docs/table.md says what each column means. Unsigned 64-bit numbers are int64 with the same bits."""
+
+
+def change_schema(columns: Sequence[str] | None = None) -> pa.Schema:
+    """The schema of the columns asked for, in the order of the table; raises OptionError for an unknown one."""
+    if columns is None:
+        return CHANGES
+    if isinstance(columns, str):
+        raise OptionError(f"option columns: expected a list of strings, got the string {columns!r}")
+    for name in columns:
+        if name not in CHANGES.names:
+            near = nearest(name, CHANGES.names)
+            raise OptionError(f"option columns: no column {name!r}{near}; there are {', '.join(CHANGES.names)}")
+    return pa.schema([field for field in CHANGES if field.name in columns])

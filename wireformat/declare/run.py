@@ -1,0 +1,57 @@
+"""Run a declaration: construct's failures become this package's errors, with byte and path."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from construct import Construct, ConstructError
+
+from ..errors import DecodeError, EncodeError, ShortData, TrailingBytes
+from ..limits import SPOT_BYTES
+from .window import Window
+
+
+def parse(declaration: Construct, message: bytes, start: int, stop: int, *, encoding: str, errors: str) -> Any:
+    """Read message[start:stop], all of it, by a declaration; raises DecodeError with byte and path.
+
+    encoding, errors    as for bytes.decode
+    """
+    window = Window(message, start, stop)
+    try:
+        found = declaration.parse_stream(window, encoding=encoding, errors=errors)
+    except ConstructError as error:
+        raise ShortData(
+            f"{window.wanted} bytes",
+            f"{stop - window.last}, then the record ends",
+            message_offset=window.last,
+            path=_path(error.path),
+            spot=message[window.last : stop][:SPOT_BYTES],
+        ) from None
+    except DecodeError as error:
+        raise error.add(path=_path(error.path)) from None
+    if window.left:
+        raise TrailingBytes(
+            "the end of the record",
+            f"{window.left} more bytes",
+            message_offset=window.position,
+        )
+    return found
+
+
+def build(declaration: Construct, values: Any, *, encoding: str) -> bytes:
+    """Write values by a declaration; raises EncodeError with the path of what does not fit."""
+    stream = io.BytesIO()
+    try:
+        declaration.build_stream(values, stream, encoding=encoding)
+    except ConstructError as error:
+        raise EncodeError(f"{_path(error.path)}: expected a number that fits the field") from None
+    except EncodeError as error:
+        path, _, reason = str(error).partition(": ")
+        raise EncodeError(f"{_path(path)}: {reason}") from None
+    return stream.getvalue()
+
+
+def _path(path: str | None) -> str:
+    """construct's `(parsing) -> new -> cells[3] -> value` as `new.cells[3].value`."""
+    return ".".join((path or "").split(" -> ")[1:])

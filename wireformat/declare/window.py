@@ -1,0 +1,32 @@
+"""A view of part of a message that construct reads from, and that remembers where its last read began."""
+
+from __future__ import annotations
+
+
+class Window:
+    """The bytes message[start:stop] as a stream whose positions are those of the message."""
+
+    def __init__(self, message: bytes, start: int, stop: int) -> None:
+        self.message = message
+        self.position = start
+        self.stop = stop
+        self.last = start
+        """Where the last read began."""
+        self.wanted = 0
+        """How many bytes it asked for."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes, all that is left if negative; fewer at the end."""
+        self.last = self.position
+        self.wanted = self.left if size < 0 else size
+        self.position = min(self.position + self.wanted, self.stop)
+        return self.message[self.last : self.position]
+
+    def tell(self) -> int:
+        """The position in the message."""
+        return self.position
+
+    @property
+    def left(self) -> int:
+        """How many bytes follow."""
+        return self.stop - self.position

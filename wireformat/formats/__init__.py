@@ -1,0 +1,1 @@
+"""The formats: each one's declaration, and how its records become events and back."""

@@ -1,0 +1,38 @@
+"""What a format is: its name, its frames, a reader of one record, and a writer of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from ..events import Event
+from ..framing.frames import Frame
+
+
+class Writer(Protocol):
+    """Turns events into messages, in order."""
+
+    def write(self, event: Event) -> list[bytes]:
+        """The messages that are complete with this event; raises EncodeError."""
+
+    def flush(self) -> list[bytes]:
+        """What is still held back, as the server sends it after a second without a new transaction."""
+
+
+class Format(Protocol):
+    """One byte layout, read and written. `docs/formats` has the byte tables."""
+
+    name: str
+    sentence: str
+
+    def frames(self, message: bytes) -> Iterator[Frame]:
+        """The records of a whole message; raises DecodeError where the framing is broken."""
+
+    def find_end(self, data: bytes | bytearray, searched: int) -> tuple[bool, int]:
+        """Where the message that begins at byte 0 ends: (True, length) or (False, how far it looked)."""
+
+    def read(self, message: bytes, frame: Frame, *, encoding: str, errors: str) -> Event:
+        """The event of one frame; raises DecodeError."""
+
+    def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> Writer:
+        """A writer with the server's options; raises OptionError."""

@@ -1,0 +1,1 @@
+"""Where records begin and end: from messages to frames, and from bytes cut anywhere to messages."""

@@ -1,0 +1,51 @@
+"""A buffer: bytes cut anywhere in, whole messages out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import DecodeError
+
+
+class MessageBuffer:
+    """Collects bytes and gives the messages that are complete.
+
+    find_end    Format.find_end: where the first message of the bytes ends
+    Once the framing is broken no later message can be found; `lost` then holds the error, and all bytes from the
+    broken message on are given as they are, each as one message, so that their reader reports them.
+    """
+
+    def __init__(self, find_end: Callable[[bytes | bytearray, int], tuple[bool, int]]) -> None:
+        self._find_end = find_end
+        self._data = bytearray()
+        self._searched = 0
+        self.lost: DecodeError | None = None
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Add bytes and take out the messages that are complete now."""
+        self._data += chunk
+        messages: list[bytes] = []
+        start = 0
+        view = self._data
+        while self.lost is None and view:
+            try:
+                found, self._searched = self._find_end(view, self._searched)
+            except DecodeError as error:
+                self.lost = error
+                break
+            if not found:
+                break
+            messages.append(bytes(view[: self._searched]))
+            start += self._searched
+            view = view[self._searched :]
+            self._searched = 0
+        self._data = view
+        if self.lost is not None:
+            messages += self.close()
+        return messages
+
+    def close(self) -> list[bytes]:
+        """What is left, as one message that is not complete; nothing if nothing is left."""
+        rest = [bytes(self._data)] if self._data else []
+        self._data, self._searched = bytearray(), 0
+        return rest

@@ -1,0 +1,132 @@
+"""GaussDB's binary framing: records with length and LSN, separated by P, closed by F or by P and a zero length.
+
+    message  = record ( 'P' record )* ( 'F' | 'P' 00000000 )
+    record   = length:u32 lsn:u64 kind:u8 body          length counts lsn, kind and body
+    message  = 'h' 24 bytes 'F'                         a bare heartbeat
+
+Source: GaussDB document "Logical Decoding Options"; openGauss's parallel decoding, binary style. 0x68 ('h') as the first
+byte of a length would mean 1.7 GB, so the first byte tells a bare heartbeat from a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from ..errors import BadLength, BadTag, DecodeError, ShortData, TrailingBytes
+from ..limits import RECORD_BYTES
+from .frames import Frame
+
+MORE, END, BARE_HEARTBEAT = b"P", b"F", b"h"
+BARE_HEARTBEAT_BYTES = 25  # without the F
+LEAST_RECORD_BYTES = 9  # LSN and kind
+CLOSE_BY_TIMEOUT = MORE + bytes(4)
+
+_LENGTH = Struct(">I")
+_HEAD = Struct(">IQ")
+
+
+def frames(message: bytes) -> Iterator[Frame]:
+    """The frames of one whole message.
+
+    Raises DecodeError where the framing is broken, after the frames before that spot; its message_offset is the first
+    byte that belongs neither to a frame nor to good framing.
+    """
+    if message[:1] == BARE_HEARTBEAT:
+        if len(message) < BARE_HEARTBEAT_BYTES:
+            got = f"{len(message)}, then the message ends"
+            raise ShortData(f"{BARE_HEARTBEAT_BYTES + 1} bytes", got, **_spot(message, 0, 0, "heartbeat"))
+        yield Frame(0, 0, BARE_HEARTBEAT_BYTES, None)
+        _check_heartbeat_end(message)
+        _check_end(message, BARE_HEARTBEAT_BYTES + 1)
+        return
+    at, record = 0, 0
+    while True:
+        length = _record_length(message, at, len(message) - at - 4)
+        stop = at + 4 + length
+        yield Frame(record, at + 12, stop, _HEAD.unpack_from(message, at)[1])
+        record += 1
+        end, at = _after_record(message, stop)
+        if end:
+            _check_end(message, at)
+            return
+
+
+def find_end(data: bytes | bytearray, searched: int) -> tuple[bool, int]:
+    """Look for the end of the message that begins at byte 0 of data that may be cut anywhere.
+
+    searched    0, or what the last call gave: a record begins there, and need not be looked at again
+    returns     (True, length of the message) or (False, searched)
+    Raises DecodeError where the framing is broken.
+    """
+    if data[:1] == BARE_HEARTBEAT:
+        if len(data) <= BARE_HEARTBEAT_BYTES:
+            return False, 0
+        _check_heartbeat_end(data)
+        return True, BARE_HEARTBEAT_BYTES + 1
+    while len(data) >= searched + 4:
+        stop = searched + 4 + _record_length(data, searched, RECORD_BYTES)
+        if len(data) <= stop or (data[stop : stop + 1] == MORE and len(data) < stop + 5):
+            break
+        end, searched = _after_record(data, stop)
+        if end:
+            return True, searched
+    return False, searched
+
+
+def join(records: list[bytes], close: bytes) -> bytes:
+    """A message of records as `record` gives them, closed by END or CLOSE_BY_TIMEOUT."""
+    return MORE.join(records) + close
+
+
+def record(lsn: int, body: bytes) -> bytes:
+    """One framed record; body includes the kind."""
+    return _HEAD.pack(8 + len(body), lsn) + body
+
+
+def _record_length(data: bytes | bytearray, at: int, most: int) -> int:
+    left = len(data) - at
+    if left < 4:
+        raise ShortData("4 bytes", f"{left}, then the message ends", **_spot(data, at, 4, "length"))
+    (length,) = _LENGTH.unpack_from(data, at)
+    if not LEAST_RECORD_BYTES <= length <= min(most, RECORD_BYTES):
+        expected = f"a record length of {LEAST_RECORD_BYTES} to {min(most, RECORD_BYTES)}"
+        if most < LEAST_RECORD_BYTES:
+            expected = f"a record of at least {LEAST_RECORD_BYTES} bytes"
+        raise BadLength(expected, f"{length} with {max(left - 4, 0)} bytes left", **_spot(data, at, 4, "length"))
+    return int(length)
+
+
+def _after_record(data: bytes | bytearray, stop: int) -> tuple[bool, int]:
+    """(message ends, where it ends or the next record begins)."""
+    separator = bytes(data[stop : stop + 1])
+    if separator == END:
+        return True, stop + 1
+    if separator != MORE:
+        raise _bad_separator(separator, "'P' or 'F'", data, stop)
+    if data[stop + 1 : stop + 5] == bytes(4):
+        return True, stop + 5
+    return False, stop + 1
+
+
+def _check_heartbeat_end(data: bytes | bytearray) -> None:
+    end = bytes(data[BARE_HEARTBEAT_BYTES : BARE_HEARTBEAT_BYTES + 1])
+    if end != END:
+        raise _bad_separator(end, "'F'", data, BARE_HEARTBEAT_BYTES)
+
+
+def _check_end(message: bytes, at: int) -> None:
+    if at < len(message):
+        got = f"{len(message) - at} more bytes"
+        raise TrailingBytes("the end of the message", got, message_offset=at, path="end")
+
+
+def _bad_separator(separator: bytes, expected: str, data: bytes | bytearray, at: int) -> DecodeError:
+    where = _spot(data, at, 1, "separator")
+    if not separator:
+        return ShortData(f"{expected} after the record", "the end of the message", **where)
+    return BadTag(f"{expected} after the record", f"0x{separator[0]:02X}", **where)
+
+
+def _spot(data: bytes | bytearray, at: int, size: int, path: str) -> dict[str, object]:
+    return {"message_offset": at, "path": path, "spot": bytes(data[at : at + size])}

@@ -1,0 +1,65 @@
+"""SQL identifiers as the servers quote them: quote, unquote, and split a qualified name."""
+
+from __future__ import annotations
+
+import re
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
+
+# Keywords that are not unreserved, which quote_identifier() puts in quotes: openGauss, src/include/parser/kwlist.h at
+# commit 0eda63f6e151, categories RESERVED, COL_NAME and TYPE_FUNC_NAME. The list differs a little between releases, so
+# only writing looks at it; reading takes any name, quoted or not.
+KEYWORDS = frozenset(
+    """
+    all analyse analyze and any array as asc asymmetric authid authorization between bigint binary binary_double
+    binary_double_infinity binary_double_nan binary_integer bit boolean both bucketcnt buckets byteawithoutorder
+    byteawithoutorderwithequal case cast char character check coalesce collate collation column compact concurrently
+    constraint create cross csn current_catalog current_date current_role current_schema current_time current_timestamp
+    current_user date dec decimal decode default deferrable deltamerge desc distinct do else end except excluded exists
+    extract false fetch float for foreign freeze from full grant greatest group grouping groupparent having
+    hdfsdirectory ilike imcstored in initially inner inout int integer intersect interval into is join json_exists
+    leading least left less like limit localtime localtimestamp minus modify national natural nchar nocycle none not
+    notnull nth_value null nullif number numeric nvarchar nvarchar2 nvl offset on only or order out outer overlaps
+    overlay performance placing position precision primary procedure real recyclebin references reject returning right
+    row rownum select self session_user setof share_memory shrink similar smalldatetime smallint some substring
+    symmetric sysdate table tablesample then time timecapsule timestamp timestampdiff tinyint to trailing treat trim
+    true unimcstored union unique user using values varchar varchar2 variadic verbose verify when where window with
+    xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlparse xmlpi xmlroot xmlserialize
+    """.split()
+)
+
+
+def quote_identifier(name: str) -> str:
+    """A name as the server prints it: bare if it is plain and no keyword, else in double quotes, inner ones doubled."""
+    if _PLAIN.fullmatch(name) and name not in KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def unquote_identifier(text: str) -> str:
+    """The name behind a printed identifier.
+
+    A text that does not begin with a double quote is the name as it stands. Raises ValueError if a quoted one is not
+    closed at its end or holds a single double quote.
+    """
+    if not text.startswith('"'):
+        return text
+    inner = text[1:-1]
+    if len(text) < 2 or not text.endswith('"') or '"' in inner.replace('""', ""):
+        raise ValueError("an identifier that begins with a double quote must be closed by one, inner ones doubled")
+    return inner.replace('""', '"')
+
+
+def split_qualified(text: str) -> tuple[str, str]:
+    """Split `schema.table` into its two names; a part with a dot or a quote in it must be quoted.
+
+    Raises ValueError if the text is not exactly two parts.
+    """
+    first = _PART.match(text)
+    second = _PART.fullmatch(text, first.end() + 1) if first and text[first.end() : first.end() + 1] == "." else None
+    if first is None or second is None:
+        raise ValueError(f'expected schema.table, a part with a dot in it in double quotes, got "{text}"')
+    quoted = [(match[1], match[2]) for match in (first, second)]
+    names = [bare if inner is None else inner.replace('""', '"') for inner, bare in quoted]
+    return names[0], names[1]

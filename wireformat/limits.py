@@ -1,0 +1,25 @@
+"""Every limit of the package, each a named number with its reason."""
+
+RECORD_BYTES = 0x3FFFFFFF
+"""Longest record: PostgreSQL's and openGauss's largest allocation (MaxAllocSize, 1 GiB - 1), so no server sends more."""
+
+MESSAGE_BYTES = 0x7FFFFFFF
+"""Longest message: positions in it are kept as int32, and one Arrow string column holds 2 GiB. A batch is closed at
+1 MiB and overshoots by at most one record, so real messages stay below."""
+
+BATCH_BYTES = 1 << 20
+"""A sender closes a batch once it is longer than this (sending-batch=1): GaussDB document, 1 MiB."""
+
+CHUNK_BYTES = 4 << 20
+"""How many bytes of messages the scan takes at once: large enough to make the calls free, small enough that its
+notes stay near the cache and memory stays constant however long the input is."""
+
+CHUNK_CELLS = 1 << 18
+"""How many cells one chunk of rows may hold. One row has at most 2 x 65535 of them, so any row fits; with type names of
+at most some dozen bytes each no Arrow column of a chunk comes near 2 GiB."""
+
+CHUNK_ROWS = 1 << 17
+"""How many rows one chunk may hold: bounds the notes for messages made of the smallest records (14 bytes)."""
+
+SPOT_BYTES = 16
+"""How many bytes an error shows of the field that it is about."""

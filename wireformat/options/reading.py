@@ -1,0 +1,142 @@
+"""How a stream is read: mode, encoding, and which records are wanted; checked once, for both engines."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..errors import OptionError
+from ..events import Event, RowChange
+from ..identifiers import split_qualified
+from ..times import UNITS
+from .table import nearest
+
+MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
+"""Spelled as in Spark: raise, keep as CORRUPT rows, or leave out and count."""
+
+ENCODING_ERRORS = ("strict", "replace")
+
+KINDS = (
+    "BEGIN",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "TRUNCATE",
+    "MESSAGE",
+    "DDL",
+    "COMMIT",
+    "ABORT",
+    "PREPARE",
+    "COMMIT_PREPARED",
+    "ROLLBACK_PREPARED",
+    "STREAM_START",
+    "STREAM_STOP",
+    "STREAM_ABORT",
+    "STREAM_COMMIT",
+    "STREAM_PREPARE",
+    "RELATION",
+    "TYPE",
+    "ORIGIN",
+    "HEARTBEAT",
+    "UNKNOWN",
+    "CORRUPT",
+)
+"""Every kind of record, in the order in which the compiled scan numbers them."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What to do with bad input, how to read text, and what to leave out.
+
+    mode            FAILFAST, PERMISSIVE or DROPMALFORMED
+    encoding        Python's name of the server encoding; every one that a server can have extends ASCII
+    encoding_errors strict: text that is none is an error; replace: it becomes U+FFFD
+    heartbeat_unit  s, ms or us; None guesses by size
+    tables          patterns `schema.table`, * on either side: row changes of other tables are left out.
+                    Records that name no table stay, as with the servers' white-table-list
+    kinds           the kinds wanted. What cannot be read is always reported, whatever the filters
+    Raises OptionError.
+    """
+
+    mode: str = "FAILFAST"
+    encoding: str = "utf-8"
+    encoding_errors: str = "strict"
+    heartbeat_unit: str | None = None
+    tables: tuple[tuple[str, str], ...] | None = None
+    kinds: frozenset[str] | None = None
+
+    @classmethod
+    def check(
+        cls,
+        *,
+        mode: str = "FAILFAST",
+        encoding: str = "utf-8",
+        encoding_errors: str = "strict",
+        heartbeat_unit: str | None = None,
+        tables: Iterable[str] | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> ReadOptions:
+        """The options as users give them, checked."""
+        _check_choice("mode", mode, MODES)
+        _check_choice("encoding_errors", encoding_errors, ENCODING_ERRORS)
+        if heartbeat_unit is not None:
+            _check_choice("heartbeat_unit", heartbeat_unit, tuple(UNITS))
+        for name, value in (("tables", tables), ("kinds", kinds)):
+            if isinstance(value, str):
+                raise OptionError(f"option {name}: expected a list of strings, got the string {value!r}")
+        for kind in kinds or ():
+            _check_choice("kinds", kind, KINDS)
+        return cls(
+            mode=mode,
+            encoding=_checked_encoding(encoding),
+            encoding_errors=encoding_errors,
+            heartbeat_unit=heartbeat_unit,
+            tables=None if tables is None else tuple(map(_pattern, tables)),
+            kinds=None if kinds is None else frozenset(kinds),
+        )
+
+    @property
+    def heartbeat_factor(self) -> int:
+        """Microseconds in one heartbeat unit; 0 guesses."""
+        return UNITS[self.heartbeat_unit] if self.heartbeat_unit else 0
+
+    def wants(self, event: Event) -> bool:
+        """Whether the filters keep this event."""
+        if isinstance(event, RowChange):
+            return self.keeps(event.kind, (event.table_schema, event.table_name))
+        return self.keeps(event.kind, None)
+
+    def keeps(self, kind: str, table: tuple[str, str] | None) -> bool:
+        """Whether the filters keep a record of this kind and, if it names one, of this table."""
+        if self.kinds is not None and kind not in self.kinds and kind != "CORRUPT":
+            return False
+        if self.tables is None or table is None:
+            return True
+        return any(schema in ("*", table[0]) and name in ("*", table[1]) for schema, name in self.tables)
+
+
+def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise OptionError(f"option {name}: expected {', '.join(allowed)}; got {value!r}{nearest(str(value), allowed)}")
+
+
+def _checked_encoding(encoding: str) -> str:
+    try:
+        name = codecs.lookup(encoding).name
+        plain = "".join(map(chr, range(128))) + r"\u0041 +AEE- ~{}"
+        extends_ascii = plain.encode("ascii").decode(name) == plain
+    except (LookupError, TypeError, UnicodeError, AssertionError):
+        extends_ascii = False
+    if not extends_ascii:
+        raise OptionError(
+            f"option encoding: expected a Python encoding that extends ASCII, as all server encodings do; got {encoding!r}"
+        )
+    return name
+
+
+def _pattern(text: str) -> tuple[str, str]:
+    try:
+        return split_qualified(text)
+    except ValueError as error:
+        raise OptionError(f"option tables: {error}") from None

@@ -1,0 +1,23 @@
+"""The type catalogue: numbers on the wire, SQL names in the row-change table."""
+
+from __future__ import annotations
+
+from .catalogue import SQL_NAMES
+
+_OIDS = {name: oid for oid, name in SQL_NAMES.items()}
+_UNLISTED = "oid:"
+
+
+def type_name(oid: int) -> str:
+    """The SQL name of a type number, or `oid:16385` where the number is in no catalogue."""
+    return SQL_NAMES.get(oid) or f"{_UNLISTED}{oid}"
+
+
+def type_oid(name: str) -> int:
+    """The number of a type name as `type_name` gives it; raises ValueError if it has none."""
+    if name in _OIDS:
+        return _OIDS[name]
+    digits = name.removeprefix(_UNLISTED)
+    if digits == name or not (digits.isascii() and digits.isdigit()) or int(digits) >= 1 << 32:
+        raise ValueError(f"the type {name!r} has no number: neither built in nor written as {_UNLISTED}<number>")
+    return int(digits)

@@ -1,0 +1,1 @@
+"""Whole streams: messages in order, modes of bad input, bytes cut anywhere."""

@@ -1,0 +1,94 @@
+"""A decoder for bytes that come cut anywhere: feed it, take its events, close it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from ..errors import DecodeError
+from ..events import Corrupt, Event
+from ..formats.base import Format
+from ..framing.buffer import MessageBuffer
+from ..options import ReadOptions
+from .reader import Located
+
+
+class EventSource(Protocol):
+    """What the decoder needs of an engine."""
+
+    @property
+    def dropped(self) -> int:
+        """How many records DROPMALFORMED has left out."""
+
+    def events(self, messages: list[bytes], first: int = 0) -> Iterator[Located]:
+        """The events of some messages, the first of which has this index."""
+
+
+class Decoder:
+    """Turns bytes into events, for formats whose messages say where they end.
+
+    Once the framing is broken, the end of no later message can be found: FAILFAST raises, the other modes take all bytes
+    that follow as corrupt.
+    """
+
+    def __init__(self, format: Format, options: ReadOptions, source: EventSource) -> None:
+        self._format = format
+        self._options = options
+        self._source = source
+        self._buffer = MessageBuffer(format.find_end)
+        self._events: list[Event] = []
+        self._messages = 0
+        self._stream_offset = 0
+        self._lost = 0
+        self._dropped = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many records DROPMALFORMED has left out."""
+        return self._source.dropped + self._dropped
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes. Raises DecodeError in FAILFAST; the events before it can still be taken."""
+        if self._buffer.lost is None:
+            self._decode(self._buffer.feed(data))
+        elif data:
+            self._report_lost(data)
+
+    def events(self) -> list[Event]:
+        """Take the events of all messages that are complete, each once."""
+        taken, self._events = self._events, []
+        return taken
+
+    def close(self) -> None:
+        """Say that no bytes follow. What is left of a message is treated as bad input; then take the last events."""
+        self._decode(self._buffer.close())
+
+    def _decode(self, messages: list[bytes]) -> None:
+        first, self._messages = self._messages, self._messages + len(messages)
+        starts = [self._stream_offset]
+        for message in messages:
+            starts.append(starts[-1] + len(message))
+        self._stream_offset = starts[-1]
+        try:
+            self._events += (located.event for located in self._source.events(messages, first))
+        except DecodeError as error:
+            if error.message is not None and error.message_offset is not None:
+                error.add(stream_offset=starts[error.message - first] + error.message_offset)
+            raise
+
+    def _report_lost(self, data: bytes) -> None:
+        error = DecodeError(
+            "a message",
+            "bytes after broken framing",
+            format=self._format.name,
+            message=self._messages,
+            stream_offset=self._stream_offset,
+        )
+        self._stream_offset += len(data)
+        self._messages += 1
+        if self._options.mode == "FAILFAST":
+            raise error
+        if self._options.mode == "DROPMALFORMED":
+            self._dropped += 1
+        else:
+            self._events.append(Corrupt(error=str(error), raw=data))
