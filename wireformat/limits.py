@@ -1,7 +1,7 @@
 """Every limit of the package, each a named number with its reason."""
 
 RECORD_BYTES = 0x3FFFFFFF
-"""Longest record: PostgreSQL's and openGauss's largest allocation (MaxAllocSize, 1 GiB - 1), so no server sends more."""
+"""Longest record: the servers' largest allocation (MaxAllocSize, 1 GiB - 1), so none sends more."""
 
 MESSAGE_BYTES = 0x7FFFFFFF
 """Longest message: positions in it are kept as int32, and one Arrow string column holds 2 GiB. A batch is closed at

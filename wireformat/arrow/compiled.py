@@ -17,15 +17,19 @@ import numba.extending
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+Int = Any
+"""int64 in compiled code; an int or a numpy.int64 where the same function runs uncompiled."""
+
+Array = Any
+"""A numpy array; the docstring of its function says of what."""
+
 
 def inner(function: Function) -> Function:
-    """Compile a function that only other compiled functions call; its code is kept in their cache."""
-    return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+    """Let compiled functions call this one; for everybody else it stays plain Python.
 
-
-def shared(function: Function) -> Function:
-    """Let compiled functions call a plain one of another module, which stays as it is for everybody else."""
-    return numba.extending.register_jitable(function)  # type: ignore[no-any-return]
+    Unlike njit this compiles one version for all constant arguments, which is most of the time of a cold start.
+    """
+    return numba.extending.register_jitable(error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
 
 
 def compiled(function: Function) -> Function:
@@ -37,9 +41,9 @@ def compiled(function: Function) -> Function:
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = before or cache_folder()
     try:
-        return numba.njit(nogil=True, cache=True)(function)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
     except RuntimeError:  # numba finds no place for a cache, as for a package inside a zip file
-        return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
     finally:
         numba.config.CACHE_DIR = before
 
@@ -53,7 +57,7 @@ def cache_folder() -> str:
     """
     name = f"wireformat-{_digest()}"
     owner = os.getuid() if hasattr(os, "getuid") else 0
-    user_cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    user_cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - Path raises where there is no home
     for folder in (Path(user_cache, name), Path(tempfile.gettempdir(), f"{name}-{owner}")):
         if folder.is_absolute() and _usable(folder, owner):
             return str(folder)

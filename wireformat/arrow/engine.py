@@ -60,14 +60,14 @@ class ScanEngine:
         """The batch with the rows that the scan gave back replaced by what the declaration made of them."""
         read = [item for row in sorted(scanned.events) for item in scanned.events[row]]
         order: list[int] = []
-        extra = scanned.rows
+        extra = scanned.rows.shape[1]
         begin = 0
         for row in sorted(scanned.events):
             order += range(begin, row)
             order += range(extra, extra + len(scanned.events[row]))
             extra += len(scanned.events[row])
             begin = row + 1
-        order += range(begin, scanned.rows)
+        order += range(begin, scanned.rows.shape[1])
         parts = [batch, build(read, schema, self._factor)]
         columns = [pa.concat_arrays([part.column(place) for part in parts]) for place in range(len(schema))]
         indices = pa.array(order, pa.int64())
@@ -101,7 +101,7 @@ class DeclarationEngine:
             yield build(located, schema, self._factor)
 
 
-ENGINES = {"scan": ScanEngine, "declaration": DeclarationEngine}
+ENGINES: dict[str, type[ScanEngine] | type[DeclarationEngine]] = {"scan": ScanEngine, "declaration": DeclarationEngine}
 
 
 def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Engine:

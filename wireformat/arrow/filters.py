@@ -10,19 +10,18 @@ from ..options import ReadOptions
 from ..options.reading import KINDS
 
 
-class Wanted(NamedTuple):
+class Filters(NamedTuple):
     """Which good records become rows."""
 
-    kinds: np.ndarray[Any, Any]
-    """uint8[len(KINDS)]: 1 for a kind that is wanted"""
-    by_table: bool
+    kinds: int
+    """Bit n: KINDS[n] is wanted."""
     patterns: np.ndarray[Any, Any]
-    """int32[n, 4]: (start, length) of schema and of table in names; length -1 is *"""
+    """int32[n, 4]: pairs (start, length) of schema and of table in names; length -1 is *"""
     names: np.ndarray[Any, Any]
     """uint8[n], UTF-8: a good record's text is UTF-8 or ASCII, others are looked at after they are transcoded"""
 
 
-def make_wanted(options: ReadOptions) -> Wanted:
+def make_filters(options: ReadOptions) -> Filters:
     """The filters of checked options."""
     names = bytearray()
     patterns = []
@@ -33,10 +32,10 @@ def make_wanted(options: ReadOptions) -> Wanted:
             row += [len(names), -1 if part == "*" else len(data)]
             names += data
         patterns.append(row)
-    kinds = [options.kinds is None or kind in options.kinds for kind in KINDS]
-    return Wanted(
-        np.array(kinds, np.uint8),
-        options.tables is not None,
+    if options.tables == ():
+        patterns.append([0, 0, 0, 0])  # no table has an empty name
+    return Filters(
+        sum(1 << place for place, kind in enumerate(KINDS) if options.kinds is None or kind in options.kinds),
         np.array(patterns, np.int32).reshape(-1, 4),
         np.frombuffer(bytes(names), np.uint8),
     )

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
-from .compiled import compiled
+from .compiled import Array, Int, compiled
 from .scanner import Scanned
-from .spans import MAPS, NAME, NEW, NUMBERS, OLD, TEXTS, TYPE, VALUE
-
-Array = np.ndarray[Any, Any]
-
-SHORT = 16
-"""A text of up to so many bytes is copied as so many, whatever its length: no loop and no branch. Up to 2 * SHORT bytes
-past a text are written, and overwritten by the next one; the last one has room for them."""
+from .spans import ENDS, GIVEN, KIND, MAPS, NAME, NEW, NUMBERS, OLD, PRESENT, TEXTS, TYPE, VALUE, WORDS
+from .words import BLOCK, copy_block
 
 
 @compiled
-def _measure(pairs: Any, place: int, count: int, offsets: Any) -> int:
-    """Fill offsets[count + 1] from the lengths at pairs[:, place + 1]; returns how many texts are NULL."""
+def _measure(pairs: Array, place: Int, count: Int, offsets: Array, valid: Array) -> Int:
+    """Fill offsets[count + 1] from the lengths at pairs[:, place + 1], and set a bit of valid for each that is no NULL.
+
+    Returns how many are NULL.
+    """
     total = 0
     nulls = 0
     for item in range(count):
@@ -30,114 +28,200 @@ def _measure(pairs: Any, place: int, count: int, offsets: Any) -> int:
             nulls += 1
         else:
             total += length
+            valid[item >> 3] |= 1 << (item & 7)
     offsets[count] = total
     return nulls
 
 
 @compiled
-def _copy(pairs: Any, place: int, count: int, offsets: Any, source: Any, text: Any, target: Any) -> None:
-    """Copy every text to target[offsets[i]:offsets[i + 1]]; the one rule for where a text lies."""
-    source_limit = np.int64(len(source)) - SHORT
-    text_limit = np.int64(len(text)) - SHORT
+def _copy(pairs: Array, place: Int, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
+    """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text lies."""
+    # Whole blocks: what is written past a text the next one overwrites, and the last one has room for it.
     for item in range(count):
         start = np.int64(pairs[item, place])
         length = np.int64(pairs[item, place + 1])
         to = np.int64(offsets[item])
-        if length <= 0:
-            continue
         if start >= 0:
-            if length <= SHORT and start <= source_limit:
-                for step in range(SHORT):
+            if start + length + BLOCK <= len(source):
+                for step in range(0, length, BLOCK):
+                    copy_block(target, to + step, source, start + step)
+            else:
+                for step in range(length):
                     target[to + step] = source[start + step]
-            else:
-                target[to : to + length] = source[start : start + length]
         else:
-            start = -1 - start
-            if start <= text_limit and length <= 2 * SHORT and start + 2 * SHORT <= len(text):
-                for step in range(2 * SHORT):
-                    target[to + step] = text[start + step]
-            else:
-                target[to : to + length] = text[start : start + length]
+            for step in range(0, length, BLOCK):  # text has TEXT_SLACK bytes after what is used
+                copy_block(target, to + step, text, ~start + step)
 
 
 @compiled
-def _choose_types(spans: Any, rows: int, ends: Any, given: Any, pairs: Any) -> int:
-    """The types of every row: those of new, or of old where there is no new; returns how many."""
-    count = 0
-    for row in range(rows):
-        place = NEW if spans.given[NEW, row] else OLD
-        cells = spans.new if place == NEW else spans.old
-        begin = spans.ends[place, row - 1] if row > 0 else 0
-        for cell in range(begin, spans.ends[place, row]):
-            pairs[count, 0] = cells[cell, TYPE]
-            pairs[count, 1] = cells[cell, TYPE + 1]
-            count += 1
-        ends[row] = count
-        given[row] = spans.given[place, row]
-    return count
+def _measure_types(rows: Array, count: Int, cells: Array, ends: Array, given: Array, like: Array) -> Int:
+    """The types of every row, those of new, or of old where there is no new; returns how many bytes their names have.
+
+    ends, given     int32[count], uint8[count]: one past the row's last type; whether it has any image
+    like            uint8[count]: 1 for a row with the types of the row before it, as most have
+    """
+    total = 0
+    names = 0
+    row_bytes = 0
+    before = cells[NEW]
+    before_begin, before_length = 0, -1
+    for row in range(count):
+        has_new = rows[PRESENT, row] >> (GIVEN + NEW) & 1
+        place = NEW if has_new else OLD
+        image = cells[place]
+        begin = rows[ENDS + place, row - 1] if row > 0 else 0
+        length = rows[ENDS + place, row] - begin
+        same = length == before_length
+        for cell in range(length if same else 0):
+            same = same and image[begin + cell, TYPE] == before[before_begin + cell, TYPE]
+        if not same:
+            row_bytes = 0
+            for cell in range(begin, begin + length):
+                row_bytes += image[cell, TYPE + 1]
+        before, before_begin, before_length = image, begin, length
+        total += row_bytes
+        names += length
+        ends[row] = names
+        given[row] = has_new | (rows[PRESENT, row] >> (GIVEN + OLD) & 1)
+        like[row] = same
+    return total
+
+
+@compiled
+def _copy_types(
+    rows: Array, count: Int, cells: Array, text: Array, ends: Array, like: Array, offsets: Array, target: Array
+) -> None:
+    """Copy the type names that `_measure_types` counted; a row like the one before it in one piece, from there."""
+    used = 0
+    row_start = 0
+    name = 0
+    for row in range(count):
+        start = used
+        length = ends[row] - name
+        if like[row]:
+            size = start - row_start
+            for step in range(0, size, BLOCK):
+                copy_block(target, start + step, target, row_start + step)
+            for item in range(name, name + length):
+                offsets[item] = offsets[item - length] + size
+            used += size
+        else:
+            place = NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
+            image = cells[place]
+            begin = rows[ENDS + place, row] - length
+            for item in range(length):
+                at = ~np.int64(image[begin + item, TYPE])
+                size = np.int64(image[begin + item, TYPE + 1])
+                offsets[name + item] = used
+                for step in range(0, size, BLOCK):
+                    copy_block(target, used + step, text, at + step)
+                used += size
+        row_start = start
+        name += length
+    offsets[name] = used
 
 
 def record_batch(scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
     """The rows that were noted as columns."""
-    return pa.RecordBatch.from_arrays([_column(field, scanned) for field in schema], schema=schema)
+    seen = _Seen(scanned.rows[PRESENT])
+    return pa.RecordBatch.from_arrays([_column(field, scanned, seen) for field in schema], schema=schema)
 
 
-def _column(field: pa.Field, scanned: Scanned) -> pa.Array:
-    name, kind, rows, spans = field.name, field.type, scanned.rows, scanned.spans
+class _Seen:
+    """Which bits of the rows' PRESENT are set in all rows, and in any: most columns need no look at single rows."""
+
+    def __init__(self, present: Array) -> None:
+        self._present = present
+        self._all = int(np.bitwise_and.reduce(present)) if len(present) else 0
+        self._any = int(np.bitwise_or.reduce(present)) if len(present) else 0
+
+    def never(self, bit: int) -> bool:
+        """Whether no row has it."""
+        return not self._any >> bit & 1
+
+    def validity(self, bit: int) -> pa.Buffer | None:
+        """The Arrow bitmap of the rows that have it; None if all have."""
+        if self._all >> bit & 1:
+            return None
+        return _bitmap(self._present >> bit & 1)
+
+
+def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
+    name, kind, rows = field.name, field.type, scanned.rows
     if name in NUMBERS:
-        number = NUMBERS.index(name)
-        return _numbers(spans.numbers[number, :rows], spans.present[number, :rows], kind)
+        return _numbers(NUMBERS.index(name), kind, rows, seen)
+    if name == "kind":
+        return _strings(WORDS[rows[KIND]], 0, rows.shape[1], scanned, kind)
     if name in TEXTS:
-        return _strings(spans.texts[TEXTS.index(name)], 0, rows, scanned, kind)
+        pairs = rows[TEXTS[name] : TEXTS[name] + 2].T.astype(np.int32, order="C")
+        return _strings(pairs, 0, rows.shape[1], scanned, kind)
     if name in MAPS:
-        return _map(MAPS.index(name), kind, scanned)
+        return _map(MAPS.index(name), kind, scanned, seen)
     if name == "types":
         return _types(kind, scanned)
-    return pa.nulls(rows, kind)  # unchanged and error: a scan never fills them
+    return _nulls(kind, rows.shape[1])  # unchanged and error: a scan never fills them
 
 
-def _numbers(values: Array, present: Array, kind: pa.DataType) -> pa.Array:
-    data = pa.py_buffer(values.astype(np.int32 if kind == pa.int32() else np.int64))
-    return pa.Array.from_buffers(kind, len(values), [_validity(present), data])
+def _numbers(number: int, kind: pa.DataType, rows: Array, seen: _Seen) -> pa.Array:
+    if seen.never(number):
+        return _nulls(kind, rows.shape[1])
+    data = pa.py_buffer(rows[number].astype(np.int32 if kind == pa.int32() else np.int64))
+    return pa.Array.from_buffers(kind, rows.shape[1], [seen.validity(number), data])
 
 
-def _map(place: int, kind: pa.DataType, scanned: Scanned) -> pa.Array:
-    spans, rows = scanned.spans, scanned.rows
-    cells = (spans.new, spans.old, spans.detail)[place]
-    count = int(spans.ends[place, rows - 1]) if rows else 0
+def _map(place: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Array:
+    ends = scanned.rows[ENDS + place]
+    if seen.never(GIVEN + place):
+        return _nulls(kind, len(ends))
+    count = int(ends[-1])
+    cells = scanned.cells[place]
     keys = _strings(cells, NAME, count, scanned, pa.string())
     values = _strings(cells, VALUE, count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
-    return _nested(kind, spans.ends[place, :rows], spans.given[place, :rows], entries)
+    return _nested(kind, ends, seen.validity(GIVEN + place), entries)
 
 
 def _types(kind: pa.DataType, scanned: Scanned) -> pa.Array:
-    spans, rows = scanned.spans, scanned.rows
-    most = int(spans.ends[NEW, rows - 1]) + int(spans.ends[OLD, rows - 1]) if rows else 0
-    ends, given = np.empty(rows, np.int32), np.empty(rows, np.uint8)
-    pairs = np.empty((most, 2), np.int32)
-    count = _choose_types(spans, rows, ends, given, pairs)
-    return _nested(kind, ends, given, _strings(pairs, 0, count, scanned, pa.string()))
+    rows, cells = scanned.rows, scanned.cells
+    count = rows.shape[1]
+    ends, given, like = np.empty(count, np.int32), np.empty(count, np.uint8), np.empty(count, np.uint8)
+    size = _measure_types(rows, count, cells, ends, given, like)
+    names = int(ends[-1]) if count else 0
+    offset_buffer, data = pa.allocate_buffer(4 * (names + 1)), pa.allocate_buffer(size + BLOCK, resizable=True)
+    offsets, target = np.frombuffer(offset_buffer, np.int32), np.frombuffer(data, np.uint8)
+    _copy_types(rows, count, cells, scanned.text, ends, like, offsets, target)
+    data.resize(size, shrink_to_fit=False)
+    strings = pa.Array.from_buffers(pa.string(), names, [None, offset_buffer, data], 0)
+    return _nested(kind, ends, None if given.all() else _bitmap(given), strings)
 
 
-def _nested(kind: pa.DataType, ends: Array, given: Array, children: pa.Array) -> pa.Array:
+def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children: pa.Array) -> pa.Array:
     offsets = np.zeros(len(ends) + 1, np.int32)
     offsets[1:] = ends
-    buffers = [_validity(given), pa.py_buffer(offsets)]
-    return pa.Array.from_buffers(kind, len(ends), buffers, children=[children])
+    return pa.Array.from_buffers(kind, len(ends), [validity, pa.py_buffer(offsets)], children=[children])
 
 
 def _strings(pairs: Array, place: int, count: int, scanned: Scanned, kind: pa.DataType) -> pa.Array:
     offset_buffer = pa.allocate_buffer(4 * (count + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
-    nulls = _measure(pairs, place, count, offsets)
+    valid = np.zeros((count + 7) // 8, np.uint8)
+    nulls = _measure(pairs, place, count, offsets, valid)
     size = int(offsets[count])
-    data = pa.allocate_buffer(size + 2 * SHORT, resizable=True)
-    _copy(pairs, place, count, offsets, scanned.source, scanned.spans.text, np.frombuffer(data, np.uint8))
+    data = pa.allocate_buffer(size + BLOCK, resizable=True)
+    _copy(pairs, place, count, offsets, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
     data.resize(size, shrink_to_fit=False)
-    validity = _validity(pairs[:count, place + 1] >= 0) if nulls else None
-    return pa.Array.from_buffers(kind, count, [validity, offset_buffer, data], nulls)
+    return pa.Array.from_buffers(kind, count, [pa.py_buffer(valid) if nulls else None, offset_buffer, data], nulls)
 
 
-def _validity(present: Array) -> pa.Buffer | None:
-    return None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+def _nulls(kind: pa.DataType, count: int) -> pa.Array:
+    """A column of nulls: a slice of one that is kept, since most are needed for every chunk."""
+    return _kept_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
+
+
+@cache
+def _kept_nulls(kind: pa.DataType, count: int) -> pa.Array:
+    return pa.nulls(count, kind)
+
+
+def _bitmap(present: Array) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(present != 0, bitorder="little"))

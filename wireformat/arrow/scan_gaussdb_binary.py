@@ -1,57 +1,60 @@
 """The scan of the binary style: walks whole messages and notes where everything lies.
 
 It follows the declaration in wireformat/formats/gaussdb_binary.py and the framing in wireformat/framing/gauss_batch.py.
-At anything that it does not expect it gives the record (or the rest of the message) to them.
+At anything that it does not expect it gives the record, or the rest of the message, to them.
+
+In all functions: buffer uint8[n] is the input; rows, cells and text are those of Spans, row the one that is filled;
+words are the constant words; cursor[TEXT_USED] says how much of text is used. A row with text that is not ASCII has the
+status TRANSCODE.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from ..framing import gauss_batch
 from ..limits import RECORD_BYTES
 from ..options.reading import KINDS
-from .compiled import compiled, inner
+from .compiled import Array, Int, compiled, inner
 from .spans import (
     BODY,
     COMMIT_TIME,
     COMMIT_TIME_TEXT,
     CSN,
     DETAIL,
+    ENDS,
     FIRST_LSN,
+    GIVEN,
     GOOD,
+    KEY_WORDS,
     KIND,
-    MAPS,
     LSN,
-    MAPS,
     MESSAGE,
     NAME,
     NEW,
     NEXT_BYTE,
     NEXT_MESSAGE,
     NEXT_RECORD,
-    NUMBERS,
     OLD,
     ORIGIN,
+    PRESENT,
     RAW,
     READ_RECORD,
     READ_REST,
     RECORD,
+    ROW_FIELDS,
+    STATUS,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_NEEDED,
     TEXT_USED,
-    TEXTS,
-    TIME,
     TRANSCODE,
     TYPE,
     TYPE_TABLE_SIZE,
+    TYPE_WORDS,
     USERNAME,
     VALUE,
     WAL_END,
-    WAL_FLUSHED,
     XID,
 )
 from .wire import (
@@ -59,341 +62,375 @@ from .wire import (
     is_ascii,
     is_utf8,
     parse_commit_time,
+    read_16,
+    read_32,
     read_64,
-    read_u16,
-    read_u32,
-    same,
-    unquoted,
-    write_decimal,
-    write_lsn,
+    unquote,
+    write_number,
 )
 
-MAP_COUNT, NUMBER_COUNT, TEXT_COUNT = len(MAPS), len(NUMBERS), len(TEXTS)
 BARE_BYTES = gauss_batch.BARE_HEARTBEAT_BYTES
 LEAST_RECORD = gauss_batch.LEAST_RECORD_BYTES
+LEAST_CELL = 10
 MOST_CELLS = 65535
-LEAST_CELL_BYTES = 10
-ROW_KINDS = np.full(256, -1, np.int64)
-for _byte, _name in zip(b"BCIUDh", ("BEGIN", "COMMIT", "INSERT", "UPDATE", "DELETE", "HEARTBEAT"), strict=True):
-    ROW_KINDS[_byte] = KINDS.index(_name)
-BEGIN, COMMIT, HEARTBEAT, UNKNOWN = (KINDS.index(name) for name in ("BEGIN", "COMMIT", "HEARTBEAT", "UNKNOWN"))
-INSERT, DELETE = KINDS.index("INSERT"), KINDS.index("DELETE")
+BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT, UNKNOWN = (
+    KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "HEARTBEAT", "UNKNOWN")
+)
+KIND_OF_BYTE = np.full(256, UNKNOWN, np.int64)
+for _byte, _kind in zip(b"BIUDCh", (BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT), strict=True):
+    KIND_OF_BYTE[_byte] = _kind
 
 
 @inner
-def _begin_row(spans: Any, row: int, message: int, record: int) -> None:
-    """An empty row: everything null, every list at the end of the row before."""
-    for number in range(NUMBER_COUNT):
-        spans.present[number, row] = 0
-    for text in range(TEXT_COUNT):
-        spans.texts[text, row, 0] = 0
-        spans.texts[text, row, 1] = -1
-    for item in range(MAP_COUNT):
-        spans.given[item, row] = 0
-        spans.ends[item, row] = 0 if row == 0 else spans.ends[item, row - 1]
-    spans.status[row] = GOOD
-    _number(spans, row, MESSAGE, message)
-    _number(spans, row, RECORD, record)
+def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, length: Int, status: Int) -> None:
+    """A row that holds nothing but its place, and says where the record (or the message) lies."""
+    for field in range(ENDS):
+        rows[field, row] = 0
+    for field in range(ENDS, ROW_FIELDS):
+        rows[field, row] = rows[field, row - 1] if row > 0 else 0
+    rows[TABLE_SCHEMA + 1, row] = rows[TABLE_NAME + 1, row] = rows[RAW + 1, row] = -1
+    rows[MESSAGE, row] = message
+    rows[RECORD, row] = record
+    rows[PRESENT, row] = 1 << MESSAGE | 1 << RECORD
+    rows[BODY, row] = start
+    rows[BODY + 1, row] = length
+    rows[STATUS, row] = status
 
 
 @inner
-def _number(spans: Any, row: int, number: int, value: int) -> None:
-    spans.numbers[number, row] = value
-    spans.present[number, row] = 1
+def note_detail(rows: Array, row: Int, cells: Array, words: Array, key: Int, start: Int, length: Int) -> None:
+    """One more entry of the row's detail map."""
+    cell = rows[ENDS + DETAIL, row]
+    cells[DETAIL, cell, NAME] = words[KEY_WORDS + key, 0]
+    cells[DETAIL, cell, NAME + 1] = words[KEY_WORDS + key, 1]
+    cells[DETAIL, cell, VALUE] = start
+    cells[DETAIL, cell, VALUE + 1] = length
+    rows[ENDS + DETAIL, row] = cell + 1
+    rows[PRESENT, row] |= 1 << (GIVEN + DETAIL)
 
 
 @inner
-def _text(spans: Any, row: int, text: int, start: int, length: int) -> None:
-    spans.texts[text, row, 0] = start
-    spans.texts[text, row, 1] = length
-
-
-@inner
-def _check_text(buffer: Any, start: int, length: int, utf8: bool, status: int) -> int:
-    """The row's status with this text in it."""
-    if is_ascii(buffer, start, length) or (utf8 and is_utf8(buffer, start, length)):
-        return status
-    return TRANSCODE
-
-
-@inner
-def _detail(spans: Any, row: int, words: Any, key: int, start: int, length: int) -> None:
-    cell = spans.ends[DETAIL, row]
-    spans.given[DETAIL, row] = 1
-    spans.detail[cell, 0] = words.keys[key, 0]
-    spans.detail[cell, 1] = words.keys[key, 1]
-    spans.detail[cell, 2] = start
-    spans.detail[cell, 3] = length
-    spans.ends[DETAIL, row] = cell + 1
-
-
-@inner
-def _facts(buffer: Any, at: int, stop: int, spans: Any, row: int, words: Any, used: int, utf8: bool) -> tuple[int, int]:
-    """The tagged fields of BEGIN and COMMIT, to the end of the record: (status, text used)."""
+def row_image(
+    buffer: Array, at: Int, stop: Int, cells: Array, place: Int, cell: Int, text: Array, words: Array, cursor: Array
+) -> tuple[Int, Int, Int]:
+    """One tuple into the map `place` from `cell` on: (status, byte after it, cell after it)."""
     status = GOOD
-    xid_at, time_at, origin_at, user_at = -1, -1, -1, -1
+    image = cells[place]
+    used = cursor[TEXT_USED]
+    count = read_16(buffer, at) if stop - at >= 2 else -1
+    at += 2
+    while count > 0:
+        length = read_16(buffer, at) if stop - at >= 2 else stop
+        at += 2
+        if stop - at < length + 8:
+            return READ_RECORD, at, cell
+        name, name_length = at, length
+        if not is_ascii(buffer, at, length):
+            status = TRANSCODE
+        if length > 0 and buffer[at] == 34:
+            name, name_length = unquote(buffer, at, length, text, used)
+            if name_length < 0:
+                return READ_RECORD, at, cell
+            if name < 0:
+                used += name_length
+        at += length
+        oid = read_32(buffer, at)
+        word = TYPE_WORDS + min(oid, TYPE_TABLE_SIZE - 1)
+        type_start, type_length = np.int64(words[word, 0]), np.int64(words[word, 1])
+        if type_length == 0 or oid >= TYPE_TABLE_SIZE:
+            begin = used
+            text[used], text[used + 1], text[used + 2], text[used + 3] = 111, 105, 100, 58  # oid:
+            used = write_number(text, used + 4, oid, 10)
+            type_start, type_length = ~begin, used - begin
+        length = read_32(buffer, at + 4)
+        at += 8
+        if length == 0xFFFFFFFF:
+            length = -1
+        elif length > stop - at:
+            return READ_RECORD, at, cell
+        elif not is_ascii(buffer, at, length):
+            status = TRANSCODE
+        image[cell, NAME] = name
+        image[cell, NAME + 1] = name_length
+        image[cell, VALUE] = at
+        image[cell, VALUE + 1] = length
+        image[cell, TYPE] = type_start
+        image[cell, TYPE + 1] = type_length
+        cell += 1
+        at += max(length, 0)
+        count -= 1
+    cursor[TEXT_USED] = used
+    return (status if count == 0 else READ_RECORD), at, cell
+
+
+@inner
+def row_change(
+    buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
+) -> Int:
+    """Table and row images of INSERT, UPDATE and DELETE, to the end of the record; returns the row's status."""
+    status = GOOD
+    for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
+        length = read_16(buffer, at) if stop - at >= 2 else stop
+        at += 2
+        if length > stop - at:
+            return READ_RECORD
+        if not is_ascii(buffer, at, length):
+            status = TRANSCODE
+        rows[field, row] = at
+        rows[field + 1, row] = length
+        at += length
+    for place in range(NEW, OLD + 1):
+        if at < stop and buffer[at] == (78 if place == NEW else 79):  # N, O
+            begin = rows[ENDS + place, row]
+            found, at, end = row_image(buffer, at + 1, stop, cells, place, begin, text, words, cursor)
+            if found == READ_RECORD:
+                return READ_RECORD
+            status = max(status, found)
+            rows[ENDS + place, row] = end
+            rows[PRESENT, row] |= 1 << (GIVEN + place)
+    return status if at == stop else READ_RECORD
+
+
+@inner
+def transaction(
+    buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
+) -> Int:
+    """The fields of BEGIN and COMMIT, to the end of the record; returns the row's status."""
+    status = GOOD
+    used = cursor[TEXT_USED]
+    if rows[KIND, row] == BEGIN:
+        if stop - at < 16:
+            return READ_RECORD
+        rows[CSN, row] = read_64(buffer, at)
+        rows[PRESENT, row] |= 1 << CSN
+        begin = used
+        used = write_number(text, used, read_32(buffer, at + 8), 16)
+        text[used] = 47
+        used = write_number(text, used + 1, read_32(buffer, at + 12), 16)
+        note_detail(rows, row, cells, words, FIRST_LSN, ~begin, used - begin)
+        at += 16
+    time_at, origin_at, user_at = -1, -1, -1
     time_length, user_length = 0, 0
     while at < stop:
         tag = buffer[at]
         at += 1
-        if tag == 88 and xid_at < 0 and stop - at >= 8:  # X
-            xid_at = at
+        if tag == 88 and stop - at >= 8 and not rows[PRESENT, row] >> XID & 1:  # X
+            rows[XID, row] = read_64(buffer, at)
+            rows[PRESENT, row] |= 1 << XID
             at += 8
-        elif tag == 79 and origin_at < 0 and stop - at >= 4:  # O
+        elif tag == 79 and stop - at >= 4 and origin_at < 0:  # O
             origin_at = at
             at += 4
-        elif (tag == 84 and time_at < 0 or tag == 78 and user_at < 0) and stop - at >= 4:  # T, N
-            length = read_u32(buffer, at)
+        elif stop - at >= 4 and ((tag == 84 and time_at < 0) or (tag == 78 and user_at < 0)):  # T, N
+            length = read_32(buffer, at)
             at += 4
             if length > stop - at:
-                return READ_RECORD, used
-            status = _check_text(buffer, at, length, utf8, status)
+                return READ_RECORD
+            if not is_ascii(buffer, at, length):
+                status = TRANSCODE
             if tag == 84:
                 time_at, time_length = at, length
             else:
                 user_at, user_length = at, length
             at += length
         else:
-            return READ_RECORD, used
-    if xid_at >= 0:
-        _number(spans, row, XID, read_64(buffer, xid_at))
+            return READ_RECORD
     if time_at >= 0:
-        _detail(spans, row, words, COMMIT_TIME_TEXT, time_at, time_length)
+        note_detail(rows, row, cells, words, COMMIT_TIME_TEXT, time_at, time_length)
         known, micros = parse_commit_time(buffer, time_at, time_at + time_length)
-        if known:
-            _number(spans, row, COMMIT_TIME, micros)
+        rows[COMMIT_TIME, row] = micros
+        rows[PRESENT, row] |= known << COMMIT_TIME
     if origin_at >= 0:
-        origin = read_u32(buffer, origin_at)
-        end = write_decimal(spans.text, used, origin - (1 << 32) if origin >= 1 << 31 else origin, True)
-        _detail(spans, row, words, ORIGIN, -1 - used, end - used)
-        used = end
+        origin = read_32(buffer, origin_at)
+        begin = used
+        if origin >= 1 << 31:  # it is signed
+            text[used] = 45
+            used += 1
+            origin = (1 << 32) - origin
+        used = write_number(text, used, origin, 10)
+        note_detail(rows, row, cells, words, ORIGIN, ~begin, used - begin)
     if user_at >= 0:
-        _detail(spans, row, words, USERNAME, user_at, user_length)
-    return status, used
+        note_detail(rows, row, cells, words, USERNAME, user_at, user_length)
+    cursor[TEXT_USED] = used
+    return status
 
 
 @inner
-def _heartbeat(buffer: Any, at: int, spans: Any, row: int, words: Any, used: int, factor: int) -> int:
-    """The three numbers of a heartbeat; returns how much text is used after them."""
-    for key in (WAL_END, WAL_FLUSHED, TIME):
-        value = read_64(buffer, at)
-        end = write_decimal(spans.text, used, value, key == TIME)
-        _detail(spans, row, words, key, -1 - used, end - used)
-        used = end
-        at += 8
-    known, micros = heartbeat_micros(read_64(buffer, at - 8), factor)
-    if known:
-        _number(spans, row, COMMIT_TIME, micros)
-    return used
-
-
-@inner
-def _tuple(
-    buffer: Any, at: int, stop: int, spans: Any, cells: Any, cell: int, words: Any, used: int, utf8: bool
-) -> tuple[int, int, int, int]:
-    """One row image: (status, byte after it, cell after it, text used)."""
-    if stop - at < 2:
-        return READ_RECORD, at, cell, used
-    status = GOOD
-    count = read_u16(buffer, at)
-    at += 2
-    for _ in range(count):
-        if stop - at < 2:
-            return READ_RECORD, at, cell, used
-        length = read_u16(buffer, at)
-        at += 2
-        if stop - at < length + 8:
-            return READ_RECORD, at, cell, used
-        status = _check_text(buffer, at, length, utf8, status)
-        name, name_length = at, length
-        if length > 0 and buffer[at] == 34:
-            name, name_length, used = unquoted(buffer, at, length, spans.text, used)
-            if name_length < 0:
-                return READ_RECORD, at, cell, used
-        at += length
-        type_start, type_length, used = _type(read_u32(buffer, at), words, spans.text, used)
-        length = read_u32(buffer, at + 4)
-        at += 8
-        if length == 0xFFFFFFFF:
-            length = -1
-        elif length > stop - at:
-            return READ_RECORD, at, cell, used
+def heartbeat(
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    factor: Int,
+) -> Int:
+    """The three numbers of a heartbeat; returns the row's status."""
+    if stop - at != 24:
+        return READ_RECORD
+    used = cursor[TEXT_USED]
+    value = np.int64(0)
+    for number in range(3):
+        value = read_64(buffer, at + 8 * number)
+        begin = used
+        if number == 2 and value < 0:
+            text[used] = 45
+            used += 1
+            used = write_number(text, used, -value, 10)
         else:
-            status = _check_text(buffer, at, length, utf8, status)
-        cells[cell, NAME] = name
-        cells[cell, NAME + 1] = name_length
-        cells[cell, VALUE] = at
-        cells[cell, VALUE + 1] = length
-        cells[cell, TYPE] = type_start
-        cells[cell, TYPE + 1] = type_length
-        cell += 1
-        at += max(length, 0)
-    return status, at, cell, used
+            used = write_number(text, used, value, 10)
+        note_detail(rows, row, cells, words, WAL_END + number, ~begin, used - begin)
+    known, micros = heartbeat_micros(value, factor)
+    rows[COMMIT_TIME, row] = micros
+    rows[PRESENT, row] |= known << COMMIT_TIME
+    cursor[TEXT_USED] = used
+    return GOOD
 
 
 @inner
-def _type(oid: int, words: Any, text: Any, used: int) -> tuple[int, int, int]:
-    """The pair of a type's name, and how much text is used after it."""
-    if oid < TYPE_TABLE_SIZE and words.types[oid, 1] > 0:
-        return np.int64(words.types[oid, 0]), np.int64(words.types[oid, 1]), used
-    begin = used
-    for letter in (111, 105, 100, 58):  # oid:
-        text[used] = letter
-        used += 1
-    used = write_decimal(text, used, oid, False)
-    return -1 - begin, used - begin, used
+def row_is_utf8(buffer: Array, rows: Array, row: Int, cells: Array, text: Array) -> bool:
+    """Whether all texts of a row are UTF-8."""
+    for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
+        if not is_utf8(buffer, rows[field, row], rows[field + 1, row]):
+            return False
+    for place in range(NEW, DETAIL + 1):
+        begin = rows[ENDS + place, row - 1] if row > 0 else 0
+        for cell in range(begin, rows[ENDS + place, row]):
+            for field in range(NAME, VALUE + 1, 2):
+                start, length = np.int64(cells[place, cell, field]), np.int64(cells[place, cell, field + 1])
+                if not (is_utf8(buffer, start, length) if start >= 0 else is_utf8(text, ~start, length)):
+                    return False
+    return True
 
 
 @inner
-def _row_change(
-    buffer: Any, at: int, stop: int, spans: Any, row: int, words: Any, used: int, utf8: bool
-) -> tuple[int, int]:
-    """Table and row images of INSERT, UPDATE and DELETE, to the end of the record: (status, text used)."""
-    status = GOOD
-    for text in (TABLE_SCHEMA, TABLE_NAME):
-        if stop - at < 2:
-            return READ_RECORD, used
-        length = read_u16(buffer, at)
-        at += 2
-        if length > stop - at:
-            return READ_RECORD, used
-        status = _check_text(buffer, at, length, utf8, status)
-        _text(spans, row, text, at, length)
-        at += length
-    for tag, place in ((78, NEW), (79, OLD)):  # N, O
-        if at < stop and buffer[at] == tag:
-            cells = spans.new if place == NEW else spans.old
-            cell = np.int64(spans.ends[place, row])
-            found, at, cell, used = _tuple(buffer, at + 1, stop, spans, cells, cell, words, used, utf8)
-            if found == READ_RECORD:
-                return READ_RECORD, used
-            status = max(status, found)
-            spans.ends[place, row] = cell
-            spans.given[place, row] = 1
-    return (status if at == stop else READ_RECORD), used
-
-
-@inner
-def _wanted(buffer: Any, spans: Any, row: int, kind: int, wanted: Any) -> bool:
-    """Whether the filters keep a good row."""
-    if wanted.kinds[kind] == 0:
+def is_wanted(buffer: Array, rows: Array, row: Int, kinds: Int, patterns: Array, names: Array) -> bool:
+    """Whether the filters keep a good row; a pattern is two pairs, a length of -1 is *."""
+    kind = rows[KIND, row]
+    if not kinds >> kind & 1:
         return False
-    if kind < INSERT or kind > DELETE or not wanted.by_table:
+    if len(patterns) == 0 or rows[TABLE_NAME + 1, row] < 0:
         return True
-    schema, schema_length = np.int64(spans.texts[TABLE_SCHEMA, row, 0]), np.int64(spans.texts[TABLE_SCHEMA, row, 1])
-    table, table_length = np.int64(spans.texts[TABLE_NAME, row, 0]), np.int64(spans.texts[TABLE_NAME, row, 1])
-    for pattern in range(len(wanted.patterns)):
-        part = wanted.patterns[pattern]
-        if (part[1] < 0 or same(buffer, schema, schema_length, wanted.names, part[0], part[1])) and (
-            part[3] < 0 or same(buffer, table, table_length, wanted.names, part[2], part[3])
-        ):
+    for pattern in range(len(patterns)):
+        matches = True
+        for part in range(0, 4, 2):
+            start, length = patterns[pattern, part], patterns[pattern, part + 1]
+            own = rows[TABLE_SCHEMA + part, row]
+            if length >= 0 and length != rows[TABLE_SCHEMA + part + 1, row]:
+                matches = False
+            elif matches:
+                for at in range(length):
+                    if buffer[own + at] != names[start + at]:
+                        matches = False
+                        break
+        if matches:
             return True
     return False
 
 
-@inner
-def _record(
-    buffer: Any, at: int, stop: int, spans: Any, row: int, words: Any, used: int, utf8: bool, factor: int
-) -> tuple[int, int, int]:
-    """Kind and body of one record: (kind, status, text used)."""
-    kind = ROW_KINDS[buffer[at]]
-    begin = at
-    at += 1
-    if kind < 0:
-        _text(spans, row, RAW, begin, stop - begin)
-        return UNKNOWN, GOOD, used
-    if kind == BEGIN:
-        if stop - at < 16:
-            return kind, READ_RECORD, used
-        _number(spans, row, CSN, read_64(buffer, at))
-        end = write_lsn(spans.text, used, read_64(buffer, at + 8))
-        _detail(spans, row, words, FIRST_LSN, -1 - used, end - used)
-        status, used = _facts(buffer, at + 16, stop, spans, row, words, end, utf8)
-    elif kind == COMMIT:
-        status, used = _facts(buffer, at, stop, spans, row, words, used, utf8)
-    elif kind == HEARTBEAT:
-        if stop - at != 24:
-            return kind, READ_RECORD, used
-        status = GOOD
-        used = _heartbeat(buffer, at, spans, row, words, used, factor)
-    else:
-        status, used = _row_change(buffer, at, stop, spans, row, words, used, utf8)
-    return kind, status, used
-
-
 @compiled
 def scan_gaussdb_binary(
-    buffer: Any, starts: Any, stops: Any, indexes: Any, cursor: Any, spans: Any, words: Any, wanted: Any, text: Any
-) -> int:
+    buffer: Array,
+    starts: Array,
+    stops: Array,
+    indexes: Array,
+    cursor: Array,
+    rows: Array,
+    cells: Array,
+    text: Array,
+    words: Array,
+    settings: Array,
+    patterns: Array,
+    names: Array,
+) -> Int:
     """Walk messages and note where everything lies, as far as there is room.
 
-    buffer          uint8[n]   bytes of all messages, not copied
-    starts, stops   int64[m]   first byte of each message, one past its last
-    indexes         int64[m]   what the table calls the message
-    cursor          int64[5]   where to go on, changed in place; all messages are done when cursor[NEXT_MESSAGE] is m
-    spans           Spans      filled in place
-    words, wanted              constant words; filters
-    text            int64[2]   1 if the encoding is UTF-8; microseconds in a heartbeat unit
-    returns         int        rows noted; 0 with messages left means: text needs room for cursor[TEXT_NEEDED] bytes more
-
+    buffer          uint8[n]      bytes of all messages, not copied
+    starts, stops   int64[m]      first byte of each message, one past its last
+    indexes         int64[m]      what the table calls the message
+    cursor          int64[5]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
+    rows, cells, text             of Spans, filled in place
+    words           int32[w, 2]   pairs of the constant words
+    settings        int64[3]      1 if the encoding is UTF-8; microseconds in a heartbeat unit; bits of the kinds wanted
+    patterns        int32[p, 4]   tables wanted, pairs in names; none: all
+    names           uint8[k]
+    returns         int           rows noted; 0 with messages left: text needs room for cursor[TEXT_NEEDED] bytes more
     Raises nothing. Source: see the declaration.
     """
-    utf8, factor = text[0] == 1, text[1]
-    message, at, record, used = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD], cursor[TEXT_USED]
+    utf8, factor, kinds = settings[0] == 1, settings[1], settings[2]
+    message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
     row = 0
-    rows, room = len(spans.status), len(spans.text)
-    cells = min(len(spans.new), len(spans.old))
     while message < len(starts):
         stop = stops[message]
         if record == 0:
             at = starts[message]
         bare = record == 0 and at < stop and buffer[at] == 104  # h
-        length = BARE_BYTES if bare else (read_u32(buffer, at) if stop - at >= 4 else 0)
-        body = at if bare else at + 12
-        end = at + length if bare else at + 4 + length
-        whole = stop >= end and (bare or LEAST_RECORD <= length <= RECORD_BYTES)
-        most = min((end - body) // LEAST_CELL_BYTES + 1, MOST_CELLS) if whole else 0
-        need = (end - body) + 32 * most + 128 if whole else 0
-        used_cells = max(spans.ends[NEW, row - 1], spans.ends[OLD, row - 1]) if row > 0 else 0
-        if row + 2 > rows or used_cells + most > cells or used + need > room:
+        if bare:
+            body, end = at, at + BARE_BYTES
+            whole = end <= stop
+        else:
+            length = read_32(buffer, at) if stop - at >= 4 else 0
+            body, end = at + 12, at + 4 + length
+            whole = end <= stop and LEAST_RECORD <= length <= RECORD_BYTES
+        size = end - body if whole else 0
+        most = min(size // LEAST_CELL + 1, MOST_CELLS)
+        need = size + 32 * most
+        full = 0
+        if row > 0:
+            full = max(rows[ENDS + NEW, row - 1], rows[ENDS + OLD, row - 1])
+        if row + 2 > rows.shape[1] or full + most > cells.shape[1] or cursor[TEXT_USED] + need > text.shape[0]:
             cursor[TEXT_NEEDED] = need
             break
-        _begin_row(spans, row, indexes[message], record)
-        _text(spans, row, BODY, at, stop - at)
-        if not whole:
-            spans.status[row] = READ_REST
-            row += 1
-            message += 1
-            record = 0
-            continue
-        if not bare:
-            _number(spans, row, LSN, read_64(buffer, at + 4))
-        _text(spans, row, BODY, body, end - body)
-        kind, status, after = _record(buffer, body, end, spans, row, words, used, utf8, factor)
-        if status == READ_RECORD:
-            _begin_row(spans, row, indexes[message], record)
-            _text(spans, row, BODY, body, end - body)
-        spans.status[row] = status
-        _text(spans, row, KIND, words.kinds[kind, 0], words.kinds[kind, 1])
-        if status != GOOD or _wanted(buffer, spans, row, kind, wanted):
-            used = after
-            row += 1
-        record += 1
-        at = end
-        separator = buffer[at] if at < stop else 0
-        if separator == 70 and at + 1 == stop:  # F
-            message += 1
-            record = 0
-        elif separator == 80 and not bare and stop - at >= 5:  # P
-            at += 1
-            if read_u32(buffer, at) == 0 and at + 4 == stop:
+        lost = not whole
+        if whole:
+            used = cursor[TEXT_USED]
+            begin_row(rows, row, indexes[message], record, body, size, GOOD)
+            lsn = np.int64(0) if bare else read_64(buffer, at + 4)
+            has_lsn = (not bare) << LSN
+            kind = KIND_OF_BYTE[buffer[body]]
+            rows[KIND, row] = kind
+            status = GOOD
+            if kind == INSERT or kind == UPDATE or kind == DELETE:
+                status = row_change(buffer, body + 1, end, rows, row, cells, text, words, cursor)
+            elif kind == BEGIN or kind == COMMIT:
+                status = transaction(buffer, body + 1, end, rows, row, cells, text, words, cursor)
+            elif kind == HEARTBEAT:
+                status = heartbeat(buffer, body + 1, end, rows, row, cells, text, words, cursor, factor)
+            else:
+                rows[RAW, row] = body
+                rows[RAW + 1, row] = size
+            if status == TRANSCODE and utf8 and row_is_utf8(buffer, rows, row, cells, text):
+                status = GOOD
+            if status == READ_RECORD:
+                begin_row(rows, row, indexes[message], record, body, size, READ_RECORD)
+            rows[LSN, row] = lsn
+            rows[PRESENT, row] |= has_lsn
+            rows[STATUS, row] = status
+            if status != GOOD or is_wanted(buffer, rows, row, kinds, patterns, names):
+                row += 1
+            else:
+                cursor[TEXT_USED] = used
+            record += 1
+            at = end
+            done = False
+            if at < stop and buffer[at] == 70 and at + 1 == stop:  # F
+                done = True
+            elif stop - at >= 5 and buffer[at] == 80 and not bare:  # P
+                at += 1
+                done = read_32(buffer, at) == 0 and at + 4 == stop
+            else:
+                lost = True
+            if done:
                 message += 1
                 record = 0
-        else:
-            _begin_row(spans, row, indexes[message], record)
-            spans.status[row] = READ_REST
+        if lost:
+            start = starts[message]
+            begin_row(rows, row, indexes[message], record, start, stop - start, READ_REST)
             row += 1
             message += 1
             record = 0
-    cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD], cursor[TEXT_USED] = message, at, record, used
+    cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD] = message, at, record
     return row

@@ -13,29 +13,34 @@ from ..framing.frames import Frame
 from ..limits import CHUNK_BYTES, CHUNK_CELLS, CHUNK_ROWS
 from ..lsn import unsigned
 from ..options import ReadOptions
+from ..options.reading import KINDS
 from ..stream.reader import Located, Reader
-from .filters import make_wanted
+from .filters import make_filters
 from .messages import Chunk, chunks
 from .scans import SCANS
 from .spans import (
     BODY,
-    CURSOR_SIZE,
-    DETAIL,
+    CURSOR_FIELDS,
+    ENDS,
     GOOD,
     KIND,
     LSN,
+    MAPS,
     MESSAGE,
-    NEW,
+    NAME,
     NEXT_MESSAGE,
-    OLD,
+    PRESENT,
     READ_REST,
     RECORD,
+    STATUS,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_NEEDED,
     TEXT_SLACK,
     TEXT_USED,
     TRANSCODE,
+    VALUE,
+    WORD_TEXT,
     WORDS,
     Spans,
     make_spans,
@@ -51,12 +56,16 @@ LEAST_CELL_BYTES = 10  # of a cell of two empty texts, the smallest of any style
 class Scanned(NamedTuple):
     """Rows of one call of the scan: notes on those it read, events for those that the declaration read."""
 
-    spans: Spans
-    rows: int
+    rows: Array
+    """int64[ROW_FIELDS, n]"""
+    cells: Array
+    """int32[maps, cells, CELL_FIELDS]"""
+    text: Array
+    """uint8[k]"""
     source: Array
-    """uint8[n]: the buffer that start positions of the notes mean"""
+    """uint8[m]: the buffer that was scanned"""
     events: dict[int, list[Located]]
-    """row to what stands in its place: any number of events; rows that are not here are good"""
+    """What stands in the place of a row: any number of events; rows that are not here are good."""
 
 
 class Scanner:
@@ -68,8 +77,9 @@ class Scanner:
     def __init__(self, format: Format, options: ReadOptions) -> None:
         self._scan = SCANS[format.name]
         self._options = options
-        self._wanted = make_wanted(options)
-        self._text = np.array([options.encoding == "utf-8", options.heartbeat_factor], np.int64)
+        filters = make_filters(options)
+        settings = np.array([options.encoding == "utf-8", options.heartbeat_factor, filters.kinds], np.int64)
+        self._constants = (WORDS, settings, filters.patterns, filters.names)
         self._spans: Spans | None = None
         self.reader = Reader(format, options)
 
@@ -79,22 +89,12 @@ class Scanner:
         Raises DecodeError in FAILFAST, after the rows before it.
         """
         for chunk in chunks(messages, first):
-            cursor = np.zeros(CURSOR_SIZE, np.int64)
+            cursor = np.zeros(CURSOR_FIELDS, np.int64)
             while cursor[NEXT_MESSAGE] < len(chunk.starts):
                 spans = self._room(chunk, int(cursor[TEXT_NEEDED]))
-                cursor[TEXT_USED] = len(WORDS.text)
-                rows = self._scan(
-                    chunk.buffer,
-                    chunk.starts,
-                    chunk.stops,
-                    chunk.indexes,
-                    cursor,
-                    spans,
-                    WORDS,
-                    self._wanted,
-                    self._text,
-                )
-                scanned, error = self._settled(chunk, spans, rows, int(cursor[TEXT_USED]))
+                cursor[TEXT_USED] = len(WORD_TEXT)
+                count = self._scan(*chunk, cursor, *spans, *self._constants)
+                scanned, error = self._settled(chunk, spans, count, int(cursor[TEXT_USED]))
                 yield scanned
                 if error is not None:
                     raise error
@@ -106,49 +106,53 @@ class Scanner:
         cells = min(size // LEAST_CELL_BYTES + 1, CHUNK_CELLS)
         text = max(min(4 * size, 4 * CHUNK_BYTES), text_needed) + TEXT_SLACK
         held = self._spans
-        if held is None or len(held.status) < rows or len(held.new) < cells or len(held.text) < len(WORDS.text) + text:
+        if (
+            held is None
+            or held.rows.shape[1] < rows
+            or held.cells.shape[1] < cells
+            or len(held.text) < len(WORD_TEXT) + text
+        ):
             held = self._spans = make_spans(rows, cells, text)
         return held
 
-    def _settled(self, chunk: Chunk, spans: Spans, rows: int, text_used: int) -> tuple[Scanned, DecodeError | None]:
+    def _settled(self, chunk: Chunk, spans: Spans, count: int, text_used: int) -> tuple[Scanned, DecodeError | None]:
         """Transcode the rows that ask for it, and read by declaration those that the scan gave back.
 
         With an error come the rows before it.
         """
+        rows, cells = spans.rows[:, :count], spans.cells
         events: dict[int, list[Located]] = {}
-        todo = np.flatnonzero(spans.status[:rows] != GOOD).tolist()
+        todo = np.flatnonzero(rows[STATUS] != GOOD).tolist()
         if not todo:
-            return Scanned(spans, rows, chunk.buffer, events), None
+            return Scanned(rows, cells, spans.text, chunk.buffer, events), None
         text = bytearray(spans.text[:text_used].tobytes())
         error: DecodeError | None = None
         for row in todo:
             try:
-                if spans.status[row] != TRANSCODE or not self._transcode(chunk, spans, row, text):
-                    events[row] = list(self._read(chunk, spans, row))
-                elif not self._keeps(chunk, spans, row, text):
+                if rows[STATUS, row] != TRANSCODE or not self._transcode(chunk, _pairs(rows, cells, row), text):
+                    events[row] = list(self._read(chunk, rows[:, row]))
+                elif not self._keeps(chunk, rows[:, row], text):
                     events[row] = []
             except DecodeError as found:
-                rows, error = row, found
+                rows, error = rows[:, :row], found
                 break
         text += bytes(TEXT_SLACK)
-        return Scanned(spans._replace(text=np.frombuffer(text, np.uint8)), rows, chunk.buffer, events), error
+        return Scanned(rows, cells, np.frombuffer(text, np.uint8), chunk.buffer, events), error
 
-    def _read(self, chunk: Chunk, spans: Spans, row: int) -> Iterator[Located]:
-        index, record = int(spans.numbers[MESSAGE, row]), int(spans.numbers[RECORD, row])
+    def _read(self, chunk: Chunk, row: Array) -> Iterator[Located]:
+        index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))
         place = int(np.searchsorted(chunk.indexes, index))
         message = chunk.message(place)
-        if spans.status[row] == READ_REST:
+        if row[STATUS] == READ_REST:
             return self.reader.read(message, index, record)
-        start, length = spans.texts[BODY, row].tolist()
         start -= int(chunk.starts[place])
-        lsn = unsigned(int(spans.numbers[LSN, row])) if spans.present[LSN, row] else None
+        lsn = unsigned(int(row[LSN])) if row[PRESENT] >> LSN & 1 else None
         return self.reader.read_frame(message, Frame(record, start, start + length, lsn), index)
 
-    def _transcode(self, chunk: Chunk, spans: Spans, row: int, text: bytearray) -> bool:
-        """Put the row's texts that are not ASCII into `text` as UTF-8; False if one is no text in the encoding."""
-        for pair in _pairs(spans, row):
-            start, length = pair.tolist()
-            data = b"" if length < 0 else _bytes(chunk, text, start, length)
+    def _transcode(self, chunk: Chunk, pairs: Iterator[Array], text: bytearray) -> bool:
+        """Put texts that are not ASCII into `text` as UTF-8; False if one is no text in the encoding."""
+        for pair in pairs:
+            data = _bytes(chunk, text, pair)
             if data.isascii():
                 continue
             try:
@@ -159,25 +163,24 @@ class Scanner:
             text += encoded
         return True
 
-    def _keeps(self, chunk: Chunk, spans: Spans, row: int, text: bytearray) -> bool:
+    def _keeps(self, chunk: Chunk, row: Array, text: bytearray) -> bool:
         """The filters, for a row that the scan could not ask: its table's name may be no UTF-8."""
-        kind, schema, table = (
-            None if length < 0 else _bytes(chunk, text, start, length).decode()
-            for start, length in spans.texts[[KIND, TABLE_SCHEMA, TABLE_NAME], row].tolist()
-        )
-        return self._options.keeps(str(kind), None if schema is None or table is None else (schema, table))
+        schema, table = (_bytes(chunk, text, row[field : field + 2]).decode() for field in (TABLE_SCHEMA, TABLE_NAME))
+        return self._options.keeps(KINDS[row[KIND]], (schema, table) if row[TABLE_SCHEMA + 1] >= 0 else None)
 
 
-def _bytes(chunk: Chunk, text: bytearray, start: int, length: int) -> bytes:
-    return bytes(chunk.buffer[start : start + length]) if start >= 0 else bytes(text[~start : ~start + length])
+def _bytes(chunk: Chunk, text: bytearray, pair: Array) -> bytes:
+    start, length = pair.tolist()
+    length = max(length, 0)
+    return chunk.buffer[start : start + length].tobytes() if start >= 0 else bytes(text[~start : ~start + length])
 
 
-def _pairs(spans: Spans, row: int) -> Iterator[Array]:
+def _pairs(rows: Array, cells: Array, row: int) -> Iterator[Array]:
     """Every text of a row that may not be ASCII, as a view of (start, length) that can be changed."""
-    yield spans.texts[TABLE_SCHEMA, row]
-    yield spans.texts[TABLE_NAME, row]
-    for place, cells in ((NEW, spans.new), (OLD, spans.old), (DETAIL, spans.detail)):
-        begin = int(spans.ends[place, row - 1]) if row else 0
-        for cell in cells[begin : int(spans.ends[place, row])]:
-            yield cell[0:2]
-            yield cell[2:4]
+    yield rows[TABLE_SCHEMA : TABLE_SCHEMA + 2, row]
+    yield rows[TABLE_NAME : TABLE_NAME + 2, row]
+    for place in range(len(MAPS)):
+        begin = int(rows[ENDS + place, row - 1]) if row else 0
+        for cell in cells[place, begin : int(rows[ENDS + place, row])]:
+            yield cell[NAME : NAME + 2]
+            yield cell[VALUE : VALUE + 2]

@@ -33,7 +33,7 @@ CHANGES = pa.schema(
         pa.field("raw", pa.binary()),
     ]
 )
-"""A row is a record; docs/table.md says what each column means. Unsigned 64-bit numbers are int64 with the same bits."""
+"""A row is a record; docs/table.md says what the columns mean. Unsigned 64-bit numbers are int64 with the same bits."""
 
 
 def change_schema(columns: Sequence[str] | None = None) -> pa.Schema:

@@ -1,8 +1,10 @@
 """The notes that a scan makes: for every row its numbers, and where in the input each of its texts lies.
 
-A text is a pair (start, length). start >= 0 is a position in the input; start < 0 is position -1 - start in `text`, which
+A text is a pair (start, length). start >= 0 is a position in the input; start < 0 is position ~start in `text`, which
 begins with the constant words (kinds, detail keys, type names) and goes on with what does not stand in the input as it
 is. Length -1 is NULL. One rule for every string column, so one gather serves all of them.
+
+Few and plain arrays, since each one that a compiled function takes costs compile time.
 """
 
 from __future__ import annotations
@@ -14,112 +16,89 @@ import numpy as np
 from ..options.reading import KINDS
 from ..pgtypes import SQL_NAMES
 
-# Rows of Spans.numbers, each an int64 column of the table.
+Array = np.ndarray[Any, Any]
+
+# Fields of a row: numbers of the table, whether they are there, pairs, ends of maps.
 MESSAGE, RECORD, LSN, XID, CSN, COMMIT_LSN, COMMIT_TIME = range(7)
+PRESENT = 7  # bit n is 1 where number n is there; bit GIVEN + m where map m is not null
+STATUS = 8
+KIND = 9  # index in KINDS
+TABLE_SCHEMA, TABLE_NAME, RAW, BODY = 10, 12, 14, 16  # pairs; BODY is the record without its framing
+ENDS = 18  # + map: one past the row's last cell
+ROW_FIELDS = 21
+
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn", "commit_time")
+TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
 
-# Rows of Spans.texts, each a string column of the table; BODY is the record itself.
-KIND, TABLE_SCHEMA, TABLE_NAME, RAW, BODY = range(5)
-TEXTS = ("kind", "table_schema", "table_name", "raw")
-
-# Rows of Spans.ends, each a map column of the table.
+# The maps of the table, and the fields of their cells, where pairs begin; detail has no types.
 NEW, OLD, DETAIL = range(3)
 MAPS = ("new", "old", "detail")
-
-# Columns of a map's cells where a pair begins; detail has no types.
+GIVEN = 8
 NAME, VALUE, TYPE = 0, 2, 4
+CELL_FIELDS = 6
 
-# Spans.status: what becomes of a row after the scan.
+# A row's status: what becomes of it after the scan.
 GOOD = 0
 READ_RECORD = 1  # the declaration reads this record: to decode it, or to say what is wrong
 READ_REST = 2  # the framing is broken: the declaration reads the message from this record on
 TRANSCODE = 3  # text that is not ASCII, in an encoding that is not UTF-8
 
-# Cursor of a scan: where it goes on when it is called again.
+# A scan's cursor: where it goes on when it is called again, and how much text it has used and would need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
-CURSOR_SIZE = 5
+CURSOR_FIELDS = 5
 
 # Keys of the detail map, in its order.
 DETAIL_KEYS = ("first_lsn", "commit_time", "origin", "username", "wal_end", "wal_flushed", "time")
-DETAILS_PER_ROW = 4
 FIRST_LSN, COMMIT_TIME_TEXT, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME = range(7)
+DETAILS_PER_ROW = 4
 
-TEXT_SLACK = 256
-"""Bytes of `text` beyond what is used: for the numbers of one record, and for a short copy that reads past its end."""
-
+# Places in WORDS: of kinds, of detail keys, and of type names by number.
+KIND_WORDS = 0
+KEY_WORDS = len(KINDS)
+TYPE_WORDS = KEY_WORDS + len(DETAIL_KEYS)
 TYPE_TABLE_SIZE = 1 << 14
 """PostgreSQL gives numbers below 16384 to built-in types; others are not in the catalogue."""
 
-
-class Words(NamedTuple):
-    """The constant words at the beginning of Spans.text, and the pair of each."""
-
-    text: np.ndarray[Any, Any]
-    kinds: np.ndarray[Any, Any]
-    """int32[len(KINDS), 2]"""
-    keys: np.ndarray[Any, Any]
-    """int32[len(DETAIL_KEYS), 2]"""
-    types: np.ndarray[Any, Any]
-    """int32[TYPE_TABLE_SIZE, 2], by type number; length 0 where the number is in no catalogue"""
+TEXT_SLACK = 256
+"""Bytes of `text` beyond what is used: for the numbers of one record, and for a short copy that reads past its end."""
 
 
 class Spans(NamedTuple):
     """Room for the notes on some rows; filled by a scan, emptied by the gather, used again."""
 
-    numbers: np.ndarray[Any, Any]
-    """int64[7, rows]"""
-    present: np.ndarray[Any, Any]
-    """uint8[7, rows]: 0 where the number is null"""
-    texts: np.ndarray[Any, Any]
-    """int32[5, rows, 2]"""
-    ends: np.ndarray[Any, Any]
-    """int32[3, rows]: one past the row's last cell"""
-    given: np.ndarray[Any, Any]
-    """uint8[3, rows]: 0 where the map is null"""
-    status: np.ndarray[Any, Any]
-    """uint8[rows]"""
-    new: np.ndarray[Any, Any]
-    """int32[cells, 6]: name, value and type of each cell"""
-    old: np.ndarray[Any, Any]
-    """int32[cells, 6]"""
-    detail: np.ndarray[Any, Any]
-    """int32[cells, 4]: key and value"""
-    text: np.ndarray[Any, Any]
+    rows: Array
+    """int64[ROW_FIELDS, rows]"""
+    cells: Array
+    """int32[maps, cells, CELL_FIELDS]"""
+    text: Array
     """uint8[n]: the words, then the scan's own text"""
 
 
 def make_spans(rows: int, cells: int, text: int) -> Spans:
-    """Room for so many rows, so many cells in each list, and so many bytes of text beside the words."""
+    """Room for so many rows, so many cells in each map, and so many bytes of text beside the words."""
     spans = Spans(
-        numbers=np.empty((len(NUMBERS), rows), np.int64),
-        present=np.empty((len(NUMBERS), rows), np.uint8),
-        texts=np.empty((len(TEXTS) + 1, rows, 2), np.int32),
-        ends=np.empty((len(MAPS), rows), np.int32),
-        given=np.empty((len(MAPS), rows), np.uint8),
-        status=np.empty(rows, np.uint8),
-        new=np.empty((cells, 6), np.int32),
-        old=np.empty((cells, 6), np.int32),
-        detail=np.empty((DETAILS_PER_ROW * rows, 4), np.int32),
-        text=np.empty(len(WORDS.text) + text, np.uint8),
+        np.empty((ROW_FIELDS, _spread(rows)), np.int64),
+        np.empty((len(MAPS), max(cells, DETAILS_PER_ROW * rows), CELL_FIELDS), np.int32),
+        np.empty(len(WORD_TEXT) + text, np.uint8),
     )
-    spans.text[: len(WORDS.text)] = WORDS.text
+    spans.text[: len(WORD_TEXT)] = WORD_TEXT
     return spans
 
 
-def _make_words() -> Words:
+def _spread(rows: int) -> int:
+    """At least so many rows, so that the same row of different fields falls into different sets of the cache."""
+    return rows // 512 * 512 + 512 + 24
+
+
+def _make_words() -> tuple[Array, Array]:
     text = bytearray()
-
-    def pair(word: str) -> tuple[int, int]:
-        start = len(text)
-        text.extend(word.encode())
-        return -1 - start, len(text) - start
-
-    kinds = np.array([pair(word) for word in KINDS], np.int32)
-    keys = np.array([pair(word) for word in DETAIL_KEYS], np.int32)
-    types = np.zeros((TYPE_TABLE_SIZE, 2), np.int32)
-    for oid, name in SQL_NAMES.items():
-        types[oid] = pair(name)
-    return Words(np.frombuffer(bytes(text), np.uint8), kinds, keys, types)
+    words = np.zeros((TYPE_WORDS + TYPE_TABLE_SIZE, 2), np.int32)
+    types = [(TYPE_WORDS + oid, name) for oid, name in SQL_NAMES.items()]
+    for place, word in [*enumerate(KINDS), *enumerate(DETAIL_KEYS, KEY_WORDS), *types]:
+        words[place] = ~len(text), len(word.encode())
+        text += word.encode()
+    return words, np.frombuffer(bytes(text), np.uint8)
 
 
-WORDS = _make_words()
+WORDS, WORD_TEXT = _make_words()
+"""WORDS: int32[n, 2], the pair of each constant word; length 0 where a type number is in no catalogue."""

@@ -56,7 +56,7 @@ RECORDS: dict[int, tuple[type[Event], Construct]] = {
 """What follows each kind byte, to the end of the record."""
 
 XLOG_DATA_HEADER_BYTES = 25
-"""'w' and three 8-byte numbers: the sender counts them in when it compares a batch with its limit (seen in captures)."""
+"""'w' and three 8-byte numbers: the sender counts them when it compares a batch with its limit (seen in captures)."""
 
 _ROW_HEAD = Struct(*ROW_CHANGE.subcons[:2], GreedyBytes)
 _KINDS = {event: (kind, declaration) for kind, (event, declaration) in RECORDS.items()}
@@ -95,7 +95,7 @@ class GaussdbBinary:
                 error.add(table=_table_name(message, frame, encoding))
             raise
         values = {name: value for name, value in found.items() if name not in ("_io", "facts", "tuples")}
-        values |= {name: value for name, value in found.get("facts", {}).items()}
+        values |= found.get("facts", {})
         values |= {name: _tuple_data(value) for name, value in found.get("tuples", {}).items()}
         return event(lsn=frame.lsn, **values)
 

@@ -4,8 +4,8 @@
     record   = length:u32 lsn:u64 kind:u8 body          length counts lsn, kind and body
     message  = 'h' 24 bytes 'F'                         a bare heartbeat
 
-Source: GaussDB document "Logical Decoding Options"; openGauss's parallel decoding, binary style. 0x68 ('h') as the first
-byte of a length would mean 1.7 GB, so the first byte tells a bare heartbeat from a batch.
+Source: GaussDB document "Logical Decoding Options"; openGauss's parallel decoding, binary style. 0x68 ('h') as the
+first byte of a length would mean 1.7 GB, so the first byte tells a bare heartbeat from a batch.
 """
 
 from __future__ import annotations

@@ -122,6 +122,7 @@ def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
 
 
 def _checked_encoding(encoding: str) -> str:
+    name = str(encoding)
     try:
         name = codecs.lookup(encoding).name
         plain = "".join(map(chr, range(128))) + r"\u0041 +AEE- ~{}"
@@ -130,7 +131,7 @@ def _checked_encoding(encoding: str) -> str:
         extends_ascii = False
     if not extends_ascii:
         raise OptionError(
-            f"option encoding: expected a Python encoding that extends ASCII, as all server encodings do; got {encoding!r}"
+            f"option encoding: expected a Python encoding that extends ASCII, as all servers' do; got {encoding!r}"
         )
     return name
 

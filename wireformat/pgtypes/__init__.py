@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .catalogue import SQL_NAMES
 
+__all__ = ["SQL_NAMES", "type_name", "type_oid"]
+
 _OIDS = {name: oid for oid, name in SQL_NAMES.items()}
 _UNLISTED = "oid:"
 

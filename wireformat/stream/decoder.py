@@ -27,8 +27,8 @@ class EventSource(Protocol):
 class Decoder:
     """Turns bytes into events, for formats whose messages say where they end.
 
-    Once the framing is broken, the end of no later message can be found: FAILFAST raises, the other modes take all bytes
-    that follow as corrupt.
+    Once the framing is broken, the end of no later message can be found: FAILFAST raises, the other modes take all
+    bytes that follow as corrupt.
     """
 
     def __init__(self, format: Format, options: ReadOptions, source: EventSource) -> None:

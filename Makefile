@@ -1,0 +1,62 @@
+# What a developer types. `make` alone lists it; every target does the set-up that it needs.
+
+# ARGS is handed on: make test ARGS='tests/formats -x'
+ARGS ?=
+PYTHON_IN_VENV := $(CURDIR)/.venv/bin/python
+
+# Spark's workers run the interpreter of .venv, and the Spark that is installed there.
+export PYSPARK_PYTHON := $(PYTHON_IN_VENV)
+export PYSPARK_DRIVER_PYTHON := $(PYTHON_IN_VENV)
+unexport SPARK_HOME
+WITH_JAVA = JAVA_HOME="$$(tools/java_home.sh)" && export JAVA_HOME &&
+RUN = "$(PYTHON_IN_VENV)"
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+.PHONY: setup
+setup: venv ## make .venv, install the pinned packages, make sure of Java (APT=no: leave the system as it is)
+	@tools/java_home.sh >/dev/null
+
+.PHONY: venv
+venv:
+	@tools/setup.sh
+
+.PHONY: demo
+demo: venv ## decode the sample capture on Spark, show the row changes and write them as Parquet
+	@$(WITH_JAVA) $(RUN) examples/demo.py $(ARGS)
+
+.PHONY: test
+test: venv ## run all tests
+	@$(WITH_JAVA) $(RUN) -m pytest $(ARGS)
+
+.PHONY: check
+check: venv ## formatter, linter, strict types, import rules
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(RUN) -m pytest -q tests/test_architecture.py
+
+.PHONY: format
+format: venv ## format the code and sort its imports
+	$(RUN) -m ruff check --select I --fix .
+	$(RUN) -m ruff format .
+
+.PHONY: bench
+bench: venv ## measure speed and memory, write docs/performance.md
+	@$(WITH_JAVA) $(RUN) -m benchmarks $(ARGS)
+
+.PHONY: pin
+pin: venv ## write constraints.txt anew, with the newest versions for each Python
+	tools/pin.sh
+
+.PHONY: clean
+clean: ## remove what tests, demo and tools leave behind
+	rm -rf build dist .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf artifacts derby.log metastore_db spark-warehouse
+	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: clean ## the same, and .venv
+	rm -rf .venv
