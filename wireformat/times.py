@@ -12,9 +12,27 @@ import numpy as np
 UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """Heartbeat units: microseconds in one."""
 
-_DAYS_BEFORE = (0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)  # a month, numbered from 1
-_TEN_TO = (1, 10, 100, 1_000, 10_000, 100_000)
-_LAST_YEAR = 294_246  # the last one whose microseconds all fit int64; PostgreSQL ends thirty years later
+_FIELDS = np.array(
+    [
+        (0, 4, 6, 294_246),  # year; later ones, up to PostgreSQL's 294276, have microseconds that do not fit int64
+        (45, 2, 2, 12),  # -month
+        (45, 2, 2, 31),  # -day
+        (32, 2, 2, 23),  # blank, hour
+        (58, 2, 2, 59),  # :minute
+        (58, 2, 2, 59),  # :second
+        (46, 1, 6, 999_999),  # .fraction, may be left out
+        (43, 2, 2, 59),  # + or -, hours of the offset
+        (58, 2, 2, 59),  # :minutes of the offset, may be left out
+        (58, 2, 2, 59),  # :seconds of the offset, may be left out
+    ],
+    np.int64,
+)
+"""A time's fields: the byte before it, how many digits it has at least and at most, its largest value."""
+
+_FRACTION, _OFFSET = 6, 7
+_DAYS_BEFORE = np.array([0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
+"""Days of a common year before each month, numbered from 1, and before the next year."""
+_TEN_TO = np.array([1, 10, 100, 1_000, 10_000, 100_000])
 
 
 def parse_commit_time(text: Any, start: int, stop: int) -> tuple[bool, int]:
@@ -25,39 +43,26 @@ def parse_commit_time(text: Any, start: int, stop: int) -> tuple[bool, int]:
              `(timestamp out of range)`, a time without an offset, a date that is none
     Source: PostgreSQL manual, "Date/Time Output", style ISO; offsets are +HH, +HH:MM or +HH:MM:SS; ` BC` may follow.
     """
-    year, month, day, clock, micros, offset, sign, units = 0, 0, 0, 0, 0, 0, 0, 3600
+    year, month, day, clock, micros, offset, sign, weight = 0, 0, 0, 0, 0, 0, 0, 3600
     at = start
-    # Fields 0 to 2 are the date, 3 to 5 the time, 6 the fraction, 7 to 9 the offset. A byte before each says that it is
-    # there; the fraction and the minutes and seconds of the offset may be left out.
     for field in range(10):
         if field > 0:
             mark = np.int64(text[at] if at < stop else 0)
-            if field < 3:
-                there = mark == 45  # -
-            elif field == 3:
-                there = mark == 32  # blank
-            elif field == 6:
-                there = mark == 46  # .
-            elif field == 7:
-                there = mark == 43 or mark == 45  # + -
+            if field == _OFFSET:
                 sign = 44 - mark
-            else:
-                there = mark == 58  # :
-            if field == 6 and not there:
-                continue
-            if field > 7 and not there:
-                break
-            if not there:
+            if mark != _FIELDS[field, 0] and not (field == _OFFSET and mark == 45):
+                if field == _FRACTION:
+                    continue
+                if field > _OFFSET:
+                    break
                 return False, 0
             at += 1
         begin = at
-        value = 0
-        most = 6 if field == 0 or field == 6 else 2
-        while at < stop and at - begin < most and 48 <= text[at] <= 57:
+        value = np.int64(0)
+        while at < stop and at - begin < _FIELDS[field, 2] and text[at] >= 48 and text[at] <= 57:
             value = value * 10 + np.int64(text[at]) - 48
             at += 1
-        digits = at - begin
-        if digits < (4 if field == 0 else (1 if field == 6 else 2)) or (field > 3 and field != 6 and value > 59):
+        if at - begin < _FIELDS[field, 1] or value > _FIELDS[field, 3]:
             return False, 0
         if field == 0:
             year = value
@@ -65,21 +70,21 @@ def parse_commit_time(text: Any, start: int, stop: int) -> tuple[bool, int]:
             month = value
         elif field == 2:
             day = value
-        elif field < 6:
+        elif field < _FRACTION:
             clock = clock * 60 + value
-        elif field == 6:
-            micros = value * _TEN_TO[6 - digits]
+        elif field == _FRACTION:
+            micros = value * _TEN_TO[6 - (at - begin)]
         else:
-            offset += value * units
-            units //= 60
+            offset += value * weight
+            weight //= 60
     if stop - at == 3 and text[at] == 32 and text[at + 1] == 66 and text[at + 2] == 67:
         year = 1 - year
         at = stop
-    if at != stop or clock >= 86400 or year > _LAST_YEAR or not 1 <= month <= 12:
+    if at != stop or month < 1 or day < 1:
         return False, 0
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     before = _DAYS_BEFORE[month] + (leap and month > 2)
-    if not 1 <= day <= _DAYS_BEFORE[month + 1] + (leap and month >= 2) - before:
+    if day > _DAYS_BEFORE[month + 1] + (leap and month > 1) - before:
         return False, 0
     last = year - 1
     days = 365 * last + last // 4 - last // 100 + last // 400 + before + day - 719_163

@@ -48,6 +48,7 @@ from .spans import (
     TABLE_SCHEMA,
     TEXT_NEEDED,
     TEXT_USED,
+    TIME,
     TRANSCODE,
     TYPE,
     TYPE_TABLE_SIZE,
@@ -140,7 +141,7 @@ def row_image(
         if type_length == 0 or oid >= TYPE_TABLE_SIZE:
             begin = used
             text[used], text[used + 1], text[used + 2], text[used + 3] = 111, 105, 100, 58  # oid:
-            used = write_number(text, used + 4, oid, 10)
+            used = write_number(text, used + 4, oid, 10, False)
             type_start, type_length = ~begin, used - begin
         length = read_32(buffer, at + 4)
         at += 8
@@ -204,9 +205,9 @@ def transaction(
         rows[CSN, row] = read_64(buffer, at)
         rows[PRESENT, row] |= 1 << CSN
         begin = used
-        used = write_number(text, used, read_32(buffer, at + 8), 16)
+        used = write_number(text, used, read_32(buffer, at + 8), 16, False)
         text[used] = 47
-        used = write_number(text, used + 1, read_32(buffer, at + 12), 16)
+        used = write_number(text, used + 1, read_32(buffer, at + 12), 16, False)
         note_detail(rows, row, cells, words, FIRST_LSN, ~begin, used - begin)
         at += 16
     time_at, origin_at, user_at = -1, -1, -1
@@ -242,12 +243,9 @@ def transaction(
         rows[PRESENT, row] |= known << COMMIT_TIME
     if origin_at >= 0:
         origin = read_32(buffer, origin_at)
+        origin -= (origin >> 31) << 32  # signed 32 bits
         begin = used
-        if origin >= 1 << 31:  # it is signed
-            text[used] = 45
-            used += 1
-            origin = (1 << 32) - origin
-        used = write_number(text, used, origin, 10)
+        used = write_number(text, used, origin, 10, True)
         note_detail(rows, row, cells, words, ORIGIN, ~begin, used - begin)
     if user_at >= 0:
         note_detail(rows, row, cells, words, USERNAME, user_at, user_length)
@@ -276,12 +274,7 @@ def heartbeat(
     for number in range(3):
         value = read_64(buffer, at + 8 * number)
         begin = used
-        if number == 2 and value < 0:
-            text[used] = 45
-            used += 1
-            used = write_number(text, used, -value, 10)
-        else:
-            used = write_number(text, used, value, 10)
+        used = write_number(text, used, value, 10, WAL_END + number == TIME)
         note_detail(rows, row, cells, words, WAL_END + number, ~begin, used - begin)
     known, micros = heartbeat_micros(value, factor)
     rows[COMMIT_TIME, row] = micros

@@ -94,6 +94,8 @@ class Scanner:
                 spans = self._room(chunk, int(cursor[TEXT_NEEDED]))
                 cursor[TEXT_USED] = len(WORD_TEXT)
                 count = self._scan(*chunk, cursor, *spans, *self._constants)
+                if count == 0:  # the next record needs more text than there is room for
+                    continue
                 scanned, error = self._settled(chunk, spans, count, int(cursor[TEXT_USED]))
                 yield scanned
                 if error is not None:

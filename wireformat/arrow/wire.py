@@ -87,9 +87,16 @@ def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tup
 
 
 @inner
-def write_number(text: Array, used: Int, value: Int, base: Int) -> Int:
-    """Write the unsigned number with the bits of an int64, base 10 or 16; returns how much of `text` is used then."""
+def write_number(text: Array, used: Int, value: Int, base: Int, signed: bool) -> Int:
+    """Write a number, base 10 or 16, or if not signed the one with the bits of an int64.
+
+    Returns how much of `text` is used then.
+    """
     left = np.uint64(value)
+    if signed and value < 0:
+        text[used] = 45
+        used += 1
+        left = ~left + np.uint64(1)
     digits = 0
     while digits == 0 or left > np.uint64(0):
         digit = np.int64(left % np.uint64(base))
