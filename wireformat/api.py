@@ -30,7 +30,7 @@ def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecod
     `feed` bytes, take `events`, `close` at the end; `dropped` counts what DROPMALFORMED left out.
     """
     checked = ReadOptions.check(**options)
-    return StreamDecoder(find_format(format), checked, _engine(format, checked, engine))
+    return StreamDecoder(find_format(format), _engine(format, checked, engine))
 
 
 def encode(

@@ -29,6 +29,9 @@ class Engine(Protocol):
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """The events of all messages; raises DecodeError in FAILFAST, after the events before it."""
 
+    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
+        """What to say of bytes of a stream after broken framing; raises DecodeError in FAILFAST."""
+
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows of all messages, some megabytes at a time; raises as `events`."""
 
@@ -49,6 +52,10 @@ class ScanEngine:
         """See Engine.events."""
         for scanned in self._scanner.scan(messages, first):
             yield from located_events(scanned)
+
+    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
+        """See Engine.lost."""
+        return self._scanner.reader.lost(data, index, stream_offset)
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
@@ -91,6 +98,10 @@ class DeclarationEngine:
         for chunk in chunks(messages, first):
             for place, index in enumerate(chunk.indexes.tolist()):
                 yield from self._reader.read(chunk.message(place), index)
+
+    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
+        """See Engine.lost."""
+        return self._reader.lost(data, index, stream_offset)
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""

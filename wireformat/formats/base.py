@@ -28,8 +28,8 @@ class Format(Protocol):
     def frames(self, message: bytes) -> Iterator[Frame]:
         """The records of a whole message; raises DecodeError where the framing is broken."""
 
-    def find_end(self, data: bytes | bytearray, searched: int) -> tuple[bool, int]:
-        """Where the message that begins at byte 0 ends: (True, length) or (False, how far it looked)."""
+    def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+        """Where the message that begins at `start` ends: (True, one past it) or (False, how far it looked)."""
 
     def read(self, message: bytes, frame: Frame, *, encoding: str, errors: str) -> Event:
         """The event of one frame; raises DecodeError."""

@@ -78,9 +78,9 @@ class GaussdbBinary:
         """See Format.frames."""
         return gauss_batch.frames(message)
 
-    def find_end(self, data: bytes | bytearray, searched: int) -> tuple[bool, int]:
+    def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
         """See Format.find_end."""
-        return gauss_batch.find_end(data, searched)
+        return gauss_batch.find_end(data, start, searched)
 
     def read(self, message: bytes, frame: Frame, *, encoding: str, errors: str) -> Event:
         """See Format.read."""

@@ -15,7 +15,7 @@ class MessageBuffer:
     broken message on are given as they are, each as one message, so that their reader reports them.
     """
 
-    def __init__(self, find_end: Callable[[bytes | bytearray, int], tuple[bool, int]]) -> None:
+    def __init__(self, find_end: Callable[[bytes | bytearray, int, int], tuple[bool, int]]) -> None:
         self._find_end = find_end
         self._data = bytearray()
         self._searched = 0
@@ -23,23 +23,22 @@ class MessageBuffer:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Add bytes and take out the messages that are complete now."""
-        self._data += chunk
+        data = self._data
+        data += chunk
         messages: list[bytes] = []
         start = 0
-        view = self._data
-        while self.lost is None and view:
+        while self.lost is None and start < len(data):
             try:
-                found, self._searched = self._find_end(view, self._searched)
+                found, self._searched = self._find_end(data, start, self._searched)
             except DecodeError as error:
                 self.lost = error
                 break
             if not found:
                 break
-            messages.append(bytes(view[: self._searched]))
-            start += self._searched
-            view = view[self._searched :]
-            self._searched = 0
-        self._data = view
+            messages.append(bytes(data[start : self._searched]))
+            start = self._searched
+        del data[:start]  # used bytes go once a chunk, not once a message
+        self._searched -= start
         if self.lost is not None:
             messages += self.close()
         return messages

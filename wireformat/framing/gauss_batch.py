@@ -37,7 +37,7 @@ def frames(message: bytes) -> Iterator[Frame]:
             got = f"{len(message)}, then the message ends"
             raise ShortData(f"{BARE_HEARTBEAT_BYTES + 1} bytes", got, **_spot(message, 0, 0, "heartbeat"))
         yield Frame(0, 0, BARE_HEARTBEAT_BYTES, None)
-        _check_heartbeat_end(message)
+        _check_heartbeat_end(message, 0)
         _check_end(message, BARE_HEARTBEAT_BYTES + 1)
         return
     at, record = 0, 0
@@ -52,18 +52,18 @@ def frames(message: bytes) -> Iterator[Frame]:
             return
 
 
-def find_end(data: bytes | bytearray, searched: int) -> tuple[bool, int]:
-    """Look for the end of the message that begins at byte 0 of data that may be cut anywhere.
+def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+    """Look for the end of the message that begins at `start` in data that may be cut anywhere.
 
-    searched    0, or what the last call gave: a record begins there, and need not be looked at again
-    returns     (True, length of the message) or (False, searched)
+    searched    start, or what the last call gave: a record begins there, and need not be looked at again
+    returns     (True, one past the message) or (False, searched)
     Raises DecodeError where the framing is broken.
     """
-    if data[:1] == BARE_HEARTBEAT:
-        if len(data) <= BARE_HEARTBEAT_BYTES:
-            return False, 0
-        _check_heartbeat_end(data)
-        return True, BARE_HEARTBEAT_BYTES + 1
+    if data[start : start + 1] == BARE_HEARTBEAT:
+        if len(data) - start <= BARE_HEARTBEAT_BYTES:
+            return False, start
+        _check_heartbeat_end(data, start)
+        return True, start + BARE_HEARTBEAT_BYTES + 1
     while len(data) >= searched + 4:
         stop = searched + 4 + _record_length(data, searched, RECORD_BYTES)
         if len(data) <= stop or (data[stop : stop + 1] == MORE and len(data) < stop + 5):
@@ -109,10 +109,11 @@ def _after_record(data: bytes | bytearray, stop: int) -> tuple[bool, int]:
     return False, stop + 1
 
 
-def _check_heartbeat_end(data: bytes | bytearray) -> None:
-    end = bytes(data[BARE_HEARTBEAT_BYTES : BARE_HEARTBEAT_BYTES + 1])
+def _check_heartbeat_end(data: bytes | bytearray, start: int) -> None:
+    at = start + BARE_HEARTBEAT_BYTES
+    end = bytes(data[at : at + 1])
     if end != END:
-        raise _bad_separator(end, "'F'", data, BARE_HEARTBEAT_BYTES)
+        raise _bad_separator(end, "'F'", data, at)
 
 
 def _check_end(message: bytes, at: int) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ..errors import DecodeError
-from ..events import Corrupt, Event
+from ..events import Event
 from ..formats.base import Format
 from ..framing.buffer import MessageBuffer
-from ..options import ReadOptions
 from .reader import Located
 
 
@@ -23,6 +22,9 @@ class EventSource(Protocol):
     def events(self, messages: list[bytes], first: int = 0) -> Iterator[Located]:
         """The events of some messages, the first of which has this index."""
 
+    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
+        """What to say of bytes after broken framing."""
+
 
 class Decoder:
     """Turns bytes into events, for formats whose messages say where they end.
@@ -31,28 +33,26 @@ class Decoder:
     bytes that follow as corrupt.
     """
 
-    def __init__(self, format: Format, options: ReadOptions, source: EventSource) -> None:
-        self._format = format
-        self._options = options
+    def __init__(self, format: Format, source: EventSource) -> None:
         self._source = source
         self._buffer = MessageBuffer(format.find_end)
         self._events: list[Event] = []
         self._messages = 0
         self._stream_offset = 0
-        self._lost = 0
-        self._dropped = 0
 
     @property
     def dropped(self) -> int:
         """How many records DROPMALFORMED has left out."""
-        return self._source.dropped + self._dropped
+        return self._source.dropped
 
     def feed(self, data: bytes) -> None:
         """Add bytes. Raises DecodeError in FAILFAST; the events before it can still be taken."""
         if self._buffer.lost is None:
             self._decode(self._buffer.feed(data))
         elif data:
-            self._report_lost(data)
+            start, self._stream_offset = self._stream_offset, self._stream_offset + len(data)
+            index, self._messages = self._messages, self._messages + 1
+            self._events += (located.event for located in self._source.lost(data, index, start))
 
     def events(self) -> list[Event]:
         """Take the events of all messages that are complete, each once."""
@@ -75,20 +75,3 @@ class Decoder:
             if error.message is not None and error.message_offset is not None:
                 error.add(stream_offset=starts[error.message - first] + error.message_offset)
             raise
-
-    def _report_lost(self, data: bytes) -> None:
-        error = DecodeError(
-            "a message",
-            "bytes after broken framing",
-            format=self._format.name,
-            message=self._messages,
-            stream_offset=self._stream_offset,
-        )
-        self._stream_offset += len(data)
-        self._messages += 1
-        if self._options.mode == "FAILFAST":
-            raise error
-        if self._options.mode == "DROPMALFORMED":
-            self._dropped += 1
-        else:
-            self._events.append(Corrupt(error=str(error), raw=data))

@@ -67,6 +67,11 @@ class Reader:
         if self._options.wants(event):
             yield Located(index, frame.record, event)
 
+    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
+        """Bytes of a stream after broken framing, where no message can be found; raises DecodeError in FAILFAST."""
+        error = DecodeError("a message", "bytes after broken framing", stream_offset=stream_offset)
+        return self._corrupt(error, None, data, index)
+
     def _corrupt(self, error: DecodeError, lsn: int | None, raw: bytes, index: int) -> Iterator[Located]:
         error.add(format=self._format.name, message=index)
         if self._options.mode == "FAILFAST":

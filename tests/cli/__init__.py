@@ -1,0 +1,1 @@
+"""The command line, and the examples that it and Spark read."""

@@ -1,0 +1,57 @@
+"""The client's line of each kind of event; the reference captures in test_show.py have the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import wireformat as wf
+from wireformat.cli.client_line import LINES, client_line
+
+FACTS: dict[str, Any] = {"xid": 7, "commit_time": "2026-11-21 01:02:03+08", "origin": -1, "username": "ana"}
+PRINTED_FACTS = "xid: 7 commit_time: 2026-11-21 01:02:03+08 origin_id: -1 username: ana"
+IMAGE = wf.TupleData(("a", "Order", 'q"'), ("1", None, ""), ("integer", "text", "oid:16385"))
+PRINTED_IMAGE = '{a[typid = 23]: "1", "Order"[typid = 25]: "NULL", "q"""[typid = 16385]: ""}'
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (wf.Begin(lsn=1, csn=2, first_lsn=1 << 32), "current_lsn: 0/1 BEGIN CSN: 2 first_lsn: 1/0"),
+        (
+            wf.Begin(lsn=1, csn=2, first_lsn=3, **FACTS),
+            f"current_lsn: 0/1 BEGIN CSN: 2 first_lsn: 0/3 {PRINTED_FACTS}",
+        ),
+        (wf.Commit(lsn=1), "current_lsn: 0/1 COMMIT "),
+        (wf.Commit(lsn=1, commit_time="infinity"), "current_lsn: 0/1 COMMIT  commit_time: infinity"),
+        (
+            wf.Commit(lsn=1, **FACTS),
+            f"current_lsn: 0/1 COMMIT {PRINTED_FACTS}",
+        ),
+        (
+            wf.Insert(lsn=1, table_schema="s s", table_name="T", new=IMAGE),
+            f"current_lsn: 0/1 INSERT INTO s s.T new_tuple: {PRINTED_IMAGE}",
+        ),
+        (
+            wf.Update(lsn=1, table_schema="s", table_name="t", new=wf.TupleData(), old=IMAGE),
+            f"current_lsn: 0/1 UPDATE s.t new_tuple: {{}} old_value: {PRINTED_IMAGE}",
+        ),
+        (wf.Delete(lsn=1, table_schema="s", table_name="t"), "current_lsn: 0/1 DELETE FROM s.t"),
+        (wf.Heartbeat(wal_end=1, wal_flushed=2, time=-3), "HEARTBEAT wal_end: 1 wal_flushed: 2 time: -3"),
+        (
+            wf.Heartbeat(lsn=9, wal_end=0, wal_flushed=0, time=0),
+            "current_lsn: 0/9 HEARTBEAT wal_end: 0 wal_flushed: 0 time: 0",
+        ),
+        (wf.Unknown(lsn=1, raw=b"Z\x00\xff"), r"current_lsn: 0/1 UNKNOWN raw: \x5a00ff"),
+        (wf.Corrupt(error="bad tag: …", raw=b"\x0a"), r"CORRUPT error: bad tag: … raw: \x0a"),
+    ],
+    ids=lambda value: value.kind if isinstance(value, wf.Event) else "",
+)
+def test_line(event: wf.Event, line: str) -> None:
+    assert client_line(event) == line
+
+
+def test_every_event_has_a_line() -> None:
+    events = {kind for kind in vars(wf).values() if isinstance(kind, type) and issubclass(kind, wf.Event)}
+    assert events - {wf.Event, wf.RowChange} == set(LINES)

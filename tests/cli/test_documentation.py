@@ -1,0 +1,30 @@
+"""The examples of docs/command_line.md print what the page says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+CAPTURE = ROOT / "examples" / "sample_capture.parquet"
+EXAMPLES = re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)+)", PAGE, re.MULTILINE)
+
+
+def test_the_examples_are_found() -> None:
+    assert len(EXAMPLES) == PAGE.count("\n$ ") == 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the examples are for a POSIX shell")
+@pytest.mark.parametrize(("command", "printed"), EXAMPLES, ids=[command for command, _ in EXAMPLES])
+def test_example(command: str, printed: str, tmp_path: Path) -> None:
+    (tmp_path / "sample_capture.parquet").symlink_to(CAPTURE)
+    (tmp_path / "capture.bin").write_bytes(pq.read_table(CAPTURE)["payload"][0].as_py())
+    script = f'wireformat() {{ "{sys.executable}" -m wireformat.cli "$@"; }}\n{command}'
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, encoding="utf-8")
+    assert done.stdout + done.stderr == printed

@@ -1,0 +1,218 @@
+"""What can be read: Parquet, messages cut anywhere, standard input; and what cannot, with its exit code."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.cli import inputs
+from wireformat.cli.exits import BAD_DATA, BAD_USAGE, Failed
+from wireformat.cli.inputs import Part, all_parts, find_inputs
+from wireformat.formats.registry import find_format
+
+from .. import handmade
+from ..golden_cases import find_case
+from .commands import run
+
+FORMAT = find_format("gaussdb-binary")
+BATCHES = find_case("b_timeout_batch")
+MESSAGES = list(handmade.SAMPLES.values())
+
+
+def messages_of(*paths: object) -> list[bytes | None]:
+    return [
+        message
+        for part in parts_of(*paths)
+        for message in (part.messages.to_pylist() if isinstance(part.messages, pa.Array) else part.messages)
+    ]
+
+
+def parts_of(*paths: object) -> list[Part]:
+    with find_inputs([str(path) for path in paths], FORMAT, "payload") as found:
+        return list(all_parts(found))
+
+
+def write_parquet(
+    path: Path, messages: Sequence[bytes | None], type: pa.DataType | None = None, **options: int
+) -> Path:
+    pq.write_table(pa.table({"payload": pa.array(messages, type or pa.binary())}), path, **options)
+    return path
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_messages_may_be_cut_anywhere(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "READ_BYTES", piece)
+    path = tmp_path / "capture.bin"
+    path.write_bytes(b"".join(MESSAGES))
+    assert messages_of(path) == MESSAGES
+
+
+def test_parts_say_how_much_was_read_and_where_they_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "READ_BYTES", 50)
+    path = tmp_path / "capture.bin"
+    path.write_bytes(b"".join(MESSAGES))
+    parts = parts_of(path)
+    assert sum(part.read_bytes for part in parts) == path.stat().st_size
+    offset = 0
+    for part in parts:
+        assert part.stream_offset == offset
+        offset += sum(map(len, part.messages))
+
+
+def test_several_files_are_read_in_order_and_an_empty_one_holds_nothing(tmp_path: Path) -> None:
+    first, empty, last = tmp_path / "1", tmp_path / "2", tmp_path / "3"
+    first.write_bytes(b"".join(MESSAGES[:3]))
+    empty.write_bytes(b"")
+    write_parquet(last, MESSAGES[3:])
+    assert messages_of(first, empty, last, first) == MESSAGES + MESSAGES[:3]
+
+
+@pytest.mark.parametrize("type", [pa.binary(), pa.large_binary(), pa.binary_view()], ids=str)
+def test_parquet_of_any_binary_type_nulls_and_small_row_groups(type: pa.DataType, tmp_path: Path) -> None:
+    messages = [None, *MESSAGES, None]
+    path = write_parquet(tmp_path / "capture.parquet", messages, type, row_group_size=4)
+    assert messages_of(path) == messages
+    result = run("show", path)
+    assert (result.exit_code, result.stdout) == (0, run("show", "-", stdin=b"".join(MESSAGES)).stdout)
+
+
+def test_large_messages_come_a_few_at_a_time(tmp_path: Path) -> None:
+    large = [bytes([number]) * (1 << 20) for number in range(12)]
+    path = write_parquet(tmp_path / "large.parquet", large, write_batch_size=1)
+    sizes = [len(part.messages) for part in parts_of(path)]
+    assert sum(sizes) == 12
+    assert max(sizes) < 5
+
+
+def test_another_column(tmp_path: Path) -> None:
+    path = tmp_path / "capture.parquet"
+    pq.write_table(pa.table({"payload": ["text"], "value": [MESSAGES[0]]}), path)
+    assert run("show", "--column", "value", path).stdout.startswith("current_lsn: 0/10 INSERT INTO public.t")
+
+
+@pytest.mark.parametrize("content", [b"".join(BATCHES.messages), BATCHES.path.read_bytes()], ids=["bytes", "parquet"])
+def test_standard_input(content: bytes) -> None:
+    result = run("show", "-", stdin=content)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout_bytes == BATCHES.client_text
+
+
+class OneByteAtATime(io.RawIOBase):
+    """A pipe whose writer is slow."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        return self._data.readinto(buffer[:1])
+
+
+@pytest.mark.parametrize("content", [b"".join(MESSAGES), BATCHES.path.read_bytes()], ids=["bytes", "parquet"])
+def test_a_slow_pipe(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(OneByteAtATime(content))))
+    expected = MESSAGES if content[:4] != inputs.PARQUET_MAGIC else BATCHES.messages
+    assert messages_of("-") == expected
+
+
+def test_after_broken_framing_all_bytes_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The good message, at the end, stands where nobody can know that a message begins."""
+    monkeypatch.setattr(inputs, "READ_BYTES", len(MESSAGES[0]) + 3)
+    path = tmp_path / "bad.bin"
+    bad = b"\0\0\0\3" + bytes(len(MESSAGES[0]) + 2)
+    path.write_bytes(MESSAGES[0] + bad + MESSAGES[0])
+    permissive = run("decode", "--mode", "PERMISSIVE", path, path, "-o", tmp_path / "out.parquet")
+    assert permissive.exit_code == 0
+    rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert "".join(row["kind"][0] for row in rows) == "ICCICC"
+    assert b"".join(row["raw"] or b"" for row in rows) == (bad + MESSAGES[0]) * 2
+    assert [row["message"] for row in rows] == list(range(6))
+    errors = [row["error"] for row in rows]
+    assert errors[1].startswith("bad length: ")
+    after = "bad data: expected a message, got bytes after broken framing [gaussdb-binary: message"
+    assert errors[2] == f"{after} 2, stream byte {2 * inputs.READ_BYTES}]"
+    assert errors[5] == f"{after} 5, stream byte {2 * inputs.READ_BYTES}]"
+    shown = run("show", "--mode", "PERMISSIVE", path).stdout.splitlines()
+    assert [line.split(" error: ")[1].split(" raw: ")[0] for line in shown[1:]] == errors[1:3]
+    dropped = run("show", "--mode", "DROPMALFORMED", path)
+    assert (len(dropped.stdout.splitlines()), dropped.stderr) == (1, "2 records left out\n")
+
+
+def test_a_message_that_is_cut_off_is_bad_data(tmp_path: Path) -> None:
+    path = tmp_path / "cut.bin"
+    path.write_bytes(MESSAGES[0][:-1])
+    result = run("show", path)
+    assert result.exit_code == BAD_DATA
+    assert result.stderr.startswith(f"wireformat: {path}: short data: ")
+
+
+def test_parquet_that_is_damaged_is_bad_data(tmp_path: Path) -> None:
+    path = tmp_path / "cut.parquet"
+    path.write_bytes(BATCHES.path.read_bytes()[:1000])
+    result = run("show", path)
+    assert result.exit_code == BAD_DATA
+    assert result.stderr.startswith(f"wireformat: {path}: ")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("missing.bin", "No such file or directory"),
+        (".", "Is a directory"),
+        ("no_payload.parquet", "no column 'payload'; there are seq, value"),
+        ("text.parquet", "column 'payload': expected binary, got string"),
+        ("nested.parquet", "column 'payload': expected binary, got struct<a: binary>"),
+    ],
+)
+def test_what_cannot_be_read_is_bad_usage(
+    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"seq": [1], "value": [b""]}), "no_payload.parquet")
+    pq.write_table(pa.table({"payload": ["a"]}), "text.parquet")
+    pq.write_table(pa.table({"payload": [{"a": b""}]}), "nested.parquet")
+    Path("good.bin").write_bytes(MESSAGES[0])
+    for command in (("show",), ("decode", "-o", "out.parquet")):
+        result = run(*command, "good.bin", name)
+        assert (result.exit_code, result.stdout, result.stderr) == (BAD_USAGE, "", f"wireformat: {name}: {text}\n")
+    assert not Path("out.parquet").exists()
+
+
+def test_a_file_without_permission_is_bad_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(Failed, match=r"secret\.bin: Permission denied") as error:
+        parts_of("secret.bin")
+    assert error.value.code == BAD_USAGE
+
+
+def test_an_error_while_reading_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "capture.bin"
+    path.write_bytes(MESSAGES[0])
+    with find_inputs([str(path)], FORMAT, "payload") as found:
+        path.unlink()
+        with pytest.raises(Failed, match=rf"{path}: No such file or directory") as error:
+            list(all_parts(found))
+    assert error.value.code == BAD_DATA
+
+
+def test_standard_input_only_once() -> None:
+    result = run("show", "-", "-")
+    assert (result.exit_code, result.stderr) == (2, "wireformat: - (standard input) can be read only once\n")
+
+
+def test_messages_of_a_part_are_read_as_wireformat_reads_them() -> None:
+    assert [event.kind for event in wf.decode(messages_of(BATCHES.path), "gaussdb-binary")] == [
+        record["kind"] for record in BATCHES.truth
+    ]

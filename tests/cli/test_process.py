@@ -1,0 +1,95 @@
+"""The command as a process: what is loaded, a closed pipe, Ctrl-C, and input that is shown as it flows."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import sleep
+
+import pyarrow.parquet as pq
+import pytest
+
+from .. import handmade
+from ..golden_cases import find_case
+from .commands import start
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes are those of POSIX")
+SECONDS = 120
+"""Long enough for the first call on a slow machine, which compiles."""
+
+FULL = Path("/dev/full")
+"""Where nothing can be written."""
+
+
+def test_short_commands_do_not_load_what_takes_time() -> None:
+    program = (
+        "import sys; from wireformat.cli.main import app\n"
+        "try: app(sys.argv[1:])\n"
+        "finally: print(sorted({'numba', 'pyarrow', 'pyspark', 'rich'} & set(sys.modules)))"
+    )
+    for argument in ("--version", "formats", "--help"):
+        done = subprocess.run([sys.executable, "-c", program, argument], capture_output=True, text=True, check=True)
+        assert done.stdout.endswith("\n[]\n")
+
+
+def test_a_closed_pipe_ends_it_without_a_word(tmp_path: Path) -> None:
+    case = find_case("b_1mb_batch")
+    process = start("show", case.path)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b"current_lsn: ")
+    process.stdout.close()
+    process.stdout = None
+    _, stderr = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
+def test_output_that_cannot_be_written_is_an_error() -> None:
+    with FULL.open("wb") as full:
+        process = start("show", find_case("b_1mb_batch").path, stdout=full)
+        _, stderr = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stderr) == (1, b"wireformat: No space left on device\n")
+
+
+def test_it_works_without_standard_streams(tmp_path: Path) -> None:
+    arguments = ("decode", find_case("b_types_batch").path, "-", "-o", tmp_path / "out.parquet")
+    command = [sys.executable, "-m", "wireformat.cli", *map(str, arguments)]
+    subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], check=True, timeout=SECONDS)
+    assert pq.read_metadata(tmp_path / "out.parquet").num_rows == find_case("b_types_batch").record_count
+
+
+def test_standard_input_is_shown_as_it_flows_until_ctrl_c() -> None:
+    process = start("show", "-")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for message in (handmade.SAMPLES["commit, bare"], handmade.SAMPLES["unknown"]):
+        process.stdin.write(message)
+        process.stdin.flush()
+        assert process.stdout.readline().startswith(b"current_lsn: 0/10 ")
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stdout, stderr) == (130, b"", b"")
+
+
+def test_ctrl_c_leaves_no_output(tmp_path: Path) -> None:
+    process = start("decode", "-", "-o", tmp_path / "out.parquet")
+    assert process.stdin is not None
+    process.stdin.write(handmade.SAMPLES["insert"])
+    process.stdin.flush()
+    while not list(tmp_path.iterdir()):
+        assert process.poll() is None
+        sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stderr) == (130, b"")
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_data_gives_one_line_and_exit_code_1() -> None:
+    process = start("show", "-")
+    stdout, stderr = process.communicate(b"no message", timeout=SECONDS)
+    assert (process.returncode, stdout) == (1, b"")
+    assert stderr.startswith(b"wireformat: standard input: ")
+    assert stderr.count(b"\n") == 1

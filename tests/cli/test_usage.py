@@ -1,0 +1,62 @@
+"""Help, version, the list of formats, and what is said about options that cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+import wireformat as wf
+
+from .. import handmade
+from .commands import run
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"wireformat {wf.__version__}\n"
+
+
+def test_formats_lists_all_of_them() -> None:
+    result = run("formats")
+    assert result.exit_code == 0
+    lines = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
+    assert lines == [[name, format.sentence] for name, format in wf.FORMATS.items()]
+
+
+@pytest.mark.parametrize("command", ["show", "decode"])
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_has_examples(command: str, flag: str) -> None:
+    result = run(command, flag)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"Usage: wireformat {command} ")
+    assert f"\n    wireformat {command} --" in result.stdout
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    result = run()
+    assert result.exit_code == 2
+    assert "Commands:" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["shwo"], "No such command 'shwo'"),
+        (["show"], "Missing argument 'FILE...'"),
+        (["show", "--colour", "-"], "No such option: --colour"),
+        (["decode", "-"], "Missing option '--output'"),
+        (["show", "--format", "gaussdb-bin", "-"], "unknown format 'gaussdb-bin', did you mean 'gaussdb-binary'?"),
+        (["show", "--mode", "LAX", "-"], "option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'LAX'"),
+        (["show", "--tables", "orders", "-"], "option tables: expected schema.table"),
+        (["show", "--kinds", "INSERTS", "-"], "option kinds: expected BEGIN, INSERT, "),
+        (["show", "--encoding", "klingon", "-"], "option encoding: expected a Python encoding"),
+        (["decode", "--columns", "lsm", "-", "-o", "x"], "option columns: no column 'lsm', did you mean 'lsn'?"),
+        (["decode", "--columns", " , ", "-", "-o", "x"], "expected a list, as a,b; got nothing"),
+        (["decode", "--heartbeat-unit", "min", "-", "-o", "x"], "option heartbeat_unit: expected s, ms, us; got 'min'"),
+        (["decode", "--encoding-errors", "skip", "-", "-o", "x"], "option encoding_errors: expected strict, replace"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_usage(arguments: list[str], text: str) -> None:
+    result = run(*arguments, stdin=handmade.SAMPLES["insert"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert text in result.stderr
+    assert "Traceback" not in result.stderr

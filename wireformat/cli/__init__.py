@@ -1,0 +1,1 @@
+"""The command `wireformat`: show, decode, formats."""

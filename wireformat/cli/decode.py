@@ -1,0 +1,58 @@
+"""`wireformat decode`: the row-change table as a Parquet file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+from ..arrow import change_schema
+from ..formats.registry import find_format
+from ..options import ReadOptions
+from .changes_file import changes_file
+from .decoding import Decoding
+from .exits import BAD_USAGE, Failed
+from .inputs import STDIN, all_parts, find_inputs
+from .progress import progress
+
+
+def decode(
+    paths: Sequence[str], output: Path, *, format: str, column: str, columns: list[str] | None, **options: Any
+) -> None:
+    """Write the rows of all inputs to one Parquet file, which is there only when all went well.
+
+    columns     of the row-change table; all of them if None
+    The other options are those of `ReadOptions`. Raises Failed, OptionError.
+    """
+    schema = change_schema(columns)
+    counted = change_schema([*schema.names, "kind"])
+    checked = ReadOptions.check(**options)
+    decoding = Decoding(find_format(format), checked)
+    if any(path != STDIN and output.exists() and Path(path).exists() and output.samefile(path) for path in paths):
+        raise Failed(f"{output}: is an input, and would be overwritten", BAD_USAGE)
+    rows = corrupt = 0
+    with (
+        find_inputs(paths, find_format(format), column) as inputs,
+        changes_file(output, schema) as file,
+        progress(inputs) as advance,
+    ):
+        for part in all_parts(inputs):
+            for batch in decoding.batches(part, counted):
+                rows += len(batch)
+                corrupt += _corrupt_rows(batch)
+                file.write(batch.select(schema.names))
+            advance(part.read_bytes)
+    summary = [f"{rows:,} rows from {decoding.messages:,} messages"]
+    if corrupt:
+        summary.append(f"{corrupt:,} of them CORRUPT")
+    if decoding.dropped:
+        summary.append(f"{decoding.dropped:,} left out")
+    typer.echo(f"{output}: {', '.join(summary)}", err=True)
+
+
+def _corrupt_rows(batch: pa.RecordBatch) -> int:
+    return pc.sum(pc.equal(batch["kind"], "CORRUPT")).as_py() or 0

@@ -1,0 +1,72 @@
+"""The parts of all inputs through one engine: events or record batches, with messages counted through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from ..arrow.builder import build
+from ..arrow.engine import make_engine
+from ..errors import DecodeError
+from ..events import Event
+from ..formats.base import Format
+from ..options import ReadOptions
+from ..stream.reader import Located
+from .exits import BAD_DATA, Failed
+from .inputs import Part
+
+
+class Decoding:
+    """Decodes parts in their order.
+
+    name_text   how the name of a table is printed in errors
+    messages    how many there were until now
+    Raises Failed in FAILFAST, with the name of the input before the text of the DecodeError.
+    """
+
+    def __init__(self, format: Format, options: ReadOptions, name_text: Callable[[str], str] = str) -> None:
+        self._options = options
+        self._name_text = name_text
+        self._engine = make_engine(format, options)
+        self.messages = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many records DROPMALFORMED has left out."""
+        return self._engine.dropped
+
+    def events(self, part: Part) -> Iterator[Event]:
+        """The events of a part."""
+        with self._next(part) as first:
+            located = self._lost(part, first) if part.is_lost else self._engine.events(part.messages, first)
+            yield from (item.event for item in located)
+
+    def batches(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a part, with the columns of the schema."""
+        with self._next(part) as first:
+            if part.is_lost:
+                yield build(list(self._lost(part, first)), schema, self._options.heartbeat_factor)
+            else:
+                yield from self._engine.batches(part.messages, schema, first)
+
+    @contextmanager
+    def _next(self, part: Part) -> Iterator[int]:
+        """Count the messages of a part; gives the index of the first one. Errors are told with their place."""
+        first, self.messages = self.messages, self.messages + len(part.messages)
+        try:
+            yield first
+        except DecodeError as error:
+            if part.stream_offset is not None and error.message is not None and error.message_offset is not None:
+                before = sum(map(len, part.messages[: error.message - first]))
+                error.add(stream_offset=part.stream_offset + before + error.message_offset)
+            if error.table is not None:
+                error.add(table=self._name_text(error.table))
+            raise Failed(f"{part.source}: {error}", BAD_DATA) from None
+
+    def _lost(self, part: Part, first: int) -> Iterator[Located]:
+        offset = part.stream_offset or 0
+        for index, raw in enumerate(part.messages, first):
+            yield from self._engine.lost(raw, index, offset)
+            offset += len(raw)

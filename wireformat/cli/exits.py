@@ -1,0 +1,78 @@
+"""How a command ends: exit codes, and errors as one line of text."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from ..errors import OptionError, WireformatError
+
+BAD_DATA = 1
+BAD_USAGE = 2
+INTERRUPTED = 130
+"""128 and the number of SIGINT, as shells count."""
+
+
+class Failed(Exception):
+    """The command cannot go on; the text says why, the code is the exit code."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (OptionError, BAD_USAGE),
+    (WireformatError, BAD_DATA),
+    (OSError, BAD_DATA),
+)
+
+
+@contextlib.contextmanager
+def exit_codes() -> Iterator[None]:
+    """Run a command: its errors become text on stderr and an exit code.
+
+    A reader that closes the pipe has what it wanted: the command ends without a word. Other errors are faults of this
+    program and keep their traceback.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _discard_output()
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        _discard_output()
+        raise typer.Exit from None
+    except Failed as error:
+        raise _reported(str(error), error.code) from None
+    except tuple(kind for kind, _ in _CODES) as error:
+        text = getattr(error, "strerror", None) or str(error)
+        raise _reported(text, next(code for kind, code in _CODES if isinstance(error, kind))) from None
+
+
+def open_missing_streams() -> None:
+    """Give a process that was started without standard streams (`2>&-`) ones that lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - as long as the process
+
+
+def _reported(text: str, code: int) -> typer.Exit:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
+    typer.echo(f"wireformat: {text}", err=True)
+    return typer.Exit(code)
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter's last flush does not complain."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

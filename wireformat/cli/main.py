@@ -1,0 +1,133 @@
+"""The command `wireformat`: what can be typed. What each command does is in the module of its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from ..formats.registry import FORMATS
+from .exits import exit_codes, open_missing_streams
+from .options import Column, EncodingErrors, Files, FormatName, Kinds, Mode, Tables, split_lists
+
+DEFAULT_FORMAT = "gaussdb-binary"
+
+app = typer.Typer(
+    name="wireformat",
+    help="Read logical-decoding streams of the PostgreSQL family.",
+    epilog="Exit codes: 0; 1 bad data; 2 bad usage, or a file that cannot be opened.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Entry point of the script `wireformat`."""
+    open_missing_streams()
+    app(prog_name="wireformat")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wireformat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(
+    epilog="\b\nExamples:\n"
+    "  wireformat show capture.parquet | less\n"
+    "  wireformat show --mode PERMISSIVE --tables 'public.*' day1.bin day2.bin\n"
+    "  wireformat show --encoding gbk - < capture.bin"
+)
+def show(
+    files: Files,
+    format: FormatName = DEFAULT_FORMAT,
+    column: Column = "payload",
+    mode: Mode = "FAILFAST",
+    tables: Tables = None,
+    kinds: Kinds = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the server; print as the terminal's text. Else bytes as they are."),
+    ] = None,
+    encoding_errors: EncodingErrors = "strict",
+) -> None:
+    """Print one line a record, as the openGauss client does."""
+    with exit_codes():
+        from . import show as command
+
+        command.show(
+            files,
+            format=format,
+            column=column,
+            mode=mode,
+            tables=split_lists(tables),
+            kinds=split_lists(kinds),
+            encoding=encoding,
+            encoding_errors=encoding_errors,
+        )
+
+
+@app.command(
+    epilog="\b\nExamples:\n"
+    "  wireformat decode capture.parquet -o changes.parquet\n"
+    "  wireformat decode --tables public.orders --columns lsn,kind,new,old day*.bin -o orders.parquet\n"
+    "  wireformat decode --mode PERMISSIVE --encoding gbk - -o changes.parquet < capture.bin"
+)
+def decode(
+    files: Files,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Parquet file to write.")],
+    format: FormatName = DEFAULT_FORMAT,
+    column: Column = "payload",
+    mode: Mode = "FAILFAST",
+    columns: Annotated[
+        list[str] | None, typer.Option(metavar="LIST", help="Columns of the table, as lsn,kind,new. Else all.")
+    ] = None,
+    tables: Tables = None,
+    kinds: Kinds = None,
+    encoding: Annotated[str, typer.Option(metavar="NAME", help="Of the server, as Python names it.")] = "utf-8",
+    encoding_errors: EncodingErrors = "strict",
+    heartbeat_unit: Annotated[
+        str | None, typer.Option(metavar="s|ms|us", help="Of the time in heartbeats. Else guessed by its size.")
+    ] = None,
+) -> None:
+    """Write the row-change table as Parquet, one row a record."""
+    with exit_codes():
+        from . import decode as command
+
+        command.decode(
+            files,
+            output,
+            format=format,
+            column=column,
+            mode=mode,
+            columns=split_lists(columns),
+            tables=split_lists(tables),
+            kinds=split_lists(kinds),
+            encoding=encoding,
+            encoding_errors=encoding_errors,
+            heartbeat_unit=heartbeat_unit,
+        )
+
+
+@app.command()
+def formats() -> None:
+    """List the formats that can be read."""
+    with exit_codes():
+        width = max(map(len, FORMATS))
+        for name, format in FORMATS.items():
+            typer.echo(f"{name:{width}}  {format.sentence}")

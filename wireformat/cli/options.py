@@ -1,0 +1,42 @@
+"""The options that several commands share, a row each, and how lists are written on a command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+Files = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="Parquet, or messages one after the other; - is standard input.")
+]
+FormatName = Annotated[str, typer.Option("--format", "-f", metavar="NAME", help="See: wireformat formats.")]
+Column = Annotated[str, typer.Option(metavar="NAME", help="Binary column of Parquet files that holds the messages.")]
+Mode = Annotated[
+    str,
+    typer.Option(metavar="MODE", help="Bad input: FAILFAST stops, PERMISSIVE keeps it, DROPMALFORMED leaves it out."),
+]
+Tables = Annotated[
+    list[str] | None, typer.Option(metavar="LIST", help="Only row changes of these: schema.table, * on either side.")
+]
+Kinds = Annotated[list[str] | None, typer.Option(metavar="LIST", help="Only these, as INSERT,COMMIT.")]
+EncodingErrors = Annotated[
+    str, typer.Option(metavar="strict|replace", help="Text that is not valid in the encoding: an error, or U+FFFD.")
+]
+
+_ITEM = re.compile(r'(?:"[^"]*"|[^,"])+|"')
+
+
+def split_lists(values: Iterable[str] | None) -> list[str] | None:
+    """The items of an option that may be given several times, each time with a list.
+
+    Items are separated by commas outside of double quotes; blanks around them are not part of them. Raises BadParameter
+    where there are none.
+    """
+    if values is None:
+        return None
+    items = [item.strip() for value in values for item in _ITEM.findall(value) if item.strip()]
+    if not items:
+        raise typer.BadParameter("expected a list, as a,b; got nothing")
+    return items

@@ -1,0 +1,26 @@
+"""A progress bar on stderr, where somebody looks at it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from .inputs import Input
+
+
+@contextmanager
+def progress(inputs: Sequence[Input]) -> Iterator[Callable[[int], None]]:
+    """Show how much of the inputs is read; gives the function to call with the bytes read since the last call."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    sizes = [input.size for input in inputs]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda size: bar.advance(task, size)
