@@ -127,62 +127,77 @@ class Scanner:
         todo = np.flatnonzero(rows[STATUS] != GOOD).tolist()
         if not todo:
             return Scanned(rows, cells, spans.text, chunk.buffer, events), None
-        text = bytearray(spans.text[:text_used].tobytes())
+        again = _Again(chunk, spans.text[:text_used].tobytes(), self._options)
         error: DecodeError | None = None
         for row in todo:
             try:
-                if rows[STATUS, row] != TRANSCODE or not self._transcode(chunk, _pairs(rows, cells, row), text):
-                    events[row] = list(self._read(chunk, rows[:, row]))
-                elif not self._keeps(chunk, rows[:, row], text):
+                if rows[STATUS, row] != TRANSCODE or not again.transcode(rows, cells, row):
+                    events[row] = list(self._read(chunk, rows[:, row], again))
+                elif not again.keeps(rows[:, row]):
                     events[row] = []
             except DecodeError as found:
                 rows, error = rows[:, :row], found
                 break
-        text += bytes(TEXT_SLACK)
-        return Scanned(rows, cells, np.frombuffer(text, np.uint8), chunk.buffer, events), error
+        return Scanned(rows, cells, again.all_text(), chunk.buffer, events), error
 
-    def _read(self, chunk: Chunk, row: Array) -> Iterator[Located]:
+    def _read(self, chunk: Chunk, row: Array, again: _Again) -> Iterator[Located]:
         index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))
         place = int(np.searchsorted(chunk.indexes, index))
-        message = chunk.message(place)
+        message = again.message(place)
         if row[STATUS] == READ_REST:
             return self.reader.read(message, index, record)
         start -= int(chunk.starts[place])
         lsn = unsigned(int(row[LSN])) if row[PRESENT] >> LSN & 1 else None
         return self.reader.read_frame(message, Frame(record, start, start + length, lsn), index)
 
-    def _transcode(self, chunk: Chunk, pairs: Iterator[Array], text: bytearray) -> bool:
-        """Put texts that are not ASCII into `text` as UTF-8; False if one is no text in the encoding."""
-        for pair in pairs:
-            data = _bytes(chunk, text, pair)
-            if data.isascii():
-                continue
-            try:
-                encoded = data.decode(self._options.encoding, self._options.encoding_errors).encode()
-            except UnicodeDecodeError:
-                return False
-            pair[:] = ~len(text), len(encoded)
-            text += encoded
+
+class _Again:
+    """The bytes of one chunk for a second look: by the declaration, or to transcode them."""
+
+    def __init__(self, chunk: Chunk, text: bytes, options: ReadOptions) -> None:
+        self._chunk = chunk
+        self._source = chunk.buffer.tobytes()
+        self._text = bytearray(text)
+        self._options = options
+        self._message = (-1, b"")
+
+    def message(self, place: int) -> bytes:
+        """One message; the last one is kept, since a bad message has many bad records."""
+        if self._message[0] != place:
+            self._message = place, self._source[self._chunk.starts[place] : self._chunk.stops[place]]
+        return self._message[1]
+
+    def transcode(self, rows: Array, cells: Array, row: int) -> bool:
+        """Put the row's texts that are not ASCII into the text as UTF-8; False if one is no text in the encoding."""
+        try:
+            for field in (TABLE_SCHEMA, TABLE_NAME):
+                self._encode(rows[field : field + 2, row], *rows[field : field + 2, row].tolist())
+            for place in range(len(MAPS)):
+                begin, end = (int(rows[ENDS + place, row - 1]) if row else 0), int(rows[ENDS + place, row])
+                for cell, fields in enumerate(cells[place, begin:end].tolist(), begin):
+                    for field in (NAME, VALUE):
+                        self._encode(cells[place, cell, field : field + 2], *fields[field : field + 2])
+        except UnicodeDecodeError:
+            return False
         return True
 
-    def _keeps(self, chunk: Chunk, row: Array, text: bytearray) -> bool:
+    def keeps(self, row: Array) -> bool:
         """The filters, for a row that the scan could not ask: its table's name may be no UTF-8."""
-        schema, table = (_bytes(chunk, text, row[field : field + 2]).decode() for field in (TABLE_SCHEMA, TABLE_NAME))
+        schema, table = (self._bytes(*row[field : field + 2].tolist()).decode() for field in (TABLE_SCHEMA, TABLE_NAME))
         return self._options.keeps(KINDS[row[KIND]], (schema, table) if row[TABLE_SCHEMA + 1] >= 0 else None)
 
+    def all_text(self) -> Array:
+        """The scan's text with what was transcoded behind it."""
+        return np.frombuffer(self._text + bytes(TEXT_SLACK), np.uint8)
 
-def _bytes(chunk: Chunk, text: bytearray, pair: Array) -> bytes:
-    start, length = pair.tolist()
-    length = max(length, 0)
-    return chunk.buffer[start : start + length].tobytes() if start >= 0 else bytes(text[~start : ~start + length])
+    def _encode(self, pair: Array, start: int, length: int) -> None:
+        data = self._bytes(start, length)
+        if not data.isascii():
+            encoded = data.decode(self._options.encoding, self._options.encoding_errors).encode()
+            pair[:] = ~len(self._text), len(encoded)
+            self._text += encoded
 
-
-def _pairs(rows: Array, cells: Array, row: int) -> Iterator[Array]:
-    """Every text of a row that may not be ASCII, as a view of (start, length) that can be changed."""
-    yield rows[TABLE_SCHEMA : TABLE_SCHEMA + 2, row]
-    yield rows[TABLE_NAME : TABLE_NAME + 2, row]
-    for place in range(len(MAPS)):
-        begin = int(rows[ENDS + place, row - 1]) if row else 0
-        for cell in cells[place, begin : int(rows[ENDS + place, row])]:
-            yield cell[NAME : NAME + 2]
-            yield cell[VALUE : VALUE + 2]
+    def _bytes(self, start: int, length: int) -> bytes:
+        if length < 0:
+            return b""
+        return self._source[start : start + length] if start >= 0 else bytes(self._text[~start : ~start + length])
