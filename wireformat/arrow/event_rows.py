@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from ..events import Begin, Commit, Delete, Event, Heartbeat, Insert, RowChange, TupleData, Unknown, Update
 from ..lsn import lsn_value, unsigned
 from ..options.reading import KINDS
 from ..stream.reader import Located
+from .compiled import Array
+from .gather import strings
 from .scanner import Scanned
 from .spans import (
     CSN,
@@ -19,6 +24,7 @@ from .spans import (
     LSN,
     MAPS,
     MESSAGE,
+    NAME,
     NEW,
     OLD,
     PRESENT,
@@ -26,6 +32,8 @@ from .spans import (
     RECORD,
     TABLE_NAME,
     TABLE_SCHEMA,
+    TYPE,
+    VALUE,
     XID,
 )
 
@@ -50,32 +58,27 @@ def located_events(scanned: Scanned) -> Iterator[Located]:
 
 
 class _Notes:
-    """The notes as Python lists: one conversion for all rows."""
+    """The notes as Python lists: one conversion for all rows of a chunk."""
 
     def __init__(self, scanned: Scanned) -> None:
         self.rows: list[list[int]] = scanned.rows.T.tolist()
-        self._source = scanned.source.tobytes().decode("latin-1")
-        self._text = scanned.text.tobytes().decode("latin-1")
-        self._cells: list[list[list[int]]] = [
-            scanned.cells[place, : (self.rows[-1][ENDS + place] if self.rows else 0)].tolist()
-            for place in range(len(MAPS))
-        ]
-        self._shapes: dict[tuple[int, ...], tuple[str, ...]] = {}
+        self._schemas, self._tables = (
+            _texts(scanned.rows[field : field + 2].T.astype(np.int32, order="C"), 0, len(self.rows), scanned)
+            for field in (TABLE_SCHEMA, TABLE_NAME)
+        )
+        self._source = scanned.source
+        self._maps = [_Map(scanned, place) for place in range(len(MAPS))]
 
     def event(self, row: int, fields: list[int]) -> Event:
         """The event of one good row."""
         kind = KINDS[fields[KIND]]
         lsn = _number(fields, LSN)
         if kind in _ROW_CHANGES:
-            return _ROW_CHANGES[kind](
-                lsn=lsn,
-                table_schema=self._string(fields[TABLE_SCHEMA], fields[TABLE_SCHEMA + 1]),
-                table_name=self._string(fields[TABLE_NAME], fields[TABLE_NAME + 1]),
-                new=self._image(NEW, row, fields),
-                old=self._image(OLD, row, fields),
-            )
+            schema, table = self._schemas[row], self._tables[row]
+            new, old = self._image(NEW, row, fields), self._image(OLD, row, fields)
+            return _ROW_CHANGES[kind](lsn=lsn, table_schema=schema, table_name=table, new=new, old=old)
         if kind == Unknown.kind:
-            return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].encode("latin-1"))
+            return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
         detail = self._detail(row, fields)
         if kind == Begin.kind:
             return Begin(lsn=lsn, csn=_number(fields, CSN), xid=_number(fields, XID), **detail)
@@ -83,38 +86,50 @@ class _Notes:
             return Commit(lsn=lsn, xid=_number(fields, XID), **detail)
         return Heartbeat(lsn=lsn, **detail)
 
-    def _string(self, start: int, length: int) -> str:
-        text = self._source[start : start + length] if start >= 0 else self._text[~start : ~start + length]
-        return text if text.isascii() else text.encode("latin-1").decode()
-
-    def _row_cells(self, place: int, row: int, fields: list[int]) -> list[list[int]]:
-        begin = self.rows[row - 1][ENDS + place] if row else 0
-        return self._cells[place][begin : fields[ENDS + place]]
+    def _bounds(self, place: int, row: int, fields: list[int]) -> slice:
+        return slice(self.rows[row - 1][ENDS + place] if row else 0, fields[ENDS + place])
 
     def _image(self, place: int, row: int, fields: list[int]) -> TupleData | None:
         if not fields[PRESENT] >> (GIVEN + place) & 1:
             return None
-        cells = self._row_cells(place, row, fields)
-        string = self._string
-        return TupleData(
-            tuple([string(start, length) for start, length, _, _, _, _ in cells]),
-            tuple([None if length < 0 else string(start, length) for _, _, start, length, _, _ in cells]),
-            self._types(cells),
-        )
-
-    def _types(self, cells: list[list[int]]) -> tuple[str, ...]:
-        shape = tuple([cell[4] for cell in cells])
-        types = self._shapes.get(shape)
-        if types is None:
-            types = self._shapes[shape] = tuple([self._string(cell[4], cell[5]) for cell in cells])
-        return types
+        return self._maps[place].tuple_data(self._bounds(place, row, fields))
 
     def _detail(self, row: int, fields: list[int]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, name_length, value, value_length, _, _ in self._row_cells(DETAIL, row, fields):
-            key, text = self._string(name, name_length), self._string(value, value_length)
-            found[key] = _NUMERIC_DETAIL[key](text) if key in _NUMERIC_DETAIL else text
-        return found
+        bounds, detail = self._bounds(DETAIL, row, fields), self._maps[DETAIL]
+        return {
+            key: _NUMERIC_DETAIL[key](text) if key in _NUMERIC_DETAIL else text
+            for key, text in zip(detail.names[bounds], detail.values[bounds], strict=True)
+        }
+
+
+class _Map:
+    """The cells of one map column, of all rows of a chunk."""
+
+    def __init__(self, scanned: Scanned, place: int) -> None:
+        cells = scanned.cells[place]
+        count = int(scanned.rows[ENDS + place, -1]) if scanned.rows.shape[1] else 0
+        self.names = _texts(cells, NAME, count, scanned)
+        self.values = _texts(cells, VALUE, count, scanned)
+        self._type_starts: list[int] = cells[:count, TYPE].tolist()
+        self._text = scanned.text
+        self._type_lengths: list[int] = cells[:count, TYPE + 1].tolist()
+        self._shapes: dict[tuple[int, ...], tuple[str, ...]] = {}
+
+    def tuple_data(self, bounds: slice) -> TupleData:
+        """The row image of these cells. Most rows of a table have the same types, so they are kept."""
+        shape = tuple(self._type_starts[bounds])
+        types = self._shapes.get(shape)
+        if types is None:
+            pairs = zip(shape, self._type_lengths[bounds], strict=True)
+            types = tuple([self._text[~start : ~start + length].tobytes().decode() for start, length in pairs])
+            self._shapes[shape] = types
+        return TupleData(tuple(self.names[bounds]), tuple(self.values[bounds]), types)
+
+
+def _texts(pairs: Array, place: int, count: int, scanned: Scanned) -> list[Any]:
+    """Texts as Python strings, by way of Arrow; None for NULL."""
+    texts: list[Any] = strings(pairs, place, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
+    return texts
 
 
 def _number(fields: list[int], number: int) -> int | None:

@@ -151,10 +151,10 @@ def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
     if name in NUMBERS:
         return _numbers(NUMBERS.index(name), kind, rows, seen)
     if name == "kind":
-        return _strings(WORDS[rows[KIND]], 0, rows.shape[1], scanned, kind)
+        return strings(WORDS[rows[KIND]], 0, rows.shape[1], scanned, kind)
     if name in TEXTS:
         pairs = rows[TEXTS[name] : TEXTS[name] + 2].T.astype(np.int32, order="C")
-        return _strings(pairs, 0, rows.shape[1], scanned, kind)
+        return strings(pairs, 0, rows.shape[1], scanned, kind)
     if name in MAPS:
         return _map(MAPS.index(name), kind, scanned, seen)
     if name == "types":
@@ -175,8 +175,8 @@ def _map(place: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Arr
         return _nulls(kind, len(ends))
     count = int(ends[-1])
     cells = scanned.cells[place]
-    keys = _strings(cells, NAME, count, scanned, pa.string())
-    values = _strings(cells, VALUE, count, scanned, pa.string())
+    keys = strings(cells, NAME, count, scanned, pa.string())
+    values = strings(cells, VALUE, count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
     return _nested(kind, ends, seen.validity(GIVEN + place), entries)
 
@@ -191,8 +191,8 @@ def _types(kind: pa.DataType, scanned: Scanned) -> pa.Array:
     offsets, target = np.frombuffer(offset_buffer, np.int32), np.frombuffer(data, np.uint8)
     _copy_types(rows, count, cells, scanned.text, ends, like, offsets, target)
     data.resize(size, shrink_to_fit=False)
-    strings = pa.Array.from_buffers(pa.string(), names, [None, offset_buffer, data], 0)
-    return _nested(kind, ends, None if given.all() else _bitmap(given), strings)
+    types = pa.Array.from_buffers(pa.string(), names, [None, offset_buffer, data], 0)
+    return _nested(kind, ends, None if given.all() else _bitmap(given), types)
 
 
 def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children: pa.Array) -> pa.Array:
@@ -201,7 +201,8 @@ def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children
     return pa.Array.from_buffers(kind, len(ends), [validity, pa.py_buffer(offsets)], children=[children])
 
 
-def _strings(pairs: Array, place: int, count: int, scanned: Scanned, kind: pa.DataType) -> pa.Array:
+def strings(pairs: Array, place: int, count: int, scanned: Scanned, kind: pa.DataType) -> pa.Array:
+    """The texts at pairs[:count, place:place + 2] as a string or binary column."""
     offset_buffer = pa.allocate_buffer(4 * (count + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
     valid = np.zeros((count + 7) // 8, np.uint8)

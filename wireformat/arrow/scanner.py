@@ -168,16 +168,24 @@ class _Again:
         return self._message[1]
 
     def transcode(self, rows: Array, cells: Array, row: int) -> bool:
-        """Put the row's texts that are not ASCII into the text as UTF-8; False if one is no text in the encoding."""
+        """Put the row's texts that are not ASCII into the text as UTF-8; False if one is no text in the encoding.
+
+        The row then has no texts, so that what the gather makes of it is valid.
+        """
+        bounds = [
+            (int(rows[ENDS + place, row - 1]) if row else 0, int(rows[ENDS + place, row])) for place in range(len(MAPS))
+        ]
         try:
             for field in (TABLE_SCHEMA, TABLE_NAME):
                 self._encode(rows[field : field + 2, row], *rows[field : field + 2, row].tolist())
-            for place in range(len(MAPS)):
-                begin, end = (int(rows[ENDS + place, row - 1]) if row else 0), int(rows[ENDS + place, row])
+            for place, (begin, end) in enumerate(bounds):
                 for cell, fields in enumerate(cells[place, begin:end].tolist(), begin):
                     for field in (NAME, VALUE):
                         self._encode(cells[place, cell, field : field + 2], *fields[field : field + 2])
         except UnicodeDecodeError:
+            rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1], row] = 0
+            for place, (begin, end) in enumerate(bounds):
+                cells[place, begin:end, NAME + 1] = cells[place, begin:end, VALUE + 1] = 0
             return False
         return True
 
