@@ -51,8 +51,8 @@ def unquote_identifier(text: str) -> str:
     return inner.replace('""', '"')
 
 
-def split_qualified(text: str) -> tuple[str, str]:
-    """Split `schema.table` into its two names; a part with a dot or a quote in it must be quoted.
+def split_pattern(text: str) -> tuple[str | None, str | None]:
+    """Split `schema.table` into its two names; a part that is a bare * is None, a part with a dot must be quoted.
 
     Raises ValueError if the text is not exactly two parts.
     """
@@ -60,6 +60,5 @@ def split_qualified(text: str) -> tuple[str, str]:
     second = _PART.fullmatch(text, first.end() + 1) if first and text[first.end() : first.end() + 1] == "." else None
     if first is None or second is None:
         raise ValueError(f'expected schema.table, a part with a dot in it in double quotes, got "{text}"')
-    quoted = [(match[1], match[2]) for match in (first, second)]
-    names = [bare if inner is None else inner.replace('""', '"') for inner, bare in quoted]
-    return names[0], names[1]
+    schema, table = (None if part[0] == "*" else unquote_identifier(part[0]) for part in (first, second))
+    return schema, table

@@ -32,6 +32,7 @@ _FIELDS = np.array(
 _FRACTION, _OFFSET = 6, 7
 _DAYS_BEFORE = np.array([0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
 """Days of a common year before each month, numbered from 1, and before the next year."""
+_FIRST_YEAR = -4712  # 4713 BC, where PostgreSQL's timestamps begin
 _TEN_TO = np.array([1, 10, 100, 1_000, 10_000, 100_000])
 
 
@@ -77,10 +78,12 @@ def parse_commit_time(text: Any, start: int, stop: int) -> tuple[bool, int]:
         else:
             offset += value * weight
             weight //= 60
+    if year < 1 or month < 1 or day < 1:
+        return False, 0
     if stop - at == 3 and text[at] == 32 and text[at + 1] == 66 and text[at + 2] == 67:
         year = 1 - year
         at = stop
-    if at != stop or month < 1 or day < 1:
+    if at != stop or year < _FIRST_YEAR:
         return False, 0
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     before = _DAYS_BEFORE[month] + (leap and month > 2)

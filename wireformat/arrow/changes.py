@@ -57,4 +57,4 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The same rows as `changes`, a record batch at a time, in constant memory; the options are the same."""
     chosen = make_engine(find_format(format), ReadOptions.check(**options), engine)
-    yield from chosen.batches(messages, change_schema(columns))
+    return chosen.batches(messages, change_schema(columns))

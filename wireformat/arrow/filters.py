@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..limits import RECORD_BYTES
 from ..options import ReadOptions
 from ..options.reading import KINDS
 
@@ -28,12 +29,11 @@ def make_filters(options: ReadOptions) -> Filters:
     for pattern in options.tables or ():
         row: list[int] = []
         for part in pattern:
-            data = part.encode()
-            row += [len(names), -1 if part == "*" else len(data)]
-            names += data
+            row += [len(names), -1 if part is None else len(part.encode())]
+            names += (part or "").encode()
         patterns.append(row)
     if options.tables == ():
-        patterns.append([0, 0, 0, 0])  # no table has an empty name
+        patterns.append([0, RECORD_BYTES, 0, RECORD_BYTES])  # no name is so long
     return Filters(
         sum(1 << place for place, kind in enumerate(KINDS) if options.kinds is None or kind in options.kinds),
         np.array(patterns, np.int32).reshape(-1, 4),

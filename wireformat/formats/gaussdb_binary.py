@@ -152,6 +152,8 @@ class GaussdbBinaryWriter:
 
     def _body(self, event: Event) -> bytes:
         if isinstance(event, Unknown):
+            if not event.raw or event.raw[0] in RECORDS:
+                raise EncodeError("gaussdb-binary UNKNOWN: expected raw to begin with a kind byte that no table lists")
             return event.raw
         if type(event) not in _KINDS:
             raise EncodeError(f"gaussdb-binary cannot say {event.kind}")
@@ -197,9 +199,13 @@ def _cells(name: str, image: TupleData | None) -> dict[str, Any] | None:
 
 
 def _table_name(message: bytes, frame: Frame, encoding: str) -> str | None:
-    """The table of a record that cannot be read, if its first two fields can."""
+    """The table of a record that cannot be read, if its first two fields can.
+
+    No identifier holds a zero byte: where one does, a length lied, and what follows may be a value.
+    """
     try:
         found = parse(_ROW_HEAD, message, frame.start + 1, frame.stop, encoding=encoding, errors="replace")
     except DecodeError:
         return None
-    return f"{found.table_schema}.{found.table_name}"
+    name = f"{found.table_schema}.{found.table_name}"
+    return None if "\0" in name else name

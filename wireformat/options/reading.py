@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import OptionError
 from ..events import Event, RowChange
-from ..identifiers import split_qualified
+from ..identifiers import split_pattern
 from ..times import UNITS
 from .table import nearest
 
@@ -63,7 +64,7 @@ class ReadOptions:
     encoding: str = "utf-8"
     encoding_errors: str = "strict"
     heartbeat_unit: str | None = None
-    tables: tuple[tuple[str, str], ...] | None = None
+    tables: tuple[tuple[str | None, str | None], ...] | None = None
     kinds: frozenset[str] | None = None
 
     @classmethod
@@ -85,7 +86,8 @@ class ReadOptions:
         for name, value in (("tables", tables), ("kinds", kinds)):
             if isinstance(value, str):
                 raise OptionError(f"option {name}: expected a list of strings, got the string {value!r}")
-        for kind in kinds or ():
+        wanted = None if kinds is None else frozenset(kinds)
+        for kind in wanted or ():
             _check_choice("kinds", kind, KINDS)
         return cls(
             mode=mode,
@@ -93,7 +95,7 @@ class ReadOptions:
             encoding_errors=encoding_errors,
             heartbeat_unit=heartbeat_unit,
             tables=None if tables is None else tuple(map(_pattern, tables)),
-            kinds=None if kinds is None else frozenset(kinds),
+            kinds=wanted,
         )
 
     @property
@@ -113,7 +115,7 @@ class ReadOptions:
             return False
         if self.tables is None or table is None:
             return True
-        return any(schema in ("*", table[0]) and name in ("*", table[1]) for schema, name in self.tables)
+        return any(schema in (None, table[0]) and name in (None, table[1]) for schema, name in self.tables)
 
 
 def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -121,14 +123,19 @@ def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise OptionError(f"option {name}: expected {', '.join(allowed)}; got {value!r}{nearest(str(value), allowed)}")
 
 
+_SHIFTS = r"\u0041 +AEE- ~{!!~} =41 %41" + "\x1b$B!!\x1b(B \x1b$)A\x0e!!\x0f.xn--mnchen-3ya"
+"""ASCII that means something else in encodings that do not extend it, though each of its characters alone may not."""
+
+
 def _checked_encoding(encoding: str) -> str:
-    name = str(encoding)
-    try:
-        name = codecs.lookup(encoding).name
-        plain = "".join(map(chr, range(128))) + r"\u0041 +AEE- ~{}"
-        extends_ascii = plain.encode("ascii").decode(name) == plain
-    except (LookupError, TypeError, UnicodeError, AssertionError):
-        extends_ascii = False
+    name, plain = str(encoding), "".join(map(chr, range(128)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of codecs that find the probe odd
+        try:
+            name = codecs.lookup(encoding).name
+            extends_ascii = all(text.encode("ascii").decode(name) == text for text in (plain, _SHIFTS))
+        except (LookupError, TypeError, ValueError, AssertionError):
+            extends_ascii = False
     if not extends_ascii:
         raise OptionError(
             f"option encoding: expected a Python encoding that extends ASCII, as all servers' do; got {encoding!r}"
@@ -136,8 +143,8 @@ def _checked_encoding(encoding: str) -> str:
     return name
 
 
-def _pattern(text: str) -> tuple[str, str]:
+def _pattern(text: str) -> tuple[str | None, str | None]:
     try:
-        return split_qualified(text)
+        return split_pattern(text)
     except ValueError as error:
         raise OptionError(f"option tables: {error}") from None

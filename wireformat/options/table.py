@@ -10,15 +10,15 @@ from ..errors import OptionError
 
 
 class Option(NamedTuple):
-    """One option: its name, default, allowed values, and a sentence. Values are bool or int."""
+    """One option. A switch has a bool as default, and `allowed` is what its values are called."""
 
     name: str
     default: bool | int
-    allowed: tuple[bool | int, ...]
+    allowed: tuple[str | int, ...]
     sentence: str
 
 
-SWITCH = (False, True)
+SWITCH = ("on", "off")
 
 WRITE_OPTIONS = (
     Option("sending-batch", 0, (0, 1), "1 collects records into messages of a little more than 1 MiB."),
@@ -36,18 +36,20 @@ _WORDS: dict[str, bool | int] = {"on": True, "true": True, "off": False, "false"
 def resolve(given: Mapping[str, Any] | None, table: tuple[Option, ...] = WRITE_OPTIONS) -> dict[str, bool | int]:
     """All options of the table with the given values checked and the others at their defaults.
 
-    Switches also take on, off, true, false, 0 and 1. Raises OptionError with the name, the value and what is allowed.
+    Switches and numbers also take on, off, true, false, 0 and 1 as words. Raises OptionError with the name, the value
+    and what is allowed.
     """
     rows = {row.name: row for row in table}
     values = {row.name: row.default for row in table}
     for name, value in (given or {}).items():
         if name not in rows:
             raise OptionError(f"unknown option {name!r}{nearest(name, rows)}; known are {', '.join(rows)}")
-        known = _WORDS.get(value.lower(), value) if isinstance(value, str) else value
-        if not isinstance(known, int) or known not in rows[name].allowed:
-            allowed = "on or off" if rows[name].allowed == SWITCH else " or ".join(map(str, rows[name].allowed))
-            raise OptionError(f"option {name}: expected {allowed}, got {value!r}")
-        values[name] = bool(known) if rows[name].allowed == SWITCH else int(known)
+        row = rows[name]
+        known = _WORDS.get(value.lower()) if isinstance(value, str) else value
+        is_switch = row.allowed == SWITCH
+        if not isinstance(known, int) or known not in ((False, True) if is_switch else row.allowed):
+            raise OptionError(f"option {name}: expected {' or '.join(map(str, row.allowed))}, got {value!r}")
+        values[name] = bool(known) if is_switch else int(known)
     return values
 
 

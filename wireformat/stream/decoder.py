@@ -52,7 +52,7 @@ class Decoder:
         elif data:
             start, self._stream_offset = self._stream_offset, self._stream_offset + len(data)
             index, self._messages = self._messages, self._messages + 1
-            self._events += (located.event for located in self._source.lost(data, index, start))
+            self._events += (located.event for located in self._source.lost(bytes(data), index, start))
 
     def events(self) -> list[Event]:
         """Take the events of all messages that are complete, each once."""
