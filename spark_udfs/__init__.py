@@ -1,0 +1,17 @@
+"""spark_udfs decodes logical-decoding streams on Spark: DataFrames, SQL functions, and a local session.
+
+decode          a DataFrame of messages to a DataFrame of row changes        (dataframe)
+register        the SQL functions, once a session                            (registration)
+local_session   Spark on this machine, for tries and tests                   (session)
+
+On the driver: dataframe, registration, session, schemas. In the workers: task, which reads; and around it one file for
+each of Spark's ways to call Python: batches, frames, table_function, scalar_functions.
+"""
+
+from __future__ import annotations
+
+from .dataframe import decode
+from .registration import register
+from .session import local_session
+
+__all__ = ["decode", "local_session", "register"]

@@ -1,0 +1,110 @@
+"""decode: a DataFrame of messages to a DataFrame of row changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, IntegralType, StringType, StructField, StructType
+
+import wireformat as wf
+from wireformat.options.table import nearest
+
+from .batches import decode_batches
+from .carriers import ARROW_CANNOT, PANDAS_CANNOT, carrier, column_of, packed, unpacked
+from .frames import decode_frames
+from .schemas import change_fields, change_names
+from .task import Plan
+
+
+def decode(
+    df: DataFrame,
+    payload: str = "value",
+    format: str = "gaussdb-binary",
+    *,
+    keep: Sequence[str] = (),
+    mode: str = "FAILFAST",
+    columns: Sequence[str] | None = None,
+    tables: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    heartbeat_unit: str | None = None,
+    engine: str = "arrow",
+) -> DataFrame:
+    """Decode a column of messages; one row a record.
+
+    df          batch or streaming
+    payload     the binary column with the messages; null gives no rows
+    keep        columns of df that come first in the result, repeated for each record of their message
+    columns     columns of the row-change table; all of them, without `message`, if None
+    engine      arrow (mapInArrow), or pandas (mapInPandas): the same rows, several times slower
+    The other options are those of `wireformat.ReadOptions`. Raises OptionError at once. Bad input is found when the
+    result is computed: in FAILFAST the query then ends with the text of the DecodeError.
+    """
+    if engine not in ENGINES:
+        raise wf.OptionError(f"option engine: expected {', '.join(ENGINES)}; got {engine!r}{nearest(engine, ENGINES)}")
+    names = change_names(columns)
+    kept = _kept_fields(df, keep, names)
+    plan = Plan.check(
+        format,
+        names,
+        keep=keep,
+        told=[place for place, field in enumerate(kept) if isinstance(field.dataType, (IntegralType, StringType))],
+        mode=mode,
+        encoding=encoding,
+        encoding_errors=encoding_errors,
+        heartbeat_unit=heartbeat_unit,
+        tables=tables,
+        kinds=kinds,
+    )
+    messages = _field(df, "payload", payload)
+    if not isinstance(messages.dataType, BinaryType):
+        raise wf.OptionError(
+            f"option payload: expected a binary column, {payload!r} is {messages.dataType.simpleString()}"
+        )
+    way, cannot = ENGINES[engine]
+    carried = [carrier(field, cannot) for field in kept]
+    sent = [column_of(messages), *[packed(field, cannot) for field in kept]]
+    places = [column.alias(str(place)) for place, column in enumerate(sent)]
+    decoded = way(df.select(*places), plan, StructType([*carried, *change_fields(names)]))
+    if carried == kept:
+        return decoded
+    return decoded.select(*[unpacked(field, cannot) for field in kept], *names)
+
+
+def _with_arrow(df: DataFrame, plan: Plan, schema: StructType) -> DataFrame:
+    return df.mapInArrow(partial(decode_batches, plan), schema)
+
+
+def _with_pandas(df: DataFrame, plan: Plan, schema: StructType) -> DataFrame:
+    return df.mapInPandas(partial(decode_frames, plan), schema)
+
+
+ENGINES = {"arrow": (_with_arrow, ARROW_CANNOT), "pandas": (_with_pandas, PANDAS_CANNOT)}
+
+
+def _kept_fields(df: DataFrame, keep: Sequence[str], names: Sequence[str]) -> list[StructField]:
+    """The fields of the kept columns; raises OptionError where the result would have no columns or two of one name."""
+    if isinstance(keep, str):
+        raise wf.OptionError(f"option keep: expected a list of strings, got the string {keep!r}")
+    if not keep and not names:
+        raise wf.OptionError("option columns: no columns and none to keep leave nothing to return")
+    taken = {name.lower(): "the row-change table has a column of this name" for name in names}
+    for name in keep:
+        if name.lower() in taken:
+            raise wf.OptionError(f"option keep: {name!r}: {taken[name.lower()]}; rename the one in the input")
+        taken[name.lower()] = "it is named twice"
+    return [_field(df, "keep", name) for name in keep]
+
+
+def _field(df: DataFrame, option: str, name: str) -> StructField:
+    """The one field of this name; raises OptionError."""
+    found = [field for field in df.schema if field.name == name]
+    if not found:
+        near = nearest(name, df.columns)
+        raise wf.OptionError(f"option {option}: no column {name!r}{near}; there are {', '.join(df.columns)}")
+    if len(found) > 1:
+        raise wf.OptionError(f"option {option}: there are {len(found)} columns {name!r}; rename them")
+    return found[0]

@@ -1,0 +1,64 @@
+"""pandas frames in the worker: what mapInPandas runs, and rows as pandas and Python values that Spark takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .task import Plan, Task
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRST_MICROS, _LAST_MICROS = (
+    (time.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+    for time in (datetime.min, datetime.max)  # noqa: DTZ901 - they get their zone above
+)
+
+
+def decode_frames(plan: Plan, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """What mapInPandas runs: each frame holds the messages, then the kept columns."""
+    task = Task(plan)
+    for frame in frames:
+        yield from _rows_with_kept(task, frame.iloc[:, 0].to_list(), frame.iloc[:, 1:])
+    task.close()
+
+
+def _rows_with_kept(task: Task, messages: list[Any], kept: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    def note(index: int) -> str | None:
+        return task.plan.note(lambda place: kept.iat[index, place])
+
+    for places, rows in task.rows(messages, note):
+        repeated = kept.iloc[places.to_numpy()].reset_index(drop=True)
+        changes = {name: series_of(column) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+        yield pd.concat([repeated.set_axis(task.plan.keep, axis=1), pd.DataFrame(changes)], axis=1)
+
+
+class Pairs(list[Any]):
+    """A map as its pairs. Spark asks a map only for its items; a dict would lose a name that comes twice."""
+
+    def items(self) -> Pairs:
+        """The pairs, in order."""
+        return self
+
+
+def series_of(column: pa.Array) -> pd.Series:
+    """A column of rows as a series; numbers and times stay Arrow's: null needs no float, and no zone shifts them."""
+    if pa.types.is_nested(column.type):
+        return pd.Series(python_values(column), dtype=object)
+    return pd.Series(column, dtype=pd.ArrowDtype(column.type))
+
+
+def python_values(column: pa.Array) -> list[Any]:
+    """A column as the Python values that Spark's own conversion takes; null for a time that datetime cannot say."""
+    if pa.types.is_timestamp(column.type):
+        micros = column.cast(pa.int64())
+        in_range = pc.and_(pc.greater_equal(micros, _FIRST_MICROS), pc.less_equal(micros, _LAST_MICROS))
+        column = pc.if_else(in_range, column, None)
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_map(column.type):
+        return [None if pairs is None else Pairs(pairs) for pairs in values]
+    return values

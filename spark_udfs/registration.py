@@ -1,0 +1,25 @@
+"""register: the SQL functions, a row each, put into a session."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import arrow_udtf
+from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
+
+from .lsn_functions import LSN_FUNCTIONS
+from .scalar_functions import wal_decode, wal_decode_pandas
+from .schemas import rows_of_message, rows_of_table
+from .table_function import WalChanges
+
+
+def register(spark: SparkSession) -> None:
+    """Make wal_changes, wal_decode, wal_decode_pandas, lsn_text and lsn_value known to SQL in this session.
+
+    Once a session is enough; again does no harm. docs/spark.md says how to call them.
+    """
+    spark.udtf.register("wal_changes", arrow_udtf(WalChanges, returnType=rows_of_table()))  # type: ignore[arg-type]
+    rows = rows_of_message()
+    spark.udf.register("wal_decode", arrow_udf(wal_decode, rows))  # type: ignore[call-overload]
+    spark.udf.register("wal_decode_pandas", pandas_udf(wal_decode_pandas, rows))  # type: ignore[call-overload]
+    for statement in LSN_FUNCTIONS:
+        spark.sql(statement)

@@ -1,0 +1,67 @@
+"""wal_decode and wal_decode_pandas: a message to an array of rows, for inline and LATERAL VIEW."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+
+import wireformat as wf
+
+from .arguments import read_arguments
+from .frames import python_values
+from .schemas import change_names, change_struct
+from .task import Plan, Task
+
+ANSWER_BYTES = 0x7FFFFFFF
+"""What the rows of one batch may take: a scalar function answers a batch with one array, and an Arrow string column
+holds 2 GiB."""
+
+
+def wal_decode(value: pa.Array, format: pa.Array, *given: pa.Array, **named: pa.Array) -> pa.Array:
+    """The rows of each message, as a list of structs; null for null."""
+    offsets, rows = _decoded("wal_decode", value, format, given, named)
+    lists = pa.list_(pa.field("element", rows.type))
+    mask = value.is_null() if value.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows, type=lists, mask=mask)
+
+
+def wal_decode_pandas(value: pd.Series, format: pd.Series, *given: pd.Series, **named: pd.Series) -> pd.Series:
+    """The rows of each message, as a list of tuples; null for null.
+
+    A commit_time that Python's datetime cannot say, before the year 1 or after 9999, is null.
+    """
+    messages = pa.array(value, pa.binary(), from_pandas=True)
+    options = [pa.array(column, from_pandas=True) for column in given]
+    by_name = {name: pa.array(column, from_pandas=True) for name, column in named.items()}
+    offsets, rows = _decoded("wal_decode_pandas", messages, pa.array(format), options, by_name)
+    tuples = list(zip(*map(python_values, rows.flatten()), strict=True))
+    lists = [tuples[start:stop] for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+    return pd.Series(
+        [None if null else rows for null, rows in zip(messages.is_null().to_pylist(), lists, strict=True)], dtype=object
+    )
+
+
+def _decoded(
+    function: str, messages: pa.Array, format: pa.Array, given: Sequence[pa.Array], named: Mapping[str, pa.Array]
+) -> tuple[np.ndarray[Any, Any], pa.StructArray]:
+    """The rows of all messages; those of message i are rows[offsets[i]:offsets[i + 1]]."""
+    kind = change_struct(change_names())
+    if not len(messages):
+        return np.zeros(1, np.int64), pa.array([], kind)
+    task = Task(Plan.check(**read_arguments(function, format, given, named)))
+    counts = np.zeros(len(messages) + 1, np.int64)
+    parts = [pa.array([], kind)]
+    for places, rows in task.rows(messages):
+        counts[1:] += np.bincount(places, minlength=len(messages))
+        parts.append(rows.to_struct_array())
+    task.close()
+    if sum(part.nbytes for part in parts) > ANSWER_BYTES:
+        raise wf.LimitExceeded(
+            f"{function}: the rows of {len(messages)} messages take more than {ANSWER_BYTES} bytes; "
+            "lower spark.sql.execution.arrow.maxBytesPerBatch"
+        )
+    return np.cumsum(counts), pa.concat_arrays(parts)

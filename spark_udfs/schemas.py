@@ -1,0 +1,49 @@
+"""The row-change table as Spark types, derived from the Arrow schema, which is the only one that is spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType, LongType, StructField, StructType
+
+import wireformat as wf
+
+MESSAGE = "message"
+"""The column that Spark does not get: there, the columns that the caller keeps tell the messages apart."""
+
+
+def change_names(columns: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The names asked for, without `message`, in the order of the table; raises OptionError for an unknown one."""
+    names = tuple(name for name in wf.arrow.CHANGES.names if name != MESSAGE)
+    if columns is None:
+        return names
+    if MESSAGE in columns and not isinstance(columns, str):
+        raise wf.OptionError(f"option columns: {MESSAGE!r} is not there on Spark; keep columns of the input instead")
+    return tuple(wf.arrow.change_schema(columns).names)
+
+
+def change_fields(names: Sequence[str]) -> list[StructField]:
+    """The Spark fields of these columns."""
+    return list(from_arrow_schema(wf.arrow.change_schema(names)).fields)
+
+
+def arrow_schema(names: Sequence[str]) -> pa.Schema:
+    """What a worker decodes: these columns after `message`, which says where kept columns are to be repeated."""
+    return wf.arrow.change_schema([MESSAGE, *names])
+
+
+def change_struct(names: Sequence[str]) -> pa.DataType:
+    """One row with these columns as one value."""
+    return pa.struct(list(wf.arrow.change_schema(names)))
+
+
+def rows_of_message() -> ArrayType:
+    """What wal_decode gives for one message: an array of rows."""
+    return ArrayType(StructType(change_fields(change_names())))
+
+
+def rows_of_table() -> StructType:
+    """What wal_changes gives: `seq`, then the rows."""
+    return StructType([StructField("seq", LongType()), *change_fields(change_names())])

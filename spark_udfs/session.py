@@ -1,0 +1,72 @@
+"""A Spark session on this machine, for the demo, the tests and tries."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+LEAST_JAVA = 17
+"""Spark 4 needs it."""
+
+
+class JavaMissing(RuntimeError):
+    """There is no Java that Spark can use; the text says what was found and what to do."""
+
+
+def local_session(
+    cores: int | str = 2, *, app_name: str = "wireformat", settings: Mapping[str, object] | None = None
+) -> SparkSession:
+    """A session whose workers run this interpreter; the one that is there already, if there is one.
+
+    cores       a number, or * for all
+    settings    Spark's settings by name; they go before the ones made here
+    Sets PYSPARK_PYTHON, which is how Spark finds the interpreter. Raises JavaMissing.
+    """
+    check_java()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
+    for name, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(name, str(value))
+    return builder.getOrCreate()
+
+
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+SETTINGS: dict[str, object] = {
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": 4,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Nothing listens to the network, the log is quiet, and a small shuffle stays small."""
+
+
+def check_java() -> None:
+    """Raises JavaMissing unless the Java that Spark will start is new enough."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java") or "java"
+    try:
+        shown = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=True
+        ).stderr
+    except (OSError, subprocess.CalledProcessError):
+        found = f"JAVA_HOME is {home}, which has no bin/java that runs" if home else "there is no java on PATH"
+    else:
+        version = re.search(r"java\.specification\.version = ([\d.]+)", shown)
+        if version and float(version[1]) >= LEAST_JAVA:
+            return
+        found = f"{java} is version {version[1] if version else 'unknown'}"
+    raise JavaMissing(
+        f"Spark needs Java {LEAST_JAVA} or newer: {found}. Install one (Debian, Ubuntu: apt-get install "
+        "openjdk-17-jre-headless) or set JAVA_HOME to its folder"
+    )

@@ -1,0 +1,57 @@
+"""wal_changes: the Arrow table function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+import wireformat as wf
+
+from .arguments import read_arguments
+from .batches import rows_with_kept
+from .task import Plan, Task
+
+NAME = "wal_changes"
+
+
+class WalChanges:
+    """Rows of the messages of a table with columns seq and payload; seq comes back first.
+
+    Spark makes one for each partition. `SELECT * FROM wal_changes(TABLE(...), format => '...', mode => '...')`; the
+    options are those of `arguments.OPTIONS`.
+    """
+
+    def __init__(self) -> None:
+        self._task: Task | None = None
+
+    def eval(
+        self, messages: pa.RecordBatch, format: pa.Array, *given: pa.Array, **named: pa.Array
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of one batch; an argument is an array of equal values."""
+        if not messages.num_rows:
+            return iter(())
+        if self._task is None:
+            options = read_arguments(NAME, format, given, named)
+            self._task = Task(Plan.check(**options, keep=["seq"], told=[0]))
+        seq = _column(messages, "seq")
+        payload = _column(messages, "payload")
+        if not pa.types.is_integer(seq.type):
+            raise wf.OptionError(f"{NAME}: seq must be an integer, it is {seq.type}")
+        if not (pa.types.is_binary(payload.type) or pa.types.is_large_binary(payload.type)):
+            raise wf.OptionError(f"{NAME}: payload must be binary, it is {payload.type}")
+        return rows_with_kept(self._task, payload, [pa.field("seq", pa.int64())], [seq.cast(pa.int64())])
+
+    def terminate(self) -> None:
+        """After the last batch."""
+        if self._task is not None:
+            self._task.close()
+
+
+def _column(messages: pa.RecordBatch, name: str) -> pa.Array:
+    """The column of this name, in any case as in SQL."""
+    places = [place for place, found in enumerate(messages.schema.names) if found.lower() == name]
+    if len(places) != 1:
+        there = ", ".join(messages.schema.names)
+        raise wf.OptionError(f"{NAME}: the table must have one column {name}, it has {there}; rename with AS {name}")
+    return messages.column(places[0])

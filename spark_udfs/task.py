@@ -1,0 +1,100 @@
+"""One Spark task: what to decode, checked on the driver, and the decoder that runs in the worker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import wireformat as wf
+from wireformat.formats.registry import find_format
+
+from .schemas import MESSAGE, arrow_schema, change_names
+
+SHOWN_CHARACTERS = 64
+"""How much of a kept string an error shows."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What workers have to do; small, checked, and pickled to them.
+
+    format      name of the format
+    columns     of the row-change table, without `message`
+    options     see `wireformat.ReadOptions`
+    keep        names of the columns that come back before them
+    told        positions in `keep` of the integers and strings, by which an error tells its message
+    """
+
+    format: str
+    columns: tuple[str, ...]
+    options: wf.ReadOptions
+    keep: tuple[str, ...] = ()
+    told: tuple[int, ...] = ()
+
+    @classmethod
+    def check(
+        cls,
+        format: str,
+        columns: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+        told: Sequence[int] = (),
+        **options: Any,
+    ) -> Plan:
+        """The plan for a user's options; raises OptionError."""
+        checked = wf.ReadOptions.check(**options)
+        return cls(find_format(format).name, change_names(columns), checked, tuple(keep), tuple(told))
+
+    def note(self, value: Callable[[int], object]) -> str | None:
+        """`partition=3, offset=17`: a message by its kept values, which `value` gives by position; None without any."""
+        return ", ".join(f"{self.keep[place]}={_shown(value(place))}" for place in self.told) or None
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+
+
+class Task:
+    """Decodes the messages of one task, a batch at a time."""
+
+    def __init__(self, plan: Plan) -> None:
+        from wireformat.arrow.engine import make_engine  # loads numba, which the driver does not need
+
+        self.plan = plan
+        self._schema = arrow_schema(plan.columns)
+        self._engine = make_engine(find_format(plan.format), plan.options)
+        self._seen = 0
+
+    def rows(
+        self, messages: Any, note: Callable[[int], str | None] = lambda index: None
+    ) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
+        """The rows of the next messages, some megabytes at a time.
+
+        messages    a binary array, or a list of bytes or None
+        note        index of a message to its `Plan.note`
+        yields      int64[n], the index of each row's message in `messages`; and n rows, at least one
+        Raises DecodeError in FAILFAST: with the note, or where there is none with the message's number in this task.
+        """
+        first = self._seen
+        self._seen += len(messages)
+        try:
+            for batch in self._engine.batches(messages, self._schema, first):
+                if batch.num_rows:
+                    yield pc.subtract(batch.column(MESSAGE), first), batch.drop_columns([MESSAGE])
+        except wf.DecodeError as error:
+            number = error.message
+            known_by = None if number is None else note(number - first)
+            raise error.add(note=known_by, message=None if known_by else number) from None
+
+    def close(self) -> None:
+        """Tell the log what DROPMALFORMED has left out."""
+        if self._engine.dropped:
+            logging.getLogger(__package__).warning(
+                "DROPMALFORMED left out %d records of %s in this task", self._engine.dropped, self.plan.format
+            )
