@@ -1,0 +1,94 @@
+"""Where every byte of a message went in PERMISSIVE mode: into a decoded record, its framing, or one `raw`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import wireformat as wf
+from wireformat.identifiers import quote_identifier
+
+from .engines import FORMAT
+
+LENGTH_AND_LSN = 12
+EVERYTHING = {"include-timestamp": True, "include-originid": True, "include-user": True}
+"""Options with which the encoder writes all that an event has."""
+
+
+def account(message: bytes, events: Sequence[wf.Event]) -> None:
+    """Walk a message along its events; fails at the first byte that is in no place, or in two.
+
+    The walk reads the framing by itself. A good record's body must be as long as what the event says takes in bytes; a
+    raw must be the very bytes at its place.
+    """
+    at = 0
+    left = list(events)
+    while left:
+        event = left.pop(0)
+        if isinstance(event, wf.Corrupt) and event.lsn is None:
+            assert event.raw == message[at:], f"the rest from byte {at} on is not the raw of the last row"
+            assert not left, "rows after the rest of the message"
+            return
+        at = _record(message, at, event)
+        at, ended = _separator(message, at)
+        if ended:
+            if at == len(message):
+                assert not left, "rows after the end of the message"
+                return
+            assert len(left) == 1, f"bytes from {at} on are in no row"
+    raise AssertionError(f"the rows end at byte {at} of {len(message)}, before the message does")
+
+
+def account_all(messages: Sequence[bytes | None], by_message: Mapping[int, Sequence[wf.Event]]) -> None:
+    """`account` for every message; null messages have no rows."""
+    for index, message in enumerate(messages):
+        if message is None:
+            assert index not in by_message
+        else:
+            account(message, by_message.get(index, ()))
+
+
+def _record(message: bytes, at: int, event: wf.Event) -> int:
+    """Check one framed record, or a bare heartbeat; gives the byte after it."""
+    if isinstance(event, wf.Heartbeat) and event.lsn is None:
+        assert at == 0, "a bare heartbeat inside a message"
+        assert message[:25] == next(iter(wf.encode([event], FORMAT)))[:25]
+        return 25
+    length = int.from_bytes(message[at : at + 4], "big")
+    assert event.lsn == int.from_bytes(message[at + 4 : at + LENGTH_AND_LSN], "big")
+    body = message[at + LENGTH_AND_LSN : at + 4 + length]
+    assert len(body) == length - 8, f"the record at byte {at} is longer than the message"
+    if isinstance(event, (wf.Corrupt, wf.Unknown)):
+        assert event.raw == body, f"the raw of the record at byte {at}"
+    else:
+        _check_body(body, event)
+    return at + 4 + length
+
+
+def _separator(message: bytes, at: int) -> tuple[int, bool]:
+    """(byte after the separator, whether the message should end there). A wrong one belongs to the next row."""
+    if message[at : at + 1] == b"F":
+        return at + 1, True
+    if message[at : at + 1] != b"P" or message[:1] == b"h":
+        return at, False
+    return (at + 5, True) if message[at + 1 : at + 5] == bytes(4) else (at + 1, False)
+
+
+def _check_body(body: bytes, event: wf.Event) -> None:
+    """The body has as many bytes as the event; column names may be quoted on the wire or not."""
+    (message,) = wf.encode([event], FORMAT, options=EVERYTHING)
+    written = message[LENGTH_AND_LSN:-1]
+    assert written[0] == body[0]
+    if body == written:
+        return
+    names = [name for side in (getattr(event, "new", None), getattr(event, "old", None)) if side for name in side.names]
+    forms = [(len(name.encode()), len(quote_identifier(name).encode()), _quoted_bytes(name)) for name in names]
+    as_written = sum(canonical for _, canonical, _ in forms)
+    shortest = sum(
+        quoted if name.startswith('"') else bare for name, (bare, _, quoted) in zip(names, forms, strict=True)
+    )
+    longest = sum(quoted for *_, quoted in forms)
+    assert len(written) - as_written + shortest <= len(body) <= len(written) - as_written + longest
+
+
+def _quoted_bytes(name: str) -> int:
+    return len(name.replace('"', '""').encode()) + 2

@@ -1,0 +1,1 @@
+"""Scan and declaration: the same rows and the same words for every input."""

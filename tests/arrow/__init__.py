@@ -1,0 +1,1 @@
+"""The compiled engine: its input, its room, its cache, its columns."""

@@ -1,0 +1,77 @@
+"""What a fresh interpreter makes of the engine: `python -m tests.arrow.probe` prints JSON for test_compiled.py."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import numba
+import numba.core.dispatcher
+import pyarrow as pa
+
+import wireformat as wf
+from wireformat.arrow import compiled
+
+from ..engines import FORMAT, rows
+from ..handmade import SAMPLES, commit, message, row_bodies, user
+
+
+def entry_points() -> dict[str, Any]:
+    """The compiled functions that Python calls, by name."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("wireformat.arrow.")]
+    found = [thing for module in modules for thing in vars(module).values()]
+    return {one.__name__: one for one in found if isinstance(one, numba.core.dispatcher.Dispatcher)}
+
+
+def use_everything() -> str:
+    """Decode by every road that leads into compiled code; returns a digest of all rows."""
+    messages = [
+        *SAMPLES.values(),
+        message(*row_bodies(50)),
+        message(commit(b"?")),
+        None,
+        message(commit(user(b"\xff"))),
+    ]
+    digest = hashlib.sha256()
+    with suppress(wf.DecodeError):
+        wf.arrow.changes([message(commit(b"?"))], FORMAT)  # no row at all comes first: its arrays are special
+    wf.arrow.changes(list(SAMPLES.values()), FORMAT, kinds=[])
+    for options in (
+        {},
+        {"encoding": "gbk"},
+        {"encoding": "latin-1"},
+        {"tables": ["s.*", "*.t1"]},
+        {"kinds": ["COMMIT"]},
+    ):
+        for source in (messages, pa.array(messages)):
+            table = wf.arrow.changes(source, FORMAT, mode="PERMISSIVE", **options)
+            digest.update(repr(rows(table)).encode())
+        for columns in (["kind"], ["new"], ["types", "raw"]):
+            wf.arrow.changes(messages, FORMAT, mode="PERMISSIVE", columns=columns, **options)
+        digest.update(repr(list(wf.decode(messages, FORMAT, mode="PERMISSIVE", **options))).encode())
+    return digest.hexdigest()
+
+
+def main() -> None:
+    begun = time.monotonic()
+    digest = use_everything()
+    seconds = time.monotonic() - begun
+    facts = {
+        "package": wf.__path__[0],
+        "folder": compiled.cache_folder(),
+        "digest": digest,
+        "seconds": seconds,
+        "bounds_checked": bool(numba.config.BOUNDSCHECK),
+        "signatures": {name: len(one.signatures) for name, one in entry_points().items()},
+        "loaded": {name: sum(one.stats.cache_hits.values()) for name, one in entry_points().items()},
+        "made": {name: sum(one.stats.cache_misses.values()) for name, one in entry_points().items()},
+    }
+    json.dump(facts, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

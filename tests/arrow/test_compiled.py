@@ -1,0 +1,206 @@
+"""The compile cache: where it lies, that it is used, that nobody is disturbed by it; and the same code uncompiled."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wireformat.arrow import compiled
+
+from .probe import entry_points, use_everything
+
+ROOT = Path(__file__).parents[2]
+CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
+SUBPROCESS_SECONDS = 300
+
+# root may write everywhere, so it gives that right up before the probe begins; anybody else has none to give up.
+WITHOUT_PRIVILEGES = (
+    "import ctypes, os, sys\n"
+    f"os.geteuid() == 0 and ctypes.CDLL(None).prctl({PR_CAPBSET_DROP}, {CAP_DAC_OVERRIDE}, 0, 0, 0)\n"
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+)
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """This one, with all places for caches inside a folder."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_"))}
+    places = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "TMPDIR": str(folder)}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **places, **more}
+
+
+def start(env: dict[str, str], *command: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
+    arguments = [sys.executable, *command]
+    return subprocess.Popen(arguments, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def facts(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """What the probe printed; it must not have complained."""
+    out, err = process.communicate(timeout=SUBPROCESS_SECONDS)
+    assert process.returncode == 0, err
+    assert err == ""
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+PROBE = ("-W", "error", "-m", "tests.arrow.probe")
+
+
+@pytest.fixture(scope="module")
+def two_at_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """Two processes that find the same empty cache at the same time, and what they made."""
+    folder = tmp_path_factory.mktemp("cache")
+    processes = [start(environment(folder), *PROBE) for _ in range(2)]
+    return folder, [facts(process) for process in processes]
+
+
+@pytest.mark.slow
+def test_two_processes_that_compile_at_once_both_give_the_rows(two_at_once: Any) -> None:
+    folder, found = two_at_once
+    expected = use_everything()
+    for one in found:
+        assert one["digest"] == expected
+        assert Path(one["folder"]).parent == folder / "cache"
+
+
+@pytest.mark.slow
+def test_what_is_compiled_is_loaded_the_next_time(two_at_once: Any) -> None:
+    folder, (first, _) = two_at_once
+    again = facts(start(environment(folder), *PROBE))
+    assert again["digest"] == first["digest"]
+    assert again["made"] == dict.fromkeys(again["made"], 0)
+    assert again["loaded"] == dict.fromkeys(again["made"], 1)
+
+
+@pytest.mark.slow
+def test_every_entry_point_is_compiled_for_one_signature(two_at_once: Any) -> None:
+    _, (first, second) = two_at_once
+    assert len(first["signatures"]) >= 2
+    for one in (first, second):
+        assert one["signatures"] == dict.fromkeys(first["signatures"], 1)
+    use_everything()
+    assert {name: len(one.signatures) for name, one in entry_points().items()} == first["signatures"]
+
+
+@pytest.mark.slow
+def test_a_package_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """Nor can the home: the cache goes where temporary files go, and nothing is left in the package."""
+    installed, home, temporary = tmp_path / "installed", tmp_path / "home", tmp_path / "temporary"
+    for package in ("wireformat", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "golden", "seeds")
+        shutil.copytree(ROOT / package, installed / package, ignore=ignored)
+    home.mkdir()
+    temporary.mkdir()
+    before = _files(installed)
+    for path in [home, installed, *installed.rglob("*")]:
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
+    places = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "PYTHONPATH": str(installed)}
+    env = environment(temporary, **places)
+    try:
+        cannot_write = start(env, "-c", WITHOUT_PRIVILEGES, "-c", "open('probe', 'w')", cwd=installed)
+        assert "PermissionError" in cannot_write.communicate(timeout=SUBPROCESS_SECONDS)[1]
+        found = facts(start(env, "-c", WITHOUT_PRIVILEGES, *PROBE, cwd=temporary))
+    finally:
+        for path in [home, installed, *installed.rglob("*")]:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) | 0o200)
+    assert Path(found["package"]) == installed / "wireformat"
+    assert found["digest"] == use_everything()
+    assert Path(found["folder"]).parent == temporary
+    assert _files(installed) == before
+    assert _files(home) == set()
+
+
+def _files(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """(the user's cache folder, the temporary folder), both empty."""
+    user, temporary = tmp_path / "user", tmp_path / "temporary"
+    user.mkdir()
+    temporary.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(user))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    return user, temporary
+
+
+def chosen() -> Path:
+    """The folder that a fresh process would choose."""
+    return Path(compiled.cache_folder.__wrapped__())
+
+
+def test_the_cache_is_the_users_own(places: tuple[Path, Path]) -> None:
+    user, _ = places
+    folder = chosen()
+    assert folder.parent == user
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert chosen() == folder
+
+
+def test_a_folder_that_others_can_write_is_not_used(places: tuple[Path, Path]) -> None:
+    """What lies in it will be run."""
+    _, temporary = places
+    first = chosen()
+    first.chmod(0o777)
+    second = chosen()
+    assert second.parent == temporary
+    second.chmod(0o770)
+    third = chosen()
+    assert third not in (first, second)
+    assert stat.S_IMODE(third.stat().st_mode) == 0o700
+
+
+def test_a_link_is_not_followed(places: tuple[Path, Path], tmp_path: Path) -> None:
+    _, temporary = places
+    folder = chosen()
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert chosen().parent == temporary
+
+
+def test_a_file_in_the_way(places: tuple[Path, Path]) -> None:
+    user, temporary = places
+    user.rmdir()
+    user.write_text("")
+    assert chosen().parent == temporary
+
+
+def test_without_a_home(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative place is none: it would be another one in every working folder."""
+    _, temporary = places
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert chosen().parent == temporary
+
+
+UNCOMPILED = ["tests/agreement", "tests/test_times.py", "-k", "not readings and not batches"]
+BOUNDS_CHECKED = ["tests/agreement", "tests/fuzz", "tests/arrow/test_room.py", "tests/arrow/test_columns.py"]
+"""Arguments of pytest: the tests that try bad bytes, little room and texts of every length."""
+
+
+def run_tests(env: dict[str, str], *arguments: str) -> None:
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *arguments)
+    process = start(env, *command)
+    out, _ = process.communicate(timeout=SUBPROCESS_SECONDS)
+    assert process.returncode == 0, out[-5000:]
+
+
+@pytest.mark.slow
+def test_the_same_code_runs_uncompiled() -> None:
+    """For coverage and debuggers; warnings of numpy's arithmetic are errors, so nothing wraps by accident."""
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "uncompiled"}
+    run_tests(env, *UNCOMPILED)
+
+
+@pytest.mark.slow
+def test_no_read_or_write_is_out_of_bounds() -> None:
+    """Every index is checked. Compiles anew the first time."""
+    env = {**os.environ, "NUMBA_BOUNDSCHECK": "1"}
+    run_tests(env, *BOUNDS_CHECKED)

@@ -1,0 +1,110 @@
+"""The scan runs out of room at every place where it can, goes on, and gives the same rows as with plenty."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wireformat as wf
+
+from .. import strategies
+from ..accounting import EVERYTHING
+from ..engines import FORMAT, read, rows
+from ..golden_cases import find_case
+from ..handmade import SAMPLES, begin, cell, change, commit, message, new, old, origin, row_bodies, time, xid
+from .room import shrink
+
+MIXED = message(*row_bodies(800))
+"""More rows than the engine ever keeps room for at the least, of zero to nine columns, some of them bad."""
+
+MESSAGES = [*SAMPLES.values(), MIXED, message(commit(b"?")), b"", MIXED[:-1], MIXED + b"?"]
+
+MOST_CELLS = 40
+"""Room for the cells of any record in MESSAGES; with less the scan could not go on."""
+
+ROOMS = [
+    {"CHUNK_ROWS": most_rows, "CHUNK_CELLS": most_cells, "CHUNK_BYTES": most_bytes}
+    for most_rows, most_cells, most_bytes in product((2, 700), (MOST_CELLS, MOST_CELLS + 1, 10_000), (1, 1 << 20))
+]
+
+
+class Expected(NamedTuple):
+    table: list[dict[str, Any]]
+    events: list[wf.Event]
+    filtered: list[dict[str, Any]]
+
+
+@cache
+def with_plenty() -> Expected:
+    """What the declaration gives, which needs no room."""
+    options: dict[str, Any] = {"mode": "PERMISSIVE", "engine": "declaration"}
+    table, filtered = (wf.arrow.changes(MESSAGES, FORMAT, tables=tables, **options) for tables in (None, ["s.t1"]))
+    return Expected(rows(table), list(wf.decode(MESSAGES, FORMAT, **options)), rows(filtered))
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: "-".join(map(str, room.values())))
+def test_little_room_gives_the_same_rows(room: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = with_plenty()
+    shrink(monkeypatch, **room)
+    table = wf.arrow.changes(MESSAGES, FORMAT, mode="PERMISSIVE")
+    table.validate(full=True)
+    assert rows(table) == expected.table
+    assert read(MESSAGES, mode="PERMISSIVE") == expected.events
+    assert rows(wf.arrow.changes(MESSAGES, FORMAT, mode="PERMISSIVE", tables=["s.t1"])) == expected.filtered
+
+
+@pytest.mark.parametrize("size_in_rows", [2, 3, 7])
+def test_few_rows_at_once_make_many_batches(size_in_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = [message(*[commit(xid(number)) for number in range(5000)])]
+    shrink(monkeypatch, CHUNK_ROWS=size_in_rows)
+    found = list(wf.arrow.batches(good, FORMAT))
+    assert len(found) > 3
+    table = pa.Table.from_batches(found)
+    assert table["record"].to_pylist() == list(range(5000))
+    assert table["xid"].to_pylist() == list(range(5000))
+
+
+@pytest.mark.parametrize("name", ["b_timeout_batch", "b_wide_batch", "handmade_heartbeat_mixed"])
+def test_captures_with_little_room(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = find_case(name).messages
+    table = wf.arrow.changes(messages, FORMAT)
+    shrink(monkeypatch, CHUNK_ROWS=5, CHUNK_CELLS=max(map(len, messages)) // 10 + 1, CHUNK_BYTES=3000)
+    assert rows(wf.arrow.changes(messages, FORMAT)) == rows(table)
+
+
+def test_text_that_the_scan_writes_itself_with_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers, type numbers and names with doubled quotes stand nowhere in the input: they need room of their own."""
+    odd = cell(b'"' + b'""' * 200 + b'"', 0xFFFFFFFF, b"")
+    wide = change(b"U", b"s", b"t", new(*[odd] * 30), old(*[odd] * 30))
+    messages = [message(begin(1, (1 << 64) - 1, origin(-(1 << 31))), wide, begin(1, 1, time(b"t")), wide)]
+    expected = wf.arrow.changes(messages, FORMAT, engine="declaration")
+    shrink(monkeypatch, CHUNK_BYTES=1, CHUNK_ROWS=2, CHUNK_CELLS=max(map(len, messages)) // 10 + 1)
+    assert rows(wf.arrow.changes(messages, FORMAT)) == rows(expected)
+
+
+def test_the_room_grows_with_a_larger_message() -> None:
+    """One engine reads small and large messages in turn; no row keeps anything of the one before."""
+    small = message(commit())
+    large = message(change(b"I", b"s", b"t", new(*[cell(b"a", 23, b"x" * 50)] * 500)))
+    messages = [small, large, small, MIXED, large, small]
+    expected = wf.arrow.changes(messages, FORMAT, mode="PERMISSIVE", engine="declaration")
+    assert rows(wf.arrow.changes(messages, FORMAT, mode="PERMISSIVE")) == rows(expected)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk"])
+def test_generated_events_with_little_room(encoding: str) -> None:
+    @given(st.lists(strategies.events(encoding), min_size=1, max_size=8))
+    def check(events: list[wf.Event]) -> None:
+        options = {**EVERYTHING, "sending-batch": 1}
+        messages = list(wf.encode(events, FORMAT, options=options, encoding=encoding))
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            shrink(monkeypatch, CHUNK_ROWS=2, CHUNK_CELLS=max(map(len, messages)) // 10 + 1, CHUNK_BYTES=1)
+            assert read(messages, encoding=encoding) == events
+
+    check()

@@ -1,0 +1,1 @@
+"""Tests of the benchmarks: what is compared must say the same."""

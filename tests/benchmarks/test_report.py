@@ -1,0 +1,91 @@
+"""The tables, the page and the pictures, of results that are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start, report, targets
+from benchmarks.measure import Result
+
+GROUPS = {
+    "python": [one.name for one in (*bench_formats.CONTESTANTS, *bench_arrow.CONTESTANTS)],
+    "spark": [one.name for one in bench_spark.CONTESTANTS],
+    "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
+    "start": [bench_start.COLD, bench_start.WARM],
+}
+RESULTS = {
+    group: {
+        name: Result(
+            name=name,
+            input_bytes=2_000_000,
+            changes=1000,
+            columns=17,
+            seconds=(0.5, 1.0, 3.0),
+            peak_bytes=9_000_000,
+            output_bytes=1_000_000,
+        )
+        for name in names
+    }
+    for group, names in GROUPS.items()
+}
+
+
+def results(group: str, **changed: Result) -> dict[str, Mapping[str, Result]]:
+    return {**RESULTS, group: {**RESULTS[group], **{one.name: one for one in changed.values()}}}
+
+
+def result(name: str, seconds: float, peak: int | None = None) -> Result:
+    return Result(name=name, input_bytes=8_000_000, changes=1000, seconds=(seconds,), peak_bytes=peak, output_bytes=0)
+
+
+def verdicts(found: targets.Results) -> dict[str, tuple[str, str]]:
+    return {target.sentence: target.verdict(found) for target in targets.TARGETS}
+
+
+def test_a_result_is_the_median_of_its_runs() -> None:
+    one = RESULTS["python"][bench_formats.STRUCT]
+    assert (one.median, one.changes_per_second, one.megabytes_per_second) == (1.0, 1000, 2)
+
+
+def test_a_ratio_counts_row_changes_not_bytes() -> None:
+    found = verdicts(results("spark", decode=result(bench_spark.DECODE, 0.5), json=result(bench_spark.FROM_JSON, 1)))
+    assert found["spark_udfs.decode: speed, against from_json"] == ("2 x", "pass")
+    assert found["spark_udfs.decode: speed, against a Python UDF by hand"] == ("2 x", "miss")
+
+
+def test_peak_memory_is_measured_against_input_and_output() -> None:
+    title = "Arrow, all columns: peak memory, against input plus output"
+    assert verdicts(RESULTS)[title] == ("3 x", "pass")
+    assert verdicts(results("python", one=result(bench_arrow.ALL_COLUMNS, 1, 24_800_000)))[title] == ("3.1 x", "miss")
+    assert verdicts(results("python", one=result(bench_arrow.ALL_COLUMNS, 1)))[title] == ("", "not known here")
+
+
+def test_growth_is_measured_against_ten_times_the_least() -> None:
+    title = "10 times the data: time, against 10 times the time"
+    most = bench_growth.name_of(10)
+    assert verdicts(results("growth", most=result(most, 11.9)))[title] == ("1.19 x", "pass")
+    assert verdicts(results("growth", most=result(most, 13)))[title] == ("1.3 x", "miss")
+    assert verdicts(results("growth", most=result(most, 7)))[title] == ("0.7 x", "miss")
+
+
+def test_a_group_that_was_left_out_is_said() -> None:
+    found = report.tables({"start": RESULTS["start"]})
+    assert [*found] == ["Targets", "Start"]
+    assert {line[-1] for line in found["Targets"][1:]} == {"not measured", "pass"}
+
+
+def test_every_contestant_has_its_line() -> None:
+    found = report.tables(RESULTS)
+    for group, section in report.SECTIONS.items():
+        assert [line[0] for line in found[section.title][1:]] == GROUPS[group]
+
+
+def test_the_page_names_pictures_that_are_there(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    report.write_page(page, RESULTS, "a machine")
+    text = page.read_text(encoding="utf-8")
+    for group, section in report.SECTIONS.items():
+        assert f"![{section.title}](performance/{group}.svg)" in text
+        assert "</svg>" in (tmp_path / "performance" / f"{group}.svg").read_text(encoding="utf-8")
+    assert "| struct by hand | 2.0 MB | 2.0 | 1,000 | 17 | 9 MB | 1.00 | 250% |" in text

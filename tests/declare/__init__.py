@@ -1,0 +1,1 @@
+"""The fields that construct lacks."""

@@ -1,0 +1,91 @@
+"""Both engines at once: run them on the same bytes, demand the same answer, and give it in a form that prints well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+import wireformat as wf
+
+FORMAT = "gaussdb-binary"
+ENGINES = ("scan", "declaration")
+MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
+
+
+@dataclass
+class Answer:
+    """What an engine made of some messages."""
+
+    events: list[wf.Event]
+    """Those before the error, if there is one."""
+    table: pa.Table | None
+    error: wf.DecodeError | None
+
+    def by_message(self) -> dict[int, list[wf.Event]]:
+        """The events of every message that has some."""
+        assert self.table is not None
+        found: dict[int, list[wf.Event]] = {}
+        for message, event in zip(self.table["message"].to_pylist(), self.events, strict=True):
+            found.setdefault(message, []).append(event)
+        return found
+
+
+def ask(messages: Any, engine: str, **options: Any) -> Answer:
+    """Events and table of one engine; the table is checked in depth, and both end in the same error."""
+    events: list[wf.Event] = []
+    table = error = table_error = None
+    try:
+        for event in wf.decode(messages, FORMAT, engine=engine, **options):
+            events.append(event)
+    except wf.DecodeError as found:
+        error = found
+    try:
+        table = wf.arrow.changes(messages, FORMAT, engine=engine, **options)
+    except wf.DecodeError as found:
+        table_error = found
+    assert facts(table_error) == facts(error), engine
+    if table is not None:
+        table.validate(full=True)
+        assert len(table) == len(events), engine
+    return Answer(events, table, error)
+
+
+def agree(messages: Sequence[Any], **options: Any) -> Answer:
+    """The answer of both engines; fails at the first thing in which they differ."""
+    scan, declaration = (ask(messages, engine, **options) for engine in ENGINES)
+    assert facts(scan.error) == facts(declaration.error)
+    for place, (left, right) in enumerate(zip(scan.events, declaration.events, strict=False)):
+        assert left == right, f"event {place}: {left} by scan, {right} by declaration"
+    assert len(scan.events) == len(declaration.events)
+    if scan.table is not None and not scan.table.equals(declaration.table, check_metadata=True):
+        for left, right in zip(rows(scan.table), rows(declaration.table), strict=True):
+            assert left == right, f"rows differ for the message {_shown(messages, left['message'])}"
+        raise AssertionError(f"schemas differ: {scan.table.schema} and {declaration.table.schema}")
+    return scan
+
+
+def read(messages: Iterable[Any], engine: str = "scan", **options: Any) -> list[wf.Event]:
+    """The events, as a list."""
+    return list(wf.decode(messages, FORMAT, engine=engine, **options))
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows as Python values; commit_time in microseconds, since datetime ends with the year 9999."""
+    if "commit_time" in table.column_names:
+        place = table.column_names.index("commit_time")
+        table = table.set_column(place, "commit_time", table["commit_time"].cast(pa.int64()))
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+def facts(error: wf.DecodeError | None) -> tuple[Any, ...] | None:
+    """Everything that an error says."""
+    return None if error is None else (type(error), str(error), sorted(error.__dict__.items()))
+
+
+def _shown(messages: Sequence[Any], index: int) -> str:
+    message = messages[index]
+    return repr(bytes(message.as_py() if isinstance(message, pa.Scalar) else message))

@@ -1,0 +1,1 @@
+"""The formats: golden captures, round trips, bad input."""

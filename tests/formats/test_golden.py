@@ -1,0 +1,178 @@
+"""The reference captures: every record equals the truth in both engines, and its events are the messages again."""
+
+from __future__ import annotations
+
+import pytest
+
+import wireformat as wf
+from wireformat.formats.registry import find_format
+
+from .. import golden_cases
+from ..accounting import EVERYTHING, account_all
+from ..codec_checks import check_byte_by_byte, check_pieces, check_same_bytes
+from ..engines import ENGINES, FORMAT, agree, ask, read, rows
+from ..golden_cases import CASES, Case, event_of, find_case, has_bad_text, rows_of
+
+GOOD = [case for case in CASES if not case.has_bad_text]
+BAD_TEXT = [case for case in CASES if case.has_bad_text]
+HANDMADE_BATCHES = ["handmade_begin_username_batch", "handmade_heartbeat_mixed"]
+
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+each_good_case = pytest.mark.parametrize("case", GOOD, ids=lambda case: case.name)
+each_bad_text_case = pytest.mark.parametrize("case", BAD_TEXT, ids=lambda case: case.name)
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+def test_no_case_is_left_out() -> None:
+    assert {case.name for case in CASES} == golden_cases.names_of_files()
+    assert len(CASES) == 31
+    assert sum(case.record_count for case in CASES) == 8924
+    assert len(BAD_TEXT) == 1
+
+
+@each_case
+def test_the_files_hold_what_the_table_says(case: Case) -> None:
+    assert len(case.messages) == case.message_count
+    assert len(case.truth) == case.record_count
+    assert sum(map(len, case.messages)) == case.payload_bytes
+
+
+@each_engine
+@each_good_case
+def test_events_equal_the_truth(case: Case, engine: str) -> None:
+    assert read(case.messages, engine, encoding=case.encoding) == [event_of(record) for record in case.truth]
+
+
+@each_engine
+@each_good_case
+def test_rows_equal_the_truth(case: Case, engine: str) -> None:
+    table = wf.arrow.changes(case.array, FORMAT, encoding=case.encoding, engine=engine)
+    table.validate(full=True)
+    assert table.schema.equals(wf.arrow.CHANGES, check_metadata=True)
+    assert rows(table) == rows_of(case.truth)
+
+
+@each_case
+def test_engines_agree_in_permissive_mode_and_keep_all_bytes(case: Case) -> None:
+    messages = case.messages
+    answer = agree(messages, mode="PERMISSIVE")
+    account_all(messages, answer.by_message())
+
+
+@each_good_case
+def test_a_stream_cut_anywhere_gives_the_same_events(case: Case) -> None:
+    data = b"".join(case.messages)
+    events = [event_of(record) for record in case.truth]
+    for size in (1009, len(data)):
+        pieces = [data[start : start + size] for start in range(0, len(data), size)]
+        check_pieces(pieces, events, encoding=case.encoding)
+
+
+@pytest.mark.parametrize("name", ["b_opt_x1t0o0e1_batch", "b_opt_x1t1o1e0_single", "b_gbk_single", *HANDMADE_BATCHES])
+def test_a_stream_fed_byte_by_byte_gives_the_same_events(name: str) -> None:
+    case = find_case(name)
+    check_byte_by_byte(b"".join(case.messages), [event_of(record) for record in case.truth], encoding=case.encoding)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.is_handmade], ids=lambda case: case.name)
+def test_events_are_written_as_the_server_wrote_them(case: Case) -> None:
+    """Byte for byte, closed by size where the server did. The sender's timeout is a flush: a writer has no clock.
+
+    latin-1 takes any bytes, so the values that are no UTF-8 are written back too.
+    """
+    encoding = "latin-1" if case.has_bad_text else case.encoding
+    options = {**EVERYTHING, "sending-batch": int(case.is_batched)}
+    writer = find_format(FORMAT).writer(options, encoding=encoding, batch_bytes=case.threshold)
+    for index, message in enumerate(case.messages):
+        written: list[bytes] = []
+        for event in read([message], encoding=encoding):
+            written += writer.write(event)
+        if message.endswith(b"P\0\0\0\0"):
+            written += writer.flush()
+        assert written == [message], f"message {index}"
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.is_handmade], ids=lambda case: case.name)
+def test_handmade_messages_are_written_again_byte_for_byte(case: Case) -> None:
+    """Message by message: where these batches end follows no threshold, so no batch size is asked to give them."""
+    for message in case.messages:
+        check_same_bytes(message, read([message]))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.is_handmade and not case.name.endswith(("_batch", "_mixed"))],
+    ids=lambda case: case.name,
+)
+def test_unbatched_handmade_messages_are_what_encode_gives(case: Case) -> None:
+    assert list(wf.encode(read(case.messages), FORMAT, options=EVERYTHING)) == case.messages
+
+
+@each_engine
+@each_bad_text_case
+def test_failfast_names_the_first_bad_record(case: Case, engine: str) -> None:
+    first = next(place for place, record in enumerate(case.truth) if has_bad_text(record))
+    record = case.truth[first]
+    answer = ask(case.messages, engine)
+    assert answer.events == [event_of(good) for good in case.truth[:first]]
+    side = "new" if any("value_hex" in column for column in record["new"] or ()) else "old"
+    column = next(place for place, column in enumerate(record[side]) if "value_hex" in column)
+    error = answer.error
+    assert isinstance(error, wf.BadText)
+    assert error.path == f"{side}.cells[{column}].value"
+    assert (error.message, error.record, error.record_lsn) == (record["msg"], 0, record["lsn"])
+    assert error.table == f"{record['schema']}.{record['table']}"
+    data = bytes.fromhex(record[side][column]["value_hex"])
+    assert case.messages[record["msg"]][error.message_offset :].startswith(data)
+    for part in (f"message {record['msg']}", f"field {error.path}", f"byte {error.message_offset}"):
+        assert part in str(error)
+
+
+@each_engine
+@each_bad_text_case
+def test_permissive_marks_the_records_with_bad_text_and_no_others(case: Case, engine: str) -> None:
+    events = read(case.messages, engine, mode="PERMISSIVE")
+    table = rows(wf.arrow.changes(case.messages, FORMAT, engine=engine, mode="PERMISSIVE"))
+    expected = rows_of(case.truth, errors="replace")
+    for record, event, row, good_row in zip(case.truth, events, table, expected, strict=True):
+        if not has_bad_text(record):
+            assert event == event_of(record)
+            assert row == good_row
+            continue
+        body = case.messages[record["msg"]][12:-1]
+        assert isinstance(event, wf.Corrupt)
+        assert (event.lsn, event.raw) == (record["lsn"], body)
+        filled = {name: value for name, value in row.items() if value is not None}
+        names = {"message": record["msg"], "record": 0, "kind": "CORRUPT", "lsn": record["lsn"]}
+        assert filled == {**names, "error": event.error, "raw": body}
+        assert event.error.startswith("bad text: expected text in utf-8, got ")
+        assert f"message {record['msg']}" in event.error
+
+
+@each_engine
+@each_bad_text_case
+def test_replace_gives_replacement_characters(case: Case, engine: str) -> None:
+    events = read(case.messages, engine, encoding_errors="replace")
+    assert events == [event_of(record, errors="replace") for record in case.truth]
+    table = wf.arrow.changes(case.messages, FORMAT, engine=engine, encoding_errors="replace")
+    assert rows(table) == rows_of(case.truth, errors="replace")
+    assert any(
+        "�" in (value or "")
+        for event in events
+        if isinstance(event, wf.RowChange) and event.new
+        for value in event.new.values
+    )
+
+
+@each_engine
+@each_bad_text_case
+def test_dropmalformed_leaves_them_out_and_counts(case: Case, engine: str) -> None:
+    bad = sum(map(has_bad_text, case.truth))
+    assert bad > 0
+    assert read(case.messages, engine, mode="DROPMALFORMED") == [event_of(r) for r in case.truth if not has_bad_text(r)]
+    table = wf.arrow.changes(case.messages, FORMAT, engine=engine, mode="DROPMALFORMED")
+    assert table.num_rows == len(case.truth) - bad
+    assert table.schema.metadata == {b"wireformat.dropped": str(bad).encode()}
+    decoder = wf.Decoder(FORMAT, engine=engine, mode="DROPMALFORMED")
+    decoder.feed(b"".join(case.messages))
+    assert (len(decoder.events()), decoder.dropped) == (len(case.truth) - bad, bad)

@@ -1,0 +1,1 @@
+"""Messages to frames, bytes to messages."""

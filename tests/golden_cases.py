@@ -1,0 +1,228 @@
+"""The reference captures of tests/golden: every case in the folder, its messages, and the events and rows in them.
+
+The truth is turned into events and rows here, by its own code, so that a mistake of the package cannot hide in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import wireformat as wf
+
+FOLDER = Path(__file__).parent / "golden"
+TYPES = Path(__file__).parent.parent / "tools" / "types.csv"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_UNITS_BY_SIZE = ((10**11, 10**6), (10**14, 10**3), (1 << 64, 1))
+_ROW_CHANGES = {"INSERT": wf.Insert, "UPDATE": wf.Update, "DELETE": wf.Delete}
+_TABLE_ROW = re.compile(r"\| (\w+) \| (\d+) \| (\d+) \| (\d+) \| (.*?) \| (.*) \|")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One capture. Counts and settings are those of the table in tests/golden/README.md."""
+
+    name: str
+    message_count: int
+    record_count: int
+    payload_bytes: int
+    settings: str
+
+    @property
+    def is_handmade(self) -> bool:
+        return self.name.startswith("handmade_")
+
+    @property
+    def is_batched(self) -> bool:
+        return self.name.endswith("_batch")
+
+    @property
+    def has_bad_text(self) -> bool:
+        """Whether some values are not valid in the encoding that the server declares."""
+        return "badutf8" in self.name
+
+    @property
+    def encoding(self) -> str:
+        match = re.search(r"text encoding (\w+)", self.settings)
+        return match[1] if match else "utf-8"
+
+    @property
+    def threshold(self) -> int:
+        """The size in bytes at which the sender closed a batch."""
+        match = re.search(r"threshold=(\d+)", self.settings)
+        return int(match[1]) if match else 0
+
+    @property
+    def path(self) -> Path:
+        """The Parquet file with the messages."""
+        return FOLDER / f"{self.name}.parquet"
+
+    @property
+    def client_text(self) -> bytes | None:
+        """What the reference client prints for all messages, where the capture has it."""
+        path = FOLDER / f"{self.name}.txt"
+        return path.read_bytes() if path.exists() else None
+
+    @property
+    def messages(self) -> list[bytes]:
+        return self.array.to_pylist()
+
+    @property
+    def array(self) -> pa.ChunkedArray:
+        """The messages as they come out of the file."""
+        return pq.read_table(self.path, columns=["payload"])["payload"]
+
+    @property
+    def truth(self) -> list[dict[str, Any]]:
+        with (FOLDER / f"{self.name}.truth.jsonl").open(encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+
+def names_of_files() -> set[str]:
+    """The cases that lie in the folder, whatever the table says."""
+    return {path.name.split(".")[0] for path in FOLDER.iterdir() if path.name != "README.md"}
+
+
+def _cases() -> tuple[Case, ...]:
+    rows = filter(None, map(_TABLE_ROW.fullmatch, (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()))
+    return tuple(Case(row[1], int(row[2]), int(row[3]), int(row[4]), row[5]) for row in rows)
+
+
+CASES = _cases()
+
+
+def find_case(name: str) -> Case:
+    return next(case for case in CASES if case.name == name)
+
+
+@cache
+def type_names() -> dict[int, str]:
+    with TYPES.open(newline="", encoding="utf-8") as file:
+        return {int(row["oid"]): row["sql_name"] for row in csv.DictReader(file)}
+
+
+def has_bad_text(record: dict[str, Any]) -> bool:
+    """Whether a column of the record is not valid UTF-8."""
+    return any("value_hex" in column for column in _columns(record))
+
+
+def event_of(record: dict[str, Any], *, errors: str = "strict") -> wf.Event:
+    """The event that a line of the truth describes; `errors` says what becomes of a `value_hex`."""
+    lsn = record.get("lsn")
+    kind = record["kind"]
+    if kind in _ROW_CHANGES:
+        images = {side: _image(record[side], errors) for side in ("new", "old")}
+        return _ROW_CHANGES[kind](lsn=lsn, table_schema=record["schema"], table_name=record["table"], **images)
+    if kind == "HEARTBEAT":
+        ends = {name: record[name] for name in ("wal_end", "wal_flushed")}
+        return wf.Heartbeat(lsn=lsn, time=record["timestamp"], **ends)
+    facts = {name: record.get(name) for name in ("xid", "commit_time", "username")} | {
+        "origin": record.get("origin_id")
+    }
+    if kind == "COMMIT":
+        return wf.Commit(lsn=lsn, **facts)
+    assert kind == "BEGIN", kind
+    return wf.Begin(lsn=lsn, csn=record["csn"], first_lsn=record["first_lsn"], **facts)
+
+
+def rows_of(truth: list[dict[str, Any]], *, errors: str = "strict") -> list[dict[str, Any]]:
+    """The rows of the row-change table that a truth describes, in the form of `engines.rows`."""
+    rows: list[dict[str, Any]] = []
+    for record in truth:
+        place = rows[-1]["record"] + 1 if rows and rows[-1]["message"] == record["msg"] else 0
+        rows.append(_row(record, errors) | {"message": record["msg"], "record": place})
+    return rows
+
+
+def _row(record: dict[str, Any], errors: str) -> dict[str, Any]:
+    given = record["new"] if record.get("new") is not None else record.get("old")
+    new, old = (_pairs(record.get(side), errors) for side in ("new", "old"))
+    return {
+        "kind": record["kind"],
+        "lsn": _int64(record.get("lsn")),
+        "xid": _int64(record.get("xid")),
+        "csn": _int64(record.get("csn")),
+        "commit_lsn": None,
+        "commit_time": _commit_micros(record),
+        "table_schema": record.get("schema"),
+        "table_name": record.get("table"),
+        "new": new,
+        "old": old,
+        "unchanged": None,
+        "types": None if given is None else [_type_name(column["type_oid"]) for column in given],
+        "detail": _detail(record),
+        "error": None,
+        "raw": None,
+    }
+
+
+def _detail(record: dict[str, Any]) -> list[tuple[str, str]] | None:
+    found = []
+    if "first_lsn" in record:
+        found.append(("first_lsn", "{:X}/{:X}".format(*divmod(record["first_lsn"], 1 << 32))))
+    found += [("commit_time", record["commit_time"])] if "commit_time" in record else []
+    found += [("origin", str(record["origin_id"]))] if "origin_id" in record else []
+    found += [("username", record["username"])] if "username" in record else []
+    if record["kind"] == "HEARTBEAT":
+        names = {"wal_end": "wal_end", "wal_flushed": "wal_flushed", "time": "timestamp"}
+        found += [(key, str(record[field])) for key, field in names.items()]
+    return found or None
+
+
+def _commit_micros(record: dict[str, Any]) -> int | None:
+    """Microseconds since 1970; the captures hold no times that Python's datetime cannot say."""
+    if record["kind"] == "HEARTBEAT":
+        time = record["timestamp"]
+        return time * next(factor for limit, factor in _UNITS_BY_SIZE if abs(time) < limit)
+    if "commit_time" not in record:
+        return None
+    match = re.fullmatch(r"(.{19})(?:\.(\d{1,6}))?([+-])(\d\d)(?::(\d\d))?(?::(\d\d))?", record["commit_time"])
+    assert match, record["commit_time"]
+    local = datetime.strptime(match[1] + "+0000", "%Y-%m-%d %H:%M:%S%z") - _EPOCH
+    offset = int(match[4]) * 3600 + int(match[5] or 0) * 60 + int(match[6] or 0)
+    seconds = local.days * 86400 + local.seconds - (offset if match[3] == "+" else -offset)
+    return seconds * 10**6 + int((match[2] or "").ljust(6, "0"))
+
+
+def _columns(record: dict[str, Any]) -> list[dict[str, Any]]:
+    return (record.get("new") or []) + (record.get("old") or [])
+
+
+def _value(column: dict[str, Any], errors: str) -> str | None:
+    if "value_hex" in column:
+        return bytes.fromhex(column["value_hex"]).decode("utf-8", errors)
+    value: str | None = column["value"]
+    return value
+
+
+def _pairs(columns: list[dict[str, Any]] | None, errors: str) -> list[tuple[str, str | None]] | None:
+    return None if columns is None else [(column["name"], _value(column, errors)) for column in columns]
+
+
+def _image(columns: list[dict[str, Any]] | None, errors: str) -> wf.TupleData | None:
+    if columns is None:
+        return None
+    return wf.TupleData(
+        tuple(column["name"] for column in columns),
+        tuple(_value(column, errors) for column in columns),
+        tuple(_type_name(column["type_oid"]) for column in columns),
+    )
+
+
+def _type_name(oid: int) -> str:
+    return type_names().get(oid, f"oid:{oid}")
+
+
+def _int64(value: int | None) -> int | None:
+    """The int64 with the same bits."""
+    return None if value is None else int.from_bytes(value.to_bytes(8, "big"), "big", signed=True)

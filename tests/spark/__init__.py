@@ -1,0 +1,1 @@
+"""Spark: every way in gives the same rows, options and errors speak clearly, sessions start."""

@@ -1,0 +1,47 @@
+"""The Spark session of the run, and settings that last for one test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import spark_udfs
+from spark_udfs.session import SETTINGS as QUIET
+
+JAVA = "spark.driver.extraJavaOptions"
+
+SETTINGS = {
+    JAVA: f"{QUIET[JAVA]} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short queries: compile little, collect simply
+    "spark.default.parallelism": 2,
+    "spark.sql.shuffle.partitions": 2,
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+    "spark.sql.streaming.stopTimeout": "60s",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = spark_udfs.local_session(2, app_name="tests", settings=SETTINGS)
+    spark_udfs.register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def set_conf(spark: SparkSession) -> Iterator[Callable[[str, Any], None]]:
+    """Set a setting until the test ends."""
+    before: dict[str, str | None] = {}
+
+    def change(name: str, value: Any) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
+        spark.conf.set(name, value)
+
+    yield change
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)

@@ -1,0 +1,94 @@
+"""Options and columns are checked where decode is called, and the text says what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+import spark_udfs
+import wireformat as wf
+
+from .messages import transaction
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def messages(spark: SparkSession) -> DataFrame:
+    columns = "partition int, offset bigint, value binary, text string, Kind string"
+    return spark.createDataFrame([(3, 17, transaction("a"), "t", "k")], columns)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"format": "gaussdb-binry"}, "unknown format 'gaussdb-binry', did you mean 'gaussdb-binary'?"),
+        ({"mode": "PERMISIVE"}, "option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'PERMISIVE'"),
+        ({"engine": "arow"}, "option engine: expected arrow, pandas; got 'arow', did you mean 'arrow'?"),
+        ({"encoding": "utf-17"}, "option encoding: "),
+        ({"encoding_errors": "ignore"}, "option encoding_errors: expected strict, replace; got 'ignore'"),
+        ({"heartbeat_unit": "m"}, "option heartbeat_unit: expected s, ms, us; got 'm'"),
+        ({"tables": "public.t"}, "option tables: expected a list"),
+        ({"kinds": ["INSRT"]}, "option kinds: "),
+        ({"columns": ["knd"]}, "option columns: no column 'knd', did you mean 'kind'?"),
+        ({"columns": ["message"]}, "option columns: 'message' is not there on Spark"),
+        ({"columns": []}, "option columns: no columns and none to keep"),
+        ({"columns": "kind"}, "option columns: expected a list"),
+        ({"payload": "valu"}, "option payload: no column 'valu', did you mean 'value'?; there are partition, offset, "),
+        ({"payload": "text"}, "option payload: expected a binary column, 'text' is string"),
+        ({"keep": ["offst"]}, "option keep: no column 'offst', did you mean 'offset'?"),
+        ({"keep": "offset"}, "option keep: expected a list"),
+        ({"keep": ["Kind"]}, "option keep: 'Kind': the row-change table has a column of this name"),
+        ({"keep": ["offset", "offset"]}, "option keep: 'offset': it is named twice"),
+    ],
+)
+def test_wrong_options(messages: DataFrame, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(wf.OptionError) as caught:
+        spark_udfs.decode(messages, **options)
+    assert text in str(caught.value)
+
+
+def test_a_column_that_is_there_twice(messages: DataFrame) -> None:
+    twice = messages.select("value", "value")
+    with pytest.raises(wf.OptionError, match="option payload: there are 2 columns 'value'"):
+        spark_udfs.decode(twice)
+
+
+def test_a_name_of_the_table_can_be_kept_where_the_column_is_not_asked_for(messages: DataFrame) -> None:
+    rows = spark_udfs.decode(messages, keep=["Kind"], columns=["record"], kinds=["INSERT"])
+    assert rows.collect() == [("k", 1)]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("wal_decode(value, 'gaussdb-binry')", "unknown format 'gaussdb-binry', did you mean 'gaussdb-binary'?"),
+        ("wal_decode(value, 'gaussdb-binary', 'x')", "option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED"),
+        ("wal_decode(value, 'gaussdb-binary', mood => 'x')", "wal_decode: unknown option 'mood', did you mean 'mode'?"),
+        ("wal_decode(value, text)", "unknown format 't'"),
+        ("wal_decode(value, IF(value IS NULL, 'a', NULL))", "unknown format None"),
+        ("wal_decode_pandas(value, 'gaussdb-binary', mood => 'x')", "wal_decode_pandas: unknown option 'mood'"),
+        ("wal_decode(value, 'gaussdb-binary', 'FAILFAST', 'utf-8', 'strict', 's', NULL, NULL, 1)", "at most 6 options"),
+    ],
+)
+def test_wrong_arguments_in_sql(spark: SparkSession, messages: DataFrame, call: str, text: str) -> None:
+    messages.createOrReplaceTempView("messages")
+    with pytest.raises(PythonException) as caught:
+        spark.sql(f"SELECT {call} FROM messages").collect()
+    assert text in str(caught.value)
+
+
+def test_options_in_sql_by_place(spark: SparkSession, messages: DataFrame) -> None:
+    messages.createOrReplaceTempView("messages")
+    call = "wal_decode(value, 'gaussdb-binary', 'PERMISSIVE', NULL, 'replace', 's', array('public.*'), array('INSERT'))"
+    assert spark.sql(f"SELECT inline({call}) FROM messages").select("new").collect() == [({"id": "1", "v": "a"},)]
+
+
+def test_an_option_that_differs_between_rows(spark: SparkSession) -> None:
+    formats = spark.createDataFrame([(b"", "gaussdb-binary"), (b"", "pgoutput")], "value binary, format string")
+    formats.coalesce(1).createOrReplaceTempView("formats")
+    with pytest.raises(PythonException, match="format must be the same in all rows"):
+        spark.sql("SELECT wal_decode(value, format) FROM formats").collect()

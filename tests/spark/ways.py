@@ -1,0 +1,113 @@
+"""The ways to decode on Spark, by name, behind one signature; and their rows in a form that compares well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+import spark_udfs
+import wireformat as wf
+
+from .. import engines
+from ..engines import FORMAT
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to decode."""
+
+    run: Callable[..., DataFrame]
+    """(messages with columns seq and payload, options of ReadOptions) to seq and the rows"""
+    by_datetime: bool = False
+    """whether a commit_time that Python's datetime cannot say is null"""
+
+    def wanted(self, messages: Any, **options: Any) -> list[dict[str, Any]]:
+        """The rows of `wf.arrow.changes`, in the form of `found_rows`."""
+        rows = found_rows(wf.arrow.changes(messages, FORMAT, **options).rename_columns({"message": "seq"}))
+        for row in rows if self.by_datetime else ():
+            if row["commit_time"] is not None and not FIRST_MICROS <= row["commit_time"] <= LAST_MICROS:
+                row["commit_time"] = None
+        return rows
+
+
+FIRST_MICROS = -62135596800_000000
+LAST_MICROS = 253402300799_999999
+"""0001-01-01 00:00:00 and 9999-12-31 23:59:59.999999, in UTC."""
+
+
+def write_messages(folder: Path, messages: Sequence[bytes | None], *, files: int = 2) -> str:
+    """Put messages into Parquet files with the columns seq and payload; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = pa.table({"seq": pa.array(range(len(messages)), pa.int64()), "payload": pa.array(messages, pa.binary())})
+    size = max(1, -(-len(messages) // files))
+    for number, begin in enumerate(range(0, len(messages), size)):
+        pq.write_table(table.slice(begin, size), folder / f"part-{number}.parquet")
+    return str(folder)
+
+
+def _with_arrow(df: DataFrame, **options: Any) -> DataFrame:
+    return spark_udfs.decode(df, "payload", FORMAT, keep=["seq"], **options)
+
+
+def _with_pandas(df: DataFrame, **options: Any) -> DataFrame:
+    return spark_udfs.decode(df, "payload", FORMAT, keep=["seq"], engine="pandas", **options)
+
+
+def _with_table_function(df: DataFrame, **options: Any) -> DataFrame:
+    df.createOrReplaceTempView("messages")
+    table = "TABLE(SELECT seq, payload FROM messages)"
+    return df.sparkSession.sql(f"SELECT * FROM wal_changes({table}, format => '{FORMAT}'{_named(options)})")
+
+
+def _with_scalar(df: DataFrame, **options: Any) -> DataFrame:
+    df.createOrReplaceTempView("messages")
+    rows = f"wal_decode(m.payload, '{FORMAT}'{_named(options)})"
+    return df.sparkSession.sql(f"SELECT m.seq, c.* FROM messages m LATERAL VIEW inline({rows}) c")
+
+
+def _with_pandas_scalar(df: DataFrame, **options: Any) -> DataFrame:
+    df.createOrReplaceTempView("messages")
+    rows = f"wal_decode_pandas(payload, '{FORMAT}'{_named(options)})"
+    return df.sparkSession.sql(f"SELECT seq, inline({rows}) FROM messages")
+
+
+WAYS = {
+    "decode": Way(_with_arrow),
+    "decode in pandas": Way(_with_pandas),
+    "wal_changes": Way(_with_table_function),
+    "wal_decode": Way(_with_scalar),
+    "wal_decode_pandas": Way(_with_pandas_scalar, by_datetime=True),
+}
+
+
+def _named(options: dict[str, Any]) -> str:
+    """Options as SQL writes them by name."""
+    return "".join(f", {name} => {_literal(value)}" for name, value in options.items())
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return f"'{value}'"
+    return f"array({', '.join(map(_literal, value))})"
+
+
+def found_rows(rows: DataFrame | pa.Table) -> list[dict[str, Any]]:
+    """All rows in the order of the messages. Errors lose the number of the message, which is another in each task."""
+    table = rows if isinstance(rows, pa.Table) else rows.toArrow()
+    found = engines.rows(table.sort_by([("seq", "ascending"), ("record", "ascending")]))
+    for row in found:
+        row["error"] = row["error"] and re.sub(r"message \d+, ", "", row["error"])
+    return found
+
+
+def assert_same_rows(found: Iterable[dict[str, Any]], wanted: Iterable[dict[str, Any]]) -> None:
+    """Fails at the first row that differs: a difference of whole lists takes minutes to print."""
+    for place, (left, right) in enumerate(zip(found, wanted, strict=True)):
+        assert left == right, f"row {place}"

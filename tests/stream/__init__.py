@@ -1,0 +1,1 @@
+"""Bytes cut anywhere."""

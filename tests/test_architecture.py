@@ -1,0 +1,169 @@
+"""Who may import whom: one list from the bottom to the top, and where each library is used. Read out of the code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+ROWS = (
+    "errors lsn limits identifiers times",
+    "pgtypes",
+    "events declare options",
+    "framing",
+    "formats",
+    "stream",
+    "arrow",
+    "api",
+    "__init__",
+    "cli spark_udfs",
+)
+LAYERS = [name for row in ROWS for name in row.split()]
+"""From the bottom to the top: a module imports only what stands before it, or lies in its own package."""
+
+LIBRARIES = {
+    "construct": {"declare", "framing", "formats"},
+    "numba": {"arrow"},
+    "pyarrow": {"arrow", "cli", "spark_udfs"},
+    "pyspark": {"spark_udfs"},
+    "pandas": {"spark_udfs"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+}
+"""Which layers may use a library."""
+
+NOBODY_IMPORTS = {"tests", "benchmarks", "examples", "tools"}
+
+
+def violations(root: Path) -> list[str]:
+    """What is against the rules in the packages wireformat and spark_udfs of a folder."""
+    return [
+        f"{path.relative_to(root)}:{line}: {layer} imports {imported}"
+        for package in ("wireformat", "spark_udfs")
+        for path in sorted((root / package).rglob("*.py"))
+        for layer in [layer_of(module_name(root, path))]
+        for line, imported in imports(root, path)
+        if not allowed(layer, imported)
+    ]
+
+
+def allowed(layer: str, imported: str) -> bool:
+    top = imported.split(".")[0]
+    if top in NOBODY_IMPORTS:
+        return False
+    if top not in ("wireformat", "spark_udfs"):
+        return layer in LIBRARIES.get(top, {layer})
+    target = layer_of(imported)
+    return target == layer or LAYERS.index(target) < LAYERS.index(layer)
+
+
+def layer_of(module: str) -> str:
+    """The name in LAYERS of a module of the packages: its package, or itself where it lies at the top."""
+    top, *below = module.split(".")
+    if top == "spark_udfs":
+        return top
+    return below[0] if below else "__init__"
+
+
+def module_name(root: Path, path: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(root: Path, path: Path) -> Iterator[tuple[int, str]]:
+    """(line, full name) of everything that a file imports, wherever it does: in functions and for type checkers too."""
+    package = path.relative_to(root).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{source}.{alias.name}"
+                yield node.lineno, inner if is_module(root, inner) else source
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "import_module":
+            name, *anchor = node.args
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield node.lineno, (".".join(package) if anchor else "") + name.value
+
+
+def is_module(root: Path, name: str) -> bool:
+    path = root.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def test_imports_follow_the_layers() -> None:
+    assert violations(ROOT) == []
+
+
+def test_every_module_has_a_layer() -> None:
+    modules = [module_name(ROOT, path) for path in (ROOT / "wireformat").rglob("*.py")]
+    assert len(modules) > 30
+    assert {layer_of(module) for module in modules} <= set(LAYERS)
+
+
+def test_every_library_is_used_where_it_may_be() -> None:
+    """Else a row of LIBRARIES would hold for a name that nobody imports."""
+    used = {name.split(".")[0] for path in (ROOT / "wireformat").rglob("*.py") for _, name in imports(ROOT, path)}
+    assert {"construct", "numba", "pyarrow"} <= used
+
+
+MADE_UP = {
+    "a layer above": ("wireformat/framing/frames.py", "from ..formats.base import Format", "wireformat.formats.base"),
+    "a neighbour to the right": ("wireformat/events.py", "from .options import reading", "wireformat.options.reading"),
+    "by its full name": ("wireformat/lsn.py", "import wireformat.arrow.engine", "wireformat.arrow.engine"),
+    "the package itself": ("wireformat/stream/reader.py", "from wireformat import decode", "wireformat"),
+    "a package from within": ("wireformat/stream/reader.py", "from .. import arrow", "wireformat.arrow"),
+    "in a function": ("wireformat/formats/base.py", "def f():\n    from ..api import decode", "wireformat.api"),
+    "by a call": ("wireformat/errors.py", 'import_module(".arrow", __package__)', "wireformat.arrow"),
+    "the command line": ("wireformat/api.py", "from .cli import main", "wireformat.cli"),
+    "Spark's package": ("wireformat/arrow/engine.py", "import spark_udfs", "spark_udfs"),
+    "numba outside": ("wireformat/times.py", "import numba", "numba"),
+    "pyarrow outside": ("wireformat/formats/base.py", "import pyarrow.compute as pc", "pyarrow.compute"),
+    "construct outside": ("wireformat/arrow/engine.py", "from construct import Struct", "construct"),
+    "pyspark outside": ("wireformat/cli/main.py", "from pyspark.sql import SparkSession", "pyspark.sql"),
+    "the tests": ("wireformat/api.py", "import tests.engines", "tests.engines"),
+}
+
+
+@pytest.mark.parametrize("name", MADE_UP)
+def test_a_violation_is_found(name: str, tmp_path: Path) -> None:
+    """The checker finds what is made up here, in a copy of the folders with nothing else in it."""
+    path, code, imported = MADE_UP[name]
+    for layer in LAYERS:
+        if layer not in ("__init__", "spark_udfs"):
+            (tmp_path / "wireformat" / layer).mkdir(parents=True)
+    for module in ("formats/base.py", "options/reading.py", "arrow/engine.py"):
+        (tmp_path / "wireformat" / module).write_text("")
+    assert violations(tmp_path) == []
+    (tmp_path / path).write_text(f'"""Made up."""\n{code}\n')
+    (found,) = violations(tmp_path)
+    layer = layer_of(module_name(tmp_path, tmp_path / path))
+    assert found.startswith(path)
+    assert found.endswith(f": {layer} imports {imported}")
+
+
+ALLOWED = {
+    "a layer below": ("wireformat/arrow/engine.py", "from ..formats.base import Format\nfrom ..errors import X"),
+    "its own package": ("wireformat/arrow/engine.py", "from .gather import y\nfrom . import spans"),
+    "its libraries": (
+        "wireformat/arrow/engine.py",
+        "import numba\nimport pyarrow as pa\nimport numpy as np\nimport os",
+    ),
+    "everything": ("spark_udfs/decode.py", "import wireformat\nimport pyspark.sql\nimport pandas\nfrom . import other"),
+    "a neighbour to the left": ("wireformat/options/reading.py", "from ..events import Event"),
+    "the public names": ("wireformat/cli/main.py", "from .. import decode\nimport wireformat as wf"),
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_what_is_allowed_is_no_violation(name: str, tmp_path: Path) -> None:
+    path, code = ALLOWED[name]
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text(code)
+    assert violations(tmp_path) == []

@@ -1,0 +1,96 @@
+"""The pages' examples run, and their tables say what the code's tables say. Spark's example is in tests/spark."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import wireformat as wf
+from wireformat import errors, events
+from wireformat.arrow.spans import DETAIL_KEYS
+from wireformat.options import WRITE_OPTIONS
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: Path) -> list[str]:
+    """The page's Python examples, but for Spark's."""
+    return [block for block in BLOCK.findall(page.read_text(encoding="utf-8")) if "spark" not in block]
+
+
+WITH_EXAMPLES = [page for page in PAGES if blocks(page)]
+
+
+def table(page: str, first: str) -> list[list[str]]:
+    """The rows of the page's table whose head begins with `first`, cells without back-quotes."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.search(rf"^\| {first} \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found is not None
+    return [[cell.strip().replace("`", "") for cell in line.split("|")[1:-1]] for line in found[1].splitlines()]
+
+
+def test_examples_are_found() -> None:
+    assert {page.name for page in WITH_EXAMPLES} >= {"README.md", "events.md", "arrow.md", "gaussdb-binary.md"}
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
+def test_examples_run(page: Path) -> None:
+    """One after the other; a line that begins with # is what the example prints."""
+    names: dict[str, object] = {}
+    for block in blocks(page):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, str(page), "exec"), names)
+        assert printed.getvalue().splitlines() == [line[2:] for line in block.splitlines() if line.startswith("# ")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_columns() -> None:
+    listed = [name.strip() for row in table("docs/table.md", "column") for name in row[0].split(",")]
+    assert listed == wf.arrow.CHANGES.names
+
+
+def test_keys_of_detail() -> None:
+    assert [row[0] for row in table("docs/table.md", "key")] == list(DETAIL_KEYS)
+
+
+def test_write_options() -> None:
+    words = {True: "on", False: "off"}
+    listed = [
+        [row.name, words[row.default] if "on" in row.allowed else str(row.default), row.sentence]
+        for row in WRITE_OPTIONS
+    ]
+    assert table("docs/events.md", r"option \| default") == listed
+
+
+def test_fields_of_events() -> None:
+    for names, listed, *_ in table("docs/events.md", "event"):
+        for name in names.split(", "):
+            fields = [field.name for field in dataclasses.fields(getattr(events, name)) if field.name != "lsn"]
+            words = [word for word in re.split(r"[,;(]\s*", listed) if word.strip() in fields]
+            assert [word.strip() for word in words] == fields, name
+
+
+def test_errors_are_listed() -> None:
+    text = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, errors.WireformatError):
+            assert re.search(rf"^ +{name}\b", text, re.MULTILINE), name
+
+
+def test_the_declaration_is_the_code() -> None:
+    (block,) = blocks(ROOT / "docs/formats/gaussdb-binary.md")
+    declaration = block[block.index("CELL = ") :]
+    assert declaration in (ROOT / "wireformat/formats/gaussdb_binary.py").read_text(encoding="utf-8")

@@ -1,0 +1,96 @@
+"""Quoted names: as the server prints them, and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireformat.identifiers import KEYWORDS, quote_identifier, split_pattern, unquote_identifier
+
+from . import strategies
+
+QUOTED = {
+    "id": "id",
+    "_x9": "_x9",
+    "Order": '"Order"',
+    "order": '"order"',
+    "select": '"select"',
+    "a b": '"a b"',
+    "a.b": '"a.b"',
+    "a$b": '"a$b"',
+    "9a": '"9a"',
+    "": '""',
+    '"': '""""',
+    'a"b': '"a""b"',
+    "é": '"é"',
+    "a\n": '"a\n"',
+    "name": "name",
+    "value": "value",
+}
+"""`name` and `value` are keywords too, but unreserved ones: they need no quotes."""
+
+NOT_CLOSED = ['"', '"a', '"a"b', '"a"b"', '"""', '"a"""b"']
+
+
+@pytest.mark.parametrize("name", QUOTED)
+def test_as_the_server_prints(name: str) -> None:
+    assert quote_identifier(name) == QUOTED[name]
+    assert unquote_identifier(QUOTED[name]) == name
+
+
+@pytest.mark.parametrize("name", sorted(KEYWORDS))
+def test_keywords_are_quoted(name: str) -> None:
+    assert quote_identifier(name) == f'"{name}"'
+
+
+@given(strategies.names())
+def test_there_and_back(name: str) -> None:
+    assert unquote_identifier(quote_identifier(name)) == name
+
+
+@pytest.mark.parametrize("text", NOT_CLOSED)
+def test_bad_quotes(text: str) -> None:
+    with pytest.raises(ValueError, match="double quote"):
+        unquote_identifier(text)
+
+
+@pytest.mark.parametrize("text", ["", "Upper", "a b", 'in"side', 'end"'])
+def test_a_text_that_does_not_begin_with_a_quote_is_the_name(text: str) -> None:
+    assert unquote_identifier(text) == text
+
+
+PATTERNS = {
+    "a.b": ("a", "b"),
+    "public.*": ("public", None),
+    "*.t": (None, "t"),
+    "*.*": (None, None),
+    '"*".t': ("*", "t"),
+    "a*.b": ("a*", "b"),
+    '"a.b".c': ("a.b", "c"),
+    'a."b.c"': ("a", "b.c"),
+    '"a""b"."c"': ('a"b', "c"),
+    "a b.ç": ("a b", "ç"),
+}
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_patterns_are_split(text: str) -> None:
+    assert split_pattern(text) == PATTERNS[text]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", ".", "a.", ".a", "a.b.c", '"a.b', 'a."b', 'a"b.c', '"a"x.b', 'a."b"x', '"".a']
+)
+def test_not_two_parts(text: str) -> None:
+    with pytest.raises(ValueError, match=r"schema\.table"):
+        split_pattern(text)
+
+
+names = st.text(min_size=1, max_size=8)
+
+
+@given(names, names)
+def test_quoted_parts_are_split_right(schema: str, table: str) -> None:
+    text = ".".join('"' + name.replace('"', '""') + '"' for name in (schema, table))
+    assert split_pattern(text) == (schema, table)

@@ -1,0 +1,200 @@
+"""Commit times and heartbeat times, against datetime and against cases worked out by hand."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wireformat as wf
+from wireformat.times import heartbeat_micros, parse_commit_time
+
+from . import strategies
+from .engines import ENGINES, FORMAT, agree
+from .handmade import commit, heartbeat, message, time
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+DAY = 86_400_000_000
+HOUR = 3_600_000_000
+INT64_MAX = (1 << 63) - 1
+
+
+def parsed(text: str) -> int | None:
+    """Microseconds, or None; the same out of bytes and out of an array, with other bytes around."""
+    data = text.encode()
+    known, micros = parse_commit_time(data, 0, len(data))
+    inside = np.frombuffer(b"9" + data + b"9", np.uint8)
+    assert tuple(map(int, parse_commit_time(inside, 1, 1 + len(data)))) == (known, micros)
+    return int(micros) if known else None
+
+
+@given(
+    st.datetimes(min_value=datetime(1, 1, 3), max_value=datetime(9999, 12, 29)),  # noqa: DTZ001 - the offset is drawn
+    st.integers(-57599, 57599),
+    st.booleans(),
+)
+def test_as_datetime_says(local: datetime, offset: int, trimmed: bool) -> None:
+    """Printed as the servers print: the fraction trimmed, the offset as short as it can be."""
+    fraction = f"{local.microsecond:06}"
+    fraction = fraction.rstrip("0") if trimmed else fraction
+    hours, minutes, seconds = abs(offset) // 3600, abs(offset) // 60 % 60, abs(offset) % 60
+    zone = f"{'-' if offset < 0 else '+'}{hours:02}"
+    if minutes or seconds:
+        zone += f":{minutes:02}"
+    if seconds:
+        zone += f":{seconds:02}"
+    text = f"{local.year:04}-{local:%m-%d %H:%M:%S}{'.' if fraction else ''}{fraction}{zone}"
+    utc = local.replace(tzinfo=timezone(timedelta(seconds=offset)))
+    assert parsed(text) == (utc - EPOCH) // timedelta(microseconds=1)
+
+
+GOOD = {
+    "1970-01-01 00:00:00+00": 0,
+    "1970-01-01 00:00:00-00": 0,
+    "1970-01-01 08:00:00+08": 0,
+    "1970-01-01 00:00:00+05:30": -19_800_000_000,
+    "1970-01-01 00:00:00+05:53:28": -21_208_000_000,
+    "1969-12-31 18:06:32-05:53:28": 0,
+    "1969-12-31 23:59:59.999999+00": -1,
+    "1970-01-01 00:00:00.5+00": 500_000,
+    "1970-01-01 00:00:00.000001+00": 1,
+    "1970-01-01 00:00:00.10+00": 100_000,
+    "2000-02-29 00:00:00+00": 11_016 * DAY,
+    "2100-02-28 23:59:59+00": 47_541 * DAY - 1_000_000,
+    "2026-11-21 01:02:03.123456+08": 1_795_194_123_123_456,
+    "0001-01-01 00:00:00+00": -719_162 * DAY,
+    "0001-12-31 00:00:00+00 BC": -719_163 * DAY,
+    "0001-02-29 00:00:00+00 BC": -(719_162 + 366 - 59) * DAY,
+    "4713-01-01 00:00:00+00 BC": -2_440_550 * DAY,
+    "10000-01-01 00:00:00+00": 2_932_897 * DAY,
+    "294246-12-31 23:59:59.999999+00": INT64_MAX - 9 * DAY - 4 * HOUR - 54_775_808,
+}
+"""Worked out by hand: day numbers from the calendar, not from this package."""
+
+BAD = [
+    "",
+    "infinity",
+    "-infinity",
+    "(timestamp out of range)",
+    "2026-11-21",
+    "2026-11-21 01:02:03",
+    "2026-11-21 01:02:03.+08",
+    "2026-11-21 01:02:03.1234567+08",
+    "2026-11-21 01:02:03+8",
+    "2026-11-21 01:02:03+080",
+    "2026-11-21 01:02:03+08:",
+    "2026-11-21 01:02:03+08:60",
+    "2026-11-21 01:02:03+08:00:60",
+    "2026-11-21 01:02:03+08:00:00:00",
+    "2026-11-21 01:02:03 +08",
+    "2026-11-21 01:02:03+08 AD",
+    "2026-11-21 01:02:03+08 BCE",
+    "2026-11-21 01:02:03+08BC",
+    "2026-11-21T01:02:03+08",
+    "2026-11-21 01:02:03Z",
+    " 2026-11-21 01:02:03+08",
+    "2026-11-21 01:02:03+08 ",
+    "2026-13-01 01:02:03+08",
+    "2026-00-01 01:02:03+08",
+    "2026-01-00 01:02:03+08",
+    "2026-04-31 01:02:03+08",
+    "2026-02-29 01:02:03+08",
+    "2100-02-29 01:02:03+08",
+    "2026-01-01 24:02:03+08",
+    "2026-01-01 01:60:03+08",
+    "2026-01-01 01:02:60+08",
+    "26-01-01 01:02:03+08",
+    "2026-1-01 01:02:03+08",
+    "1234567-01-01 01:02:03+08",
+    "300000-01-01 00:00:00+00",
+    "-2026-01-01 01:02:03+08",
+    "٢٠٢٦-01-01 01:02:03+08",
+    "2026-11-21 01:02:03+08\0",
+]
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_worked_out_by_hand(text: str) -> None:
+    assert parsed(text) == GOOD[text]
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_is_no_time(text: str) -> None:
+    assert parsed(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "294276-12-31 23:59:59.999999+00",
+        "294276-12-31 23:59:59-15:59:59",
+        "294247-01-10 04:00:54.775807+00",
+        "294247-01-10 04:00:54.775808+00",
+        "290309-12-21 19:59:06+00 BC",
+        "290309-12-21 19:59:05+00 BC",
+        "290308-12-21 19:59:05.224192+00 BC",
+        "290308-12-21 19:59:05.224191+00 BC",
+        "999999-12-31 23:59:59+00 BC",
+        "0000-01-01 00:00:00+00",
+        "0000-01-01 00:00:00+00 BC",
+    ],
+)
+def test_times_at_the_ends_fit_the_column_or_are_none(text: str) -> None:
+    """What no server prints, or int64 cannot hold, is the same for both engines, and no accident."""
+    found = parsed(text)
+    assert found is None or -(1 << 63) <= found <= INT64_MAX
+    assert agree([message(commit(time(text.encode())))]).events == [wf.Commit(lsn=0x10, commit_time=text)]
+
+
+@given(st.lists(strategies.TIMES | st.text(max_size=30), min_size=1, max_size=10))
+def test_engines_agree_on_any_text(texts: list[str]) -> None:
+    agree([message(*[commit(time(text.encode())) for text in texts])])
+
+
+@given(st.from_regex(r"(?a)\A\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d){0,2}( BC)?\Z"))
+def test_what_is_parsed_fits_int64(text: str) -> None:
+    found = parsed(text)
+    assert found is None or -(1 << 63) <= found <= INT64_MAX
+
+
+GUESSES = {
+    0: 0,
+    1_700_000_000: 1_700_000_000_000_000,
+    1_700_000_000_000: 1_700_000_000_000_000,
+    1_700_000_000_000_000: 1_700_000_000_000_000,
+    -1_000_000_000: -1_000_000_000_000_000,
+    INT64_MAX: INT64_MAX,
+    -(1 << 63): -(1 << 63),
+}
+UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+@pytest.mark.parametrize("number", GUESSES)
+def test_heartbeat_units_are_guessed_by_size(number: int) -> None:
+    assert tuple(map(int, heartbeat_micros(number, 0))) == (True, GUESSES[number])
+
+
+@given(strategies.I64, st.sampled_from([None, *UNITS]))
+def test_heartbeat_times(number: int, unit: str | None) -> None:
+    """The row's commit_time is the number in its unit, or null where that does not fit; the number stays in detail."""
+    messages = [message(heartbeat(1, 2, number)), heartbeat(3, 4, number) + b"F"]
+    table = agree(messages, heartbeat_unit=unit).table
+    assert table is not None
+    assert [dict(detail)["time"] for detail in table["detail"].to_pylist()] == [str(number)] * 2
+    times = table["commit_time"].cast(pa.int64()).to_pylist()
+    assert times[0] == times[1]
+    if unit is not None:
+        exact = number * UNITS[unit]
+        near_the_end = abs(exact) > INT64_MAX - UNITS[unit]
+        assert times[0] == exact or (times[0] is None and near_the_end)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_commit_time_that_is_none_stays_in_detail(engine: str) -> None:
+    table = wf.arrow.changes([message(commit(time(b"infinity")))], FORMAT, engine=engine)
+    assert table["commit_time"].to_pylist() == [None]
+    assert table["detail"].to_pylist() == [[("commit_time", "infinity")]]
