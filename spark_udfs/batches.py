@@ -20,22 +20,26 @@ def decode_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     """What mapInArrow runs: each batch holds the messages, then the kept columns."""
     task = Task(plan)
     for batch in batches:
-        yield from rows_with_kept(task, batch.column(0), list(batch.schema)[1:], batch.columns[1:])
+        messages, *kept = batch.columns
+        fields = [
+            field.with_name(column.name).with_nullable(column.nullable)
+            for field, column in zip(list(batch.schema)[1:], plan.keep, strict=True)
+        ]
+        yield from rows_with_kept(task, messages, fields, kept)
     task.close()
 
 
 def rows_with_kept(
     task: Task, messages: pa.Array, fields: Sequence[pa.Field], kept: Sequence[pa.Array]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the messages; each begins with the kept values of its message."""
+    """The rows of the messages; each begins with the kept values of its message, in these fields."""
     sizes = value_bytes(kept, len(messages))
-    named = [field.with_name(name) for field, name in zip(fields, task.plan.keep, strict=True)]
 
     def note(index: int) -> str | None:
         return task.plan.note(lambda place: kept[place][index].as_py())
 
     for places, rows in task.rows(messages, note):
-        schema = pa.schema([*named, *rows.schema])
+        schema = pa.schema([*fields, *rows.schema])
         for start, stop in pieces(places, rows, sizes):
             repeated = [column.take(places.slice(start, stop - start)) for column in kept]
             columns = [*repeated, *rows.slice(start, stop - start).columns]

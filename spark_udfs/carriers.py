@@ -26,17 +26,21 @@ ARROW_CANNOT: Types = (YearMonthIntervalType, CalendarIntervalType)
 PANDAS_CANNOT: Types = (AtomicType, CalendarIntervalType)
 
 
+def is_text(field: StructField, cannot: Types) -> bool:
+    """Whether the column travels as text, where `cannot` are the types that have to."""
+    return isinstance(field.dataType, cannot) and not isinstance(field.dataType, (StringType, BinaryType))
+
+
 def carrier(field: StructField, cannot: Types) -> StructField:
-    """The field as it travels; `cannot` are the types that travel as text."""
-    if not isinstance(field.dataType, cannot) or isinstance(field.dataType, (StringType, BinaryType)):
-        return field
-    return StructField(field.name, StringType(), field.nullable)
+    """The field as it travels."""
+    kind = StringType() if is_text(field, cannot) else field.dataType
+    return StructField(field.name, kind, field.nullable, field.metadata)
 
 
 def packed(field: StructField, cannot: Types) -> Column:
     """The column as it travels."""
     column = column_of(field)
-    if carrier(field, cannot) == field:
+    if not is_text(field, cannot):
         return column
     if isinstance(field.dataType, TimestampType):
         column = F.unix_micros(column)  # as text it would be local time
@@ -46,7 +50,7 @@ def packed(field: StructField, cannot: Types) -> Column:
 def unpacked(field: StructField, cannot: Types) -> Column:
     """The column after its travel, as it was."""
     column = column_of(field)
-    if carrier(field, cannot) == field:
+    if not is_text(field, cannot):
         return column
     if isinstance(field.dataType, TimestampType):
         column = F.timestamp_micros(column.cast("bigint"))

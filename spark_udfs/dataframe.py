@@ -12,10 +12,10 @@ import wireformat as wf
 from wireformat.options.table import nearest
 
 from .batches import decode_batches
-from .carriers import ARROW_CANNOT, PANDAS_CANNOT, carrier, column_of, packed, unpacked
+from .carriers import ARROW_CANNOT, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
 from .frames import decode_frames
 from .schemas import change_fields, change_names
-from .task import Plan
+from .task import Kept, Plan
 
 
 def decode(
@@ -45,13 +45,19 @@ def decode(
     """
     if engine not in ENGINES:
         raise wf.OptionError(f"option engine: expected {', '.join(ENGINES)}; got {engine!r}{nearest(engine, ENGINES)}")
+    run, cannot = ENGINES[engine]
     names = change_names(columns)
     kept = _kept_fields(df, keep, names)
+    messages = _field(df, "payload", payload)
+    if not isinstance(messages.dataType, BinaryType):
+        kind = messages.dataType.simpleString()
+        raise wf.OptionError(f"option payload: expected a binary column, {payload!r} is {kind}")
     plan = Plan.check(
         format,
         names,
-        keep=keep,
-        told=[place for place, field in enumerate(kept) if isinstance(field.dataType, (IntegralType, StringType))],
+        keep=[
+            Kept(field.name, field.nullable, isinstance(field.dataType, (IntegralType, StringType))) for field in kept
+        ],
         mode=mode,
         encoding=encoding,
         encoding_errors=encoding_errors,
@@ -59,30 +65,24 @@ def decode(
         tables=tables,
         kinds=kinds,
     )
-    messages = _field(df, "payload", payload)
-    if not isinstance(messages.dataType, BinaryType):
-        raise wf.OptionError(
-            f"option payload: expected a binary column, {payload!r} is {messages.dataType.simpleString()}"
-        )
-    way, cannot = ENGINES[engine]
-    carried = [carrier(field, cannot) for field in kept]
     sent = [column_of(messages), *[packed(field, cannot) for field in kept]]
     places = [column.alias(str(place)) for place, column in enumerate(sent)]
-    decoded = way(df.select(*places), plan, StructType([*carried, *change_fields(names)]))
-    if carried == kept:
-        return decoded
-    return decoded.select(*[unpacked(field, cannot) for field in kept], *names)
+    decoded = run(df.select(*places), plan, [carrier(field, cannot) for field in kept])
+    if any(is_text(field, cannot) for field in kept):
+        return decoded.select(*[unpacked(field, cannot) for field in kept], *names)
+    return decoded
 
 
-def _with_arrow(df: DataFrame, plan: Plan, schema: StructType) -> DataFrame:
-    return df.mapInArrow(partial(decode_batches, plan), schema)
+def _run_arrow(df: DataFrame, plan: Plan, kept: Sequence[StructField]) -> DataFrame:
+    return df.mapInArrow(partial(decode_batches, plan), StructType([*kept, *change_fields(plan.columns)]))
 
 
-def _with_pandas(df: DataFrame, plan: Plan, schema: StructType) -> DataFrame:
-    return df.mapInPandas(partial(decode_frames, plan), schema)
+def _run_pandas(df: DataFrame, plan: Plan, kept: Sequence[StructField]) -> DataFrame:
+    nullable = [StructField(field.name, field.dataType, True, field.metadata) for field in kept]  # all of pandas is
+    return df.mapInPandas(partial(decode_frames, plan), StructType([*nullable, *change_fields(plan.columns)]))
 
 
-ENGINES = {"arrow": (_with_arrow, ARROW_CANNOT), "pandas": (_with_pandas, PANDAS_CANNOT)}
+ENGINES = {"arrow": (_run_arrow, ARROW_CANNOT), "pandas": (_run_pandas, PANDAS_CANNOT)}
 
 
 def _kept_fields(df: DataFrame, keep: Sequence[str], names: Sequence[str]) -> list[StructField]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .batches import pieces
 from .task import Plan, Task
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -23,18 +26,23 @@ def decode_frames(plan: Plan, frames: Iterator[pd.DataFrame]) -> Iterator[pd.Dat
     """What mapInPandas runs: each frame holds the messages, then the kept columns."""
     task = Task(plan)
     for frame in frames:
-        yield from _rows_with_kept(task, frame.iloc[:, 0].to_list(), frame.iloc[:, 1:])
+        kept = frame.iloc[:, 1:].set_axis([column.name for column in plan.keep], axis=1)
+        yield from _rows_with_kept(task, frame.iloc[:, 0].to_list(), kept)
     task.close()
 
 
 def _rows_with_kept(task: Task, messages: list[Any], kept: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    sizes = np.array([len(pickle.dumps(row)) for row in kept.itertuples(name=None)], np.int64)
+
     def note(index: int) -> str | None:
         return task.plan.note(lambda place: kept.iat[index, place])
 
     for places, rows in task.rows(messages, note):
-        repeated = kept.iloc[places.to_numpy()].reset_index(drop=True)
-        changes = {name: series_of(column) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
-        yield pd.concat([repeated.set_axis(task.plan.keep, axis=1), pd.DataFrame(changes)], axis=1)
+        for start, stop in pieces(places, rows, sizes):
+            repeated = kept.iloc[places.slice(start, stop - start).to_numpy()].reset_index(drop=True)
+            piece = rows.slice(start, stop - start)
+            series = {name: series_of(column) for name, column in zip(rows.schema.names, piece.columns, strict=True)}
+            yield pd.concat([repeated, pd.DataFrame(series)], axis=1)
 
 
 class Pairs(list[Any]):

@@ -10,7 +10,7 @@ import wireformat as wf
 
 from .arguments import read_arguments
 from .batches import rows_with_kept
-from .task import Plan, Task
+from .task import Kept, Plan, Task
 
 NAME = "wal_changes"
 
@@ -33,7 +33,7 @@ class WalChanges:
             return iter(())
         if self._task is None:
             options = read_arguments(NAME, format, given, named)
-            self._task = Task(Plan.check(**options, keep=["seq"], told=[0]))
+            self._task = Task(Plan.check(**options, keep=[Kept("seq", told=True)]))
         seq = _column(messages, "seq")
         payload = _column(messages, "payload")
         if not pa.types.is_integer(seq.type):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,15 @@ SHOWN_CHARACTERS = 64
 """How much of a kept string an error shows."""
 
 
+class Kept(NamedTuple):
+    """A column of the input that comes back before the rows."""
+
+    name: str
+    nullable: bool = True
+    told: bool = False
+    """whether an error tells its message by this column: an integer or a string"""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What workers have to do; small, checked, and pickled to them.
@@ -26,33 +35,24 @@ class Plan:
     format      name of the format
     columns     of the row-change table, without `message`
     options     see `wireformat.ReadOptions`
-    keep        names of the columns that come back before them
-    told        positions in `keep` of the integers and strings, by which an error tells its message
     """
 
     format: str
     columns: tuple[str, ...]
     options: wf.ReadOptions
-    keep: tuple[str, ...] = ()
-    told: tuple[int, ...] = ()
+    keep: tuple[Kept, ...] = ()
 
     @classmethod
     def check(
-        cls,
-        format: str,
-        columns: Sequence[str] | None = None,
-        *,
-        keep: Sequence[str] = (),
-        told: Sequence[int] = (),
-        **options: Any,
+        cls, format: str, columns: Sequence[str] | None = None, *, keep: Sequence[Kept] = (), **options: Any
     ) -> Plan:
         """The plan for a user's options; raises OptionError."""
-        checked = wf.ReadOptions.check(**options)
-        return cls(find_format(format).name, change_names(columns), checked, tuple(keep), tuple(told))
+        return cls(find_format(format).name, change_names(columns), wf.ReadOptions.check(**options), tuple(keep))
 
     def note(self, value: Callable[[int], object]) -> str | None:
         """`partition=3, offset=17`: a message by its kept values, which `value` gives by position; None without any."""
-        return ", ".join(f"{self.keep[place]}={_shown(value(place))}" for place in self.told) or None
+        told = [(column.name, value(place)) for place, column in enumerate(self.keep) if column.told]
+        return ", ".join(f"{name}={_shown(found)}" for name, found in told) or None
 
 
 def _shown(value: object) -> str:

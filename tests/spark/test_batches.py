@@ -12,7 +12,7 @@ import wireformat as wf
 from spark_udfs.batches import PIECE_BYTES, decode_batches, pieces, value_bytes
 from spark_udfs.scalar_functions import wal_decode
 from spark_udfs.schemas import rows_of_message, rows_of_table
-from spark_udfs.task import Plan
+from spark_udfs.task import Kept, Plan
 
 from ..engines import FORMAT
 from .messages import transaction
@@ -33,14 +33,12 @@ def decoded(plan: Plan, *batches: pa.RecordBatch) -> pa.Table:
 def test_rows_follow_their_messages(kind: pa.DataType) -> None:
     payload = pa.array([None, transaction("a", "b"), b"", transaction()], kind)
     kept = pa.array([1, None, 3, 4], pa.int32())
-    plan = Plan.check(FORMAT, ["record"], keep=["n"], mode="PERMISSIVE")
+    plan = Plan.check(FORMAT, ["record"], keep=[Kept("n")], mode="PERMISSIVE")
     found = decoded(plan, batch(payload, kept), batch(payload.slice(1), kept.slice(1)))
     rows = wf.arrow.changes(payload, FORMAT, mode="PERMISSIVE")
-    wanted = [
-        (kept[message].as_py(), record)
-        for message, record in zip(rows["message"].to_pylist(), rows["record"].to_pylist(), strict=True)
-    ]
-    assert list(zip(found["n"].to_pylist(), found["record"].to_pylist(), strict=True)) == wanted * 2
+    wanted = {"n": kept.take(rows["message"].combine_chunks()).to_pylist(), "record": rows["record"].to_pylist()}
+    assert found.slice(0, len(rows)).to_pydict() == wanted
+    assert found.slice(len(rows)).to_pydict() == wanted
 
 
 def test_no_rows_are_no_batches() -> None:
@@ -87,12 +85,9 @@ class TestPieces:
 
 
 def test_large_kept_values_are_repeated_piece_by_piece() -> None:
-    payload = pa.array([transaction(*"v" * 500)])
-    found = list(
-        decode_batches(
-            Plan.check(FORMAT, ["record"], keep=["big"]), iter([batch(payload, pa.array(["x" * 1_000_000]))])
-        )
-    )
+    plan = Plan.check(FORMAT, ["record"], keep=[Kept("big")])
+    messages = batch(pa.array([transaction(*"v" * 500)]), pa.array(["x" * 1_000_000]))
+    found = list(decode_batches(plan, iter([messages])))
     assert sum(piece.num_rows for piece in found) == 502
     assert max(piece.nbytes for piece in found) <= PIECE_BYTES
 
@@ -101,7 +96,7 @@ def test_types_are_exactly_those_declared() -> None:
     """Spark compares names and nullability of all that is nested, and casts what differs, or refuses it."""
     from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
-    plan = Plan.check(FORMAT, keep=["seq"])
+    plan = Plan.check(FORMAT, keep=[Kept("seq")])
     table = decoded(plan, batch(pa.array([transaction("a")]), pa.array([1], pa.int64())))
     assert table.schema.equals(to_arrow_schema(rows_of_table(), timezone="UTC"))
     answer = wal_decode(pa.array([transaction("a")]), pa.array([FORMAT]))

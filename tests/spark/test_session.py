@@ -34,12 +34,7 @@ def test_import_loads_no_compiler() -> None:
 def test_workers_run_this_interpreter(spark: SparkSession) -> None:
     from pyspark.sql.functions import udf
 
-    @udf("string")  # type: ignore[untyped-decorator]
-    def executable(_: object) -> str:
-        import sys
-
-        return sys.executable
-
+    executable = udf(lambda _: sys.executable, "string")
     assert spark.range(1).select(executable("id")).collect() == [(sys.executable,)]
 
 
@@ -72,7 +67,7 @@ class TestJava:
 
     def test_wrong_home(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-        with pytest.raises(JavaMissing, match="JAVA_HOME is .*, which has no bin/java that runs"):
+        with pytest.raises(JavaMissing, match=r"JAVA_HOME is .*, which has no bin/java that runs"):
             check_java()
 
     @pytest.mark.parametrize("version", ["1.8", "11"])

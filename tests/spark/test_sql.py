@@ -55,19 +55,9 @@ class TestTableFunction:
         rows = spark.sql("SELECT * FROM wal_changes(TABLE(raw) PARTITION BY seq % 2, format => 'gaussdb-binary')")
         assert inserted(rows) == WANTED
 
-    @pytest.mark.parametrize(
-        ("table", "text"),
-        [
-            ("SELECT payload FROM raw", "the table must have one column seq, it has payload"),
-            ("SELECT seq, payload AS p FROM raw", "the table must have one column payload, it has seq, p"),
-            ("SELECT 'x' AS seq, payload FROM raw", "seq must be an integer"),
-            ("SELECT seq, 'x' AS payload FROM raw", "payload must be binary"),
-        ],
-    )
-    def test_wrong_tables(self, spark: SparkSession, table: str, text: str) -> None:
-        with pytest.raises(PythonException) as caught:
-            spark.sql(f"SELECT * FROM wal_changes(TABLE({table}), format => 'gaussdb-binary')").collect()
-        assert f"wal_changes: {text}" in str(caught.value)
+    def test_a_wrong_table(self, spark: SparkSession) -> None:
+        with pytest.raises(PythonException, match="wal_changes: the table must have one column seq, it has payload"):
+            spark.sql("SELECT * FROM wal_changes(TABLE(SELECT payload FROM raw), 'gaussdb-binary')").collect()
 
 
 class TestScalars:
@@ -83,8 +73,12 @@ class TestScalars:
         assert spark.sql(f"SELECT size({call}) FROM raw WHERE seq = 9").collect() == [(0,)]
 
     def test_two_in_one_query(self, spark: SparkSession) -> None:
-        calls = "wal_decode(payload, 'gaussdb-binary') AS a, wal_decode(payload, 'gaussdb-binary', 'PERMISSIVE') AS b"
-        assert spark.sql(f"SELECT a = b FROM (SELECT {calls} FROM raw) WHERE a IS NOT NULL").collect() == [(True,)] * 2
+        calls = [
+            "wal_decode(payload, 'gaussdb-binary')",
+            "wal_decode(payload, 'gaussdb-binary', kinds => array('BEGIN'))",
+        ]
+        rows = spark.sql(f"SELECT size({calls[0]}), size({calls[1]}) FROM raw WHERE seq = 7")
+        assert rows.collect() == [(4, 1)]
 
 
 class TestLsn:
@@ -102,9 +96,7 @@ class TestLsn:
     def test_other_text_is_an_error(self, spark: SparkSession, text: str) -> None:
         with pytest.raises(ValueError, match="an LSN is two hexadecimal numbers"):
             wf.lsn_value(text)
-        with pytest.raises(
-            SparkRuntimeException, match="lsn_value: an LSN is two hexadecimal numbers of up to 8 digits"
-        ):
+        with pytest.raises(SparkRuntimeException, match="lsn_value: an LSN is two hexadecimal numbers"):
             spark.createDataFrame([(text,)], "text string").selectExpr("lsn_value(text)").collect()
 
     def test_anywhere_in_a_query(self, spark: SparkSession) -> None:
@@ -112,7 +104,7 @@ class TestLsn:
         query = """
             SELECT lsn_text(max(a.lsn)) AS high FROM lsns a JOIN lsns b ON lsn_text(a.lsn) = lsn_text(b.lsn)
             WHERE a.lsn >= lsn_value('0/14') GROUP BY lsn_text(a.lsn) HAVING lsn_value(max(lsn_text(a.lsn))) > 0
-            ORDER BY lsn_value(high)
+            ORDER BY high
         """
         assert spark.sql(query).collect() == [("0/14",), ("0/1E",)]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..errors import OptionError
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .engine import make_engine
@@ -46,7 +47,7 @@ def changes(
         tables=tables,
         kinds=kinds,
     )
-    schema = change_schema(columns)
+    schema = _checked_schema(columns)
     chosen = make_engine(find_format(format), options, engine)
     table = pa.Table.from_batches(chosen.batches(messages, schema), schema=schema)
     return table.replace_schema_metadata({DROPPED: str(chosen.dropped)}) if mode == "DROPMALFORMED" else table
@@ -57,4 +58,11 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The same rows as `changes`, a record batch at a time, in constant memory; the options are the same."""
     chosen = make_engine(find_format(format), ReadOptions.check(**options), engine)
-    return chosen.batches(messages, change_schema(columns))
+    return chosen.batches(messages, _checked_schema(columns))
+
+
+def _checked_schema(columns: Sequence[str] | None) -> pa.Schema:
+    schema = change_schema(columns)
+    if not len(schema):
+        raise OptionError("option columns: expected at least one; a table without columns has no rows either")
+    return schema

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ..errors import OptionError
+from ..errors import DecodeError, OptionError
 from ..formats.base import Format
 from ..options import ReadOptions
 from ..options.table import nearest
@@ -67,14 +67,14 @@ class ScanEngine:
         """The batch with the rows that the scan gave back replaced by what the declaration made of them."""
         read = [item for row in sorted(scanned.events) for item in scanned.events[row]]
         order: list[int] = []
-        extra = scanned.rows.shape[1]
+        extra = scanned.row_count
         begin = 0
         for row in sorted(scanned.events):
             order += range(begin, row)
             order += range(extra, extra + len(scanned.events[row]))
             extra += len(scanned.events[row])
             begin = row + 1
-        order += range(begin, scanned.rows.shape[1])
+        order += range(begin, scanned.row_count)
         parts = [batch, build(read, schema, self._factor)]
         columns = [pa.concat_arrays([part.column(place) for part in parts]) for place in range(len(schema))]
         indices = pa.array(order, pa.int64())
@@ -107,9 +107,15 @@ class DeclarationEngine:
         """See Engine.batches."""
         for chunk in chunks(messages, first):
             located: list[Located] = []
-            for place, index in enumerate(chunk.indexes.tolist()):
-                located += self._reader.read(chunk.message(place), index)
+            error: DecodeError | None = None
+            try:
+                for place, index in enumerate(chunk.indexes.tolist()):
+                    located.extend(self._reader.read(chunk.message(place), index))
+            except DecodeError as found:
+                error = found
             yield build(located, schema, self._factor)
+            if error is not None:
+                raise error
 
 
 ENGINES: dict[str, type[ScanEngine] | type[DeclarationEngine]] = {"scan": ScanEngine, "declaration": DeclarationEngine}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ..events import Begin, Commit, Delete, Event, Heartbeat, Insert, RowChange, TupleData, Unknown, Update
@@ -13,7 +12,7 @@ from ..lsn import lsn_value, unsigned
 from ..options.reading import KINDS
 from ..stream.reader import Located
 from .compiled import Array
-from .gather import strings
+from .gather import cell_count, strings, text_pairs
 from .scanner import Scanned
 from .spans import (
     CSN,
@@ -61,10 +60,9 @@ class _Notes:
     """The notes as Python lists: one conversion for all rows of a chunk."""
 
     def __init__(self, scanned: Scanned) -> None:
-        self.rows: list[list[int]] = scanned.rows.T.tolist()
+        self.rows: list[list[int]] = scanned.rows[:, : scanned.row_count].T.tolist()
         self._schemas, self._tables = (
-            _texts(scanned.rows[field : field + 2].T.astype(np.int32, order="C"), 0, len(self.rows), scanned)
-            for field in (TABLE_SCHEMA, TABLE_NAME)
+            _texts(text_pairs(scanned, field), 0, scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
         )
         self._source = scanned.source
         self._maps = [_Map(scanned, place) for place in range(len(MAPS))]
@@ -107,7 +105,7 @@ class _Map:
 
     def __init__(self, scanned: Scanned, place: int) -> None:
         cells = scanned.cells[place]
-        count = int(scanned.rows[ENDS + place, -1]) if scanned.rows.shape[1] else 0
+        count = cell_count(scanned, place)
         self.names = _texts(cells, NAME, count, scanned)
         self.values = _texts(cells, VALUE, count, scanned)
         self._type_starts: list[int] = cells[:count, TYPE].tolist()

@@ -123,8 +123,18 @@ def _copy_types(
 
 def record_batch(scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
     """The rows that were noted as columns."""
-    seen = _Seen(scanned.rows[PRESENT])
+    seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
     return pa.RecordBatch.from_arrays([_column(field, scanned, seen) for field in schema], schema=schema)
+
+
+def text_pairs(scanned: Scanned, field: int) -> Array:
+    """int32[count, 2]: the pairs of one text field of the rows."""
+    return scanned.rows[field : field + 2, : scanned.row_count].T.astype(np.int32, order="C")
+
+
+def cell_count(scanned: Scanned, place: int) -> int:
+    """How many cells one map column has in all rows."""
+    return int(scanned.rows[ENDS + place, scanned.row_count - 1]) if scanned.row_count else 0
 
 
 class _Seen:
@@ -147,43 +157,41 @@ class _Seen:
 
 
 def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
-    name, kind, rows = field.name, field.type, scanned.rows
+    name, kind, count = field.name, field.type, scanned.row_count
     if name in NUMBERS:
-        return _numbers(NUMBERS.index(name), kind, rows, seen)
+        return _numbers(NUMBERS.index(name), kind, scanned, seen)
     if name == "kind":
-        return strings(WORDS[rows[KIND]], 0, rows.shape[1], scanned, kind)
+        return strings(WORDS[scanned.rows[KIND, :count]], 0, count, scanned, kind)
     if name in TEXTS:
-        pairs = rows[TEXTS[name] : TEXTS[name] + 2].T.astype(np.int32, order="C")
-        return strings(pairs, 0, rows.shape[1], scanned, kind)
+        return strings(text_pairs(scanned, TEXTS[name]), 0, count, scanned, kind)
     if name in MAPS:
         return _map(MAPS.index(name), kind, scanned, seen)
     if name == "types":
         return _types(kind, scanned)
-    return _nulls(kind, rows.shape[1])  # unchanged and error: a scan never fills them
+    return _nulls(kind, count)  # unchanged and error: a scan never fills them
 
 
-def _numbers(number: int, kind: pa.DataType, rows: Array, seen: _Seen) -> pa.Array:
+def _numbers(number: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Array:
     if seen.never(number):
-        return _nulls(kind, rows.shape[1])
-    data = pa.py_buffer(rows[number].astype(np.int32 if kind == pa.int32() else np.int64))
-    return pa.Array.from_buffers(kind, rows.shape[1], [seen.validity(number), data])
+        return _nulls(kind, scanned.row_count)
+    values = scanned.rows[number, : scanned.row_count]
+    data = pa.py_buffer(values.astype(np.int32 if kind == pa.int32() else np.int64))
+    return pa.Array.from_buffers(kind, scanned.row_count, [seen.validity(number), data])
 
 
 def _map(place: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Array:
-    ends = scanned.rows[ENDS + place]
     if seen.never(GIVEN + place):
-        return _nulls(kind, len(ends))
-    count = int(ends[-1])
+        return _nulls(kind, scanned.row_count)
+    count = cell_count(scanned, place)
     cells = scanned.cells[place]
     keys = strings(cells, NAME, count, scanned, pa.string())
     values = strings(cells, VALUE, count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
-    return _nested(kind, ends, seen.validity(GIVEN + place), entries)
+    return _nested(kind, scanned.rows[ENDS + place, : scanned.row_count], seen.validity(GIVEN + place), entries)
 
 
 def _types(kind: pa.DataType, scanned: Scanned) -> pa.Array:
-    rows, cells = scanned.rows, scanned.cells
-    count = rows.shape[1]
+    rows, cells, count = scanned.rows, scanned.cells, scanned.row_count
     ends, given, like = np.empty(count, np.int32), np.empty(count, np.uint8), np.empty(count, np.uint8)
     size = _measure_types(rows, count, cells, ends, given, like)
     names = int(ends[-1]) if count else 0

@@ -57,7 +57,9 @@ class Scanned(NamedTuple):
     """Rows of one call of the scan: notes on those it read, events for those that the declaration read."""
 
     rows: Array
-    """int64[ROW_FIELDS, n]"""
+    """int64[ROW_FIELDS, n or more]"""
+    row_count: int
+    """n"""
     cells: Array
     """int32[maps, cells, CELL_FIELDS]"""
     text: Array
@@ -122,11 +124,11 @@ class Scanner:
 
         With an error come the rows before it.
         """
-        rows, cells = spans.rows[:, :count], spans.cells
+        rows, cells = spans.rows, spans.cells
         events: dict[int, list[Located]] = {}
-        todo = np.flatnonzero(rows[STATUS] != GOOD).tolist()
+        todo = np.flatnonzero(rows[STATUS, :count] != GOOD).tolist()
         if not todo:
-            return Scanned(rows, cells, spans.text, chunk.buffer, events), None
+            return Scanned(rows, count, cells, spans.text, chunk.buffer, events), None
         again = _Again(chunk, spans.text[:text_used].tobytes(), self._options)
         error: DecodeError | None = None
         for row in todo:
@@ -136,9 +138,9 @@ class Scanner:
                 elif not again.keeps(rows[:, row]):
                     events[row] = []
             except DecodeError as found:
-                rows, error = rows[:, :row], found
+                count, error = row, found
                 break
-        return Scanned(rows, cells, again.all_text(), chunk.buffer, events), error
+        return Scanned(rows, count, cells, again.all_text(), chunk.buffer, events), error
 
     def _read(self, chunk: Chunk, row: Array, again: _Again) -> Iterator[Located]:
         index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))

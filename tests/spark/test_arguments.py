@@ -1,0 +1,79 @@
+"""Arguments of the SQL functions, without Spark: each is an array of equal values, and wrong ones are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import wireformat as wf
+from spark_udfs.arguments import OPTIONS, read_arguments
+from spark_udfs.scalar_functions import wal_decode, wal_decode_pandas
+from spark_udfs.table_function import WalChanges
+
+from ..engines import FORMAT
+from .messages import transaction
+
+
+def column(value: Any, count: int = 2) -> pa.Array:
+    return pa.array([value] * count)
+
+
+def test_by_place_and_by_name() -> None:
+    values = ["PERMISSIVE", "gbk", "replace", "s", ["public.*"], ["INSERT"]]
+    wanted = {"format": FORMAT, **dict(zip(OPTIONS, values, strict=True))}
+    columns = [column(value) for value in values]
+    assert read_arguments("f", column(FORMAT), columns, {}) == wanted
+    assert read_arguments("f", column(FORMAT), [], dict(zip(OPTIONS, columns, strict=True))) == wanted
+    assert read_arguments("f", column(FORMAT), columns[:2], dict(zip(OPTIONS[2:], columns[2:], strict=True))) == wanted
+
+
+def test_null_is_the_default() -> None:
+    assert read_arguments("f", column(FORMAT), [column(None)], {"tables": column(None)}) == {"format": FORMAT}
+
+
+def test_each_option_is_one_of_read_options() -> None:
+    assert set(OPTIONS) == set(wf.ReadOptions.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "text"),
+    [
+        ([column(None)] * 7, {}, "f: expected at most 6 options: mode, encoding, "),
+        ([], {"mood": column("x")}, "f: unknown option 'mood', did you mean 'mode'?; known are mode, "),
+        ([pa.array(["FAILFAST", "PERMISSIVE"])], {}, "f: mode must be the same in all rows"),
+        ([pa.array(["FAILFAST", None])], {}, "f: mode must be the same in all rows"),
+        ([], {"kinds": pa.array([["INSERT"], ["UPDATE"]])}, "f: kinds must be the same in all rows"),
+    ],
+)
+def test_wrong_ones(given: Any, named: Any, text: str) -> None:
+    with pytest.raises(wf.OptionError) as caught:
+        read_arguments("f", column(FORMAT), given, named)
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("format", ["gaussdb-binry", None])
+def test_wrong_format(format: str | None) -> None:
+    payload = pa.array([transaction("a")] * 2)
+    with pytest.raises(wf.OptionError, match=f"unknown format {format!r}"):
+        wal_decode(payload, column(format))
+    with pytest.raises(wf.OptionError, match=f"unknown format {format!r}"):
+        wal_decode_pandas(payload.to_pandas(), pd.Series([format] * 2))
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ({"payload": [b""]}, "the table must have one column seq, it has payload; rename with AS seq"),
+        ({"seq": [1], "p": [b""]}, "the table must have one column payload, it has seq, p; rename with AS payload"),
+        ({"seq": [1], "SEQ": [1], "payload": [b""]}, "the table must have one column seq, it has seq, SEQ, payload"),
+        ({"seq": ["1"], "payload": [b""]}, "seq must be an integer, it is string"),
+        ({"seq": [1], "payload": ["x"]}, "payload must be binary, it is string"),
+    ],
+)
+def test_wrong_tables(table: dict[str, Any], text: str) -> None:
+    with pytest.raises(wf.OptionError) as caught:
+        WalChanges().eval(pa.RecordBatch.from_pydict(table), column(FORMAT, 1))
+    assert f"wal_changes: {text}" in str(caught.value)
