@@ -1,0 +1,101 @@
+"""`python -m benchmarks`: measure, print the tables, write docs/performance.md."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+
+from . import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start, machine, report
+from .contestants import race
+from .generate import Capture, ready_capture
+from .measure import Result, Say
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "performance.md"
+FOLDER = ROOT / "build" / "benchmarks"
+
+FILE_WIDTH = 120
+"""Characters of a line that goes to a file or a pipe."""
+
+QUIET_LOAD = 0.5
+"""Load average above which something else is running."""
+
+
+class Effort(NamedTuple):
+    """How much is measured: megabytes of messages, runs of each contestant, and how often Spark reads the messages."""
+
+    megabytes: float
+    python_rounds: int
+    spark_rounds: int
+    growth_rounds: int
+    start_rounds: int
+    spark_copies: int
+
+
+FULL = Effort(42.6, python_rounds=7, spark_rounds=5, growth_rounds=5, start_rounds=3, spark_copies=bench_spark.COPIES)
+QUICK = Effort(4, python_rounds=1, spark_rounds=1, growth_rounds=1, start_rounds=1, spark_copies=1)
+
+
+class Group(str, Enum):
+    """What can be measured alone."""
+
+    start = "start"
+    python = "python"
+    growth = "growth"
+    spark = "spark"
+
+
+GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
+    Group.start: lambda capture, effort, say: bench_start.measure(capture, effort.start_rounds, say),
+    Group.python: lambda capture, effort, say: race(
+        [*bench_formats.CONTESTANTS, *bench_arrow.CONTESTANTS], capture, effort.python_rounds, say
+    ),
+    Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
+    Group.spark: lambda capture, effort, say: bench_spark.measure(
+        capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say
+    ),
+}
+
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    only: Annotated[list[Group] | None, typer.Option(help="Measure this group; can be given more than once.")] = None,
+    quick: Annotated[bool, typer.Option(help="Little data, one run each: to see whether all works.")] = False,
+    megabytes: Annotated[float | None, typer.Option(help="Of messages. Else 42.6, or 4 with --quick.")] = None,
+    write: Annotated[
+        bool | None, typer.Option(help="Write docs/performance.md. Else only a full run does.", show_default=False)
+    ] = None,
+) -> None:
+    """Measure speed and memory, side by side in one run."""
+    console = Console(stderr=True)
+    load = os.getloadavg()[0]
+    if load > QUIET_LOAD:
+        console.print(f"The machine is busy (load {load:.1f}): the numbers will not be good.", style="bold red")
+    effort = QUICK if quick else FULL
+    if megabytes is not None:
+        effort = effort._replace(megabytes=megabytes)
+    with console.status("") as status:
+        say = status.update
+        say(f"making {effort.megabytes:g} MB of messages")
+        capture = ready_capture(FOLDER, effort.megabytes)
+        results = {
+            group.value: measure(capture, effort, say) for group, measure in GROUPS.items() if group in (only or GROUPS)
+        }
+    report.print_tables(Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH), results)
+    if write or (write is None and effort == FULL and not only):
+        report.write_page(PAGE, results, machine.description(load))
+        console.print(f"Written: {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    app()

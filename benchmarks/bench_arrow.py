@@ -1,0 +1,28 @@
+"""wf.arrow.changes: all columns, three columns, and filtered to one table of many."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import wireformat as wf
+
+from .contestants import Contestant
+from .generate import FORMAT, ONE_TABLE
+
+ALL_COLUMNS = "wf.arrow.changes, all columns"
+THREE_COLUMNS = "wf.arrow.changes, kind lsn new"
+ONE_OF_MANY = "wf.arrow.changes, 1 table of 20"
+
+THREE = ("kind", "lsn", "new")
+ALL = len(wf.arrow.CHANGES)
+
+CONTESTANTS = (
+    Contestant(ALL_COLUMNS, partial(wf.arrow.changes, format=FORMAT), columns=ALL),
+    Contestant(THREE_COLUMNS, partial(wf.arrow.changes, format=FORMAT, columns=THREE), columns=len(THREE)),
+    Contestant(
+        ONE_OF_MANY,
+        partial(wf.arrow.changes, format=FORMAT, tables=[".".join(ONE_TABLE)]),
+        columns=ALL,
+        delivers="one_table",
+    ),
+)

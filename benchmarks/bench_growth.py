@@ -1,0 +1,72 @@
+"""wf.arrow.batches over ever more messages: does time grow in proportion, and memory not at all?"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from itertools import chain, repeat
+
+import pyarrow.compute as pc
+
+import wireformat as wf
+
+from .generate import FORMAT, Capture
+from .measure import Result, Say, forget_peak, in_fresh_process, interleaved, peak_bytes, resident_bytes, timed
+
+FACTORS = (1, 2, 5, 10)
+
+
+def name_of(factor: int) -> str:
+    """What the result for so much data is called."""
+    return f"{factor} x the data"
+
+
+def stream(messages: list[bytes], factor: int) -> Iterable[bytes]:
+    """The messages, so many times over, without being in memory more than once."""
+    return chain.from_iterable(repeat(messages, factor))
+
+
+def count_rows(messages: Iterable[bytes]) -> int:
+    """Decode a batch at a time; no batch is kept."""
+    return sum(batch.num_rows for batch in wf.arrow.batches(messages, FORMAT))
+
+
+def measure(capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
+    """Results by name, one for each factor."""
+    table = capture.load_messages()
+    messages = table["payload"].to_pylist()
+    records, changes = (pc.sum(table[name]).as_py() for name in ("records", "changes"))
+
+    def run(factor: int) -> float:
+        def check(rows: int) -> None:
+            if rows != factor * records:
+                raise AssertionError(f"{name_of(factor)}: {rows} rows, there are {factor * records}")
+
+        return timed(lambda: count_rows(stream(messages, factor)), check)
+
+    seconds = interleaved({name_of(factor): lambda factor=factor: run(factor) for factor in FACTORS}, rounds, say)
+    results = {}
+    for factor in FACTORS:
+        name = name_of(factor)
+        say(f"{name}: memory")
+        results[name] = Result(
+            name=name,
+            input_bytes=factor * sum(map(len, messages)),
+            changes=factor * changes,
+            columns=len(wf.arrow.CHANGES),
+            seconds=seconds[name],
+            peak_bytes=in_fresh_process(weigh, capture, factor),
+        )
+    return results
+
+
+def weigh(capture: Capture, factor: int) -> int | None:
+    """Peak memory of one run, beyond the messages themselves; the code is loaded before, by a run over one message."""
+    messages = capture.load_messages(mapped=True)["payload"].to_pylist()
+    count_rows(messages[:1])
+    gc.collect()
+    before = resident_bytes()
+    forget_peak()
+    count_rows(stream(messages, factor))
+    peak = peak_bytes()
+    return None if peak is None or before is None else peak - before

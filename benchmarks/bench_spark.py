@@ -1,0 +1,226 @@
+"""On Spark, local[2], to noop, warm: the ways to decode, beside what people do without this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from pathlib import Path
+from time import perf_counter
+
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+import spark_udfs
+import wireformat as wf
+
+from .generate import FORMAT, Capture
+from .measure import Result, Say, in_fresh_process, interleaved, peak_bytes
+from .struct_reader import read_message
+
+CORES = 2
+COPIES = 4
+"""How many times the capture is read, by all but the slow ones: a task of a table in files often has 128 MB."""
+
+DECODED_COLUMNS = 1 + len(wf.arrow.CHANGES) - 1  # seq, and all but `message`
+
+HAND_ROWS = (
+    "array<struct<kind: string, lsn: bigint, table_schema: string, table_name: string, "
+    "new: map<string, string>, old: map<string, string>>>"
+)
+JSON_ROW = "table_name string, op_type string, " + ", ".join(
+    f"{image}_{part} array<string>" for image in ("columns", "old_keys") for part in ("name", "type", "val")
+)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One way to get rows on Spark.
+
+    frame       takes the source, gives the rows
+    source      messages, lines, or rows: what was decoded before
+    columns     of a row
+    slow        reads the capture once
+    """
+
+    name: str
+    frame: Callable[[DataFrame], DataFrame]
+    columns: int
+    source: str = "messages"
+    slow: bool = False
+
+    def copies(self, most: int) -> int:
+        """How many times it reads the capture."""
+        return 1 if self.slow else most
+
+
+def pass_through(rows: DataFrame) -> DataFrame:
+    """Ready rows, to Python and back."""
+    return rows.mapInArrow(_same, rows.schema)
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def decode(messages: DataFrame, engine: str) -> DataFrame:
+    """spark_udfs.decode."""
+    return spark_udfs.decode(messages, payload="payload", format=FORMAT, keep=["seq"], engine=engine)
+
+
+def query(messages: DataFrame, text: str) -> DataFrame:
+    """A query on the messages, as `raw`."""
+    messages.createOrReplaceTempView("raw")
+    return messages.sparkSession.sql(text)
+
+
+def decode_by_hand(messages: DataFrame) -> DataFrame:
+    """A plain Python UDF around the reader by hand."""
+    by_hand = F.udf(lambda payload: read_message(payload), HAND_ROWS)
+    return messages.select("seq", F.inline(by_hand("payload")))
+
+
+def parse_json(lines: DataFrame) -> DataFrame:
+    """Spark's from_json. SQL literals stay as they are, and there is no LSN in a line."""
+    return lines.select(F.from_json("line", JSON_ROW).alias("change"))
+
+
+FLOOR = "ready rows through mapInArrow (floor)"
+DECODE = "spark_udfs.decode"
+TABLE_FUNCTION = "wal_changes"
+SCALAR = "wal_decode + inline"
+PANDAS = "spark_udfs.decode, pandas"
+SCALAR_PANDAS = "wal_decode_pandas + inline"
+HAND_UDF = "Python UDF, struct by hand"
+FROM_JSON = "from_json, JSON lines"
+
+CONTESTANTS = (
+    Contestant(FLOOR, pass_through, columns=DECODED_COLUMNS, source="rows"),
+    Contestant(DECODE, partial(decode, engine="arrow"), columns=DECODED_COLUMNS),
+    Contestant(
+        TABLE_FUNCTION,
+        partial(query, text=f"SELECT * FROM wal_changes(TABLE(SELECT seq, payload FROM raw), format => '{FORMAT}')"),
+        columns=DECODED_COLUMNS,
+    ),
+    Contestant(
+        SCALAR,
+        partial(query, text=f"SELECT raw.seq, c.* FROM raw LATERAL VIEW inline(wal_decode(payload, '{FORMAT}')) c"),
+        columns=DECODED_COLUMNS,
+    ),
+    Contestant(PANDAS, partial(decode, engine="pandas"), columns=DECODED_COLUMNS, slow=True),
+    Contestant(
+        SCALAR_PANDAS,
+        partial(query, text=f"SELECT seq, inline(wal_decode_pandas(payload, '{FORMAT}')) FROM raw"),
+        columns=DECODED_COLUMNS,
+        slow=True,
+    ),
+    Contestant(HAND_UDF, decode_by_hand, columns=7, slow=True),
+    Contestant(FROM_JSON, parse_json, columns=8, source="lines"),
+)
+
+
+def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) -> dict[str, Result]:
+    """Results by name: all are timed in turn in one session, then weighed, each in its own."""
+    say("Spark: writing the sources")
+    sizes = write_sources(capture, folder)
+    totals = {name: pc.sum(capture.load_messages()[name]).as_py() for name in ("records", "changes")}
+    seconds = race(CONTESTANTS, folder, totals, rounds, copies, say)
+    results = {}
+    for one in CONTESTANTS:
+        say(f"{one.name}: memory")
+        result = Result(
+            name=one.name,
+            input_bytes=one.copies(copies) * sizes[one.source],
+            changes=one.copies(copies) * totals["changes"],
+            columns=one.columns,
+            seconds=seconds[one.name],
+        )
+        workers, jvm = in_fresh_process(weigh, CONTESTANTS.index(one), folder, copies)
+        results[one.name] = replace(result, peak_bytes=workers, jvm_bytes=jvm)
+    return results
+
+
+def write_sources(capture: Capture, folder: Path) -> dict[str, int]:
+    """Put the sources into Parquet files, one for each core; gives the bytes of each source."""
+    messages = capture.load_messages()["payload"]
+    lines = capture.load_lines()
+    decoded = wf.arrow.changes(messages, FORMAT)
+    sources = {
+        "messages": pa.table({"seq": pa.array(range(len(messages)), pa.int64()), "payload": messages}),
+        "lines": lines,
+        "rows": decoded.rename_columns({"message": "seq"}),
+    }
+    for name, table in sources.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        size = -(-table.num_rows // CORES)
+        for part in range(CORES):
+            pq.write_table(table.slice(part * size, size), folder / name / f"{part}.parquet")
+    return {
+        "messages": pc.sum(pc.binary_length(messages)).as_py(),
+        "lines": pc.sum(pc.binary_length(lines["line"])).as_py(),
+        "rows": decoded.nbytes,
+    }
+
+
+def session() -> SparkSession:
+    """The session of all contestants."""
+    spark = spark_udfs.local_session(CORES, app_name="benchmarks", settings={"spark.driver.memory": "4g"})
+    spark_udfs.register(spark)
+    return spark
+
+
+def read(spark: SparkSession, folder: Path, name: str, copies: int, *, cached: bool) -> DataFrame:
+    """A source, so many times over, in a task for each core."""
+    once = spark.read.parquet(str(folder / name))
+    if cached:
+        once = once.cache()  # asked for again, it is the same
+    return reduce(DataFrame.union, [once] * copies).coalesce(CORES)
+
+
+def race(
+    contestants: Sequence[Contestant], folder: Path, totals: dict[str, int], rounds: int, copies: int, say: Say
+) -> dict[str, tuple[float, ...]]:
+    """Seconds of each run, by name; the sources are in Spark's memory."""
+    say("Spark: starting")
+    spark = session()
+    frames = {
+        one.name: one.frame(read(spark, folder, one.source, one.copies(copies), cached=True)) for one in contestants
+    }
+    for one in contestants:
+        say(f"{one.name}: checking the rows")
+        expected = one.copies(copies) * totals["changes" if one.source == "lines" else "records"]
+        check_rows(one.name, frames[one.name], expected)
+    seconds = interleaved({name: partial(compute, frame) for name, frame in frames.items()}, rounds, say)
+    spark.stop()
+    return seconds
+
+
+def compute(frame: DataFrame) -> float:
+    """Seconds that it takes to compute all rows and columns, and to forget them."""
+    start = perf_counter()
+    frame.write.format("noop").mode("overwrite").save()
+    return perf_counter() - start
+
+
+def check_rows(name: str, frame: DataFrame, expected: int) -> None:
+    """Compute it once, and look how many rows there are."""
+    seen = Observation()
+    compute(frame.observe(seen, F.count(F.lit(1)).alias("rows")))
+    if seen.get["rows"] != expected:
+        raise AssertionError(f"{name}: {seen.get['rows']} rows, there are {expected}")
+
+
+def weigh(number: int, folder: Path, copies: int) -> tuple[int | None, int | None]:
+    """Peak memory of all Python workers, and of the JVM, for one run out of files."""
+    one = CONTESTANTS[number]
+    spark = session()
+    compute(one.frame(read(spark, folder, one.source, one.copies(copies), cached=False)))
+    (jvm,) = (process for process in psutil.Process().children(recursive=True) if process.name() == "java")
+    jvm_peak = peak_bytes(jvm.pid)
+    peaks = [peak_bytes(process.pid) or 0 for process in jvm.children(recursive=True)]  # one that has ended has none
+    spark.stop()
+    return (None if jvm_peak is None else sum(peaks)), jvm_peak

@@ -1,0 +1,65 @@
+"""Seconds from the start of a Python process to its first decoded table, with an empty and with a full cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import wireformat as wf
+
+from .generate import FORMAT, Capture
+from .measure import Result, Say
+
+COLD = "first start: compiles"
+WARM = "every other start"
+
+PROGRAM = f"""
+import sys
+import wireformat as wf
+print(wf.arrow.changes([sys.stdin.buffer.read()], {FORMAT!r}).num_rows, flush=True)
+"""
+
+
+def measure(capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
+    """Results by name. Each round begins with an empty cache, then come two starts that find it filled."""
+    first = capture.load_messages().slice(0, 1).to_pylist()[0]
+    seconds: dict[str, list[float]] = {COLD: [], WARM: []}
+    for number in range(1, rounds + 1):
+        with TemporaryDirectory() as cache:
+            for name in (COLD, WARM, WARM):
+                say(f"{name}: run {number} of {rounds}")
+                seconds[name].append(start(first["payload"], first["records"], cache))
+    return {
+        name: Result(
+            name=name,
+            input_bytes=len(first["payload"]),
+            changes=first["changes"],
+            columns=len(wf.arrow.CHANGES),
+            seconds=tuple(found),
+        )
+        for name, found in seconds.items()
+    }
+
+
+def start(message: bytes, records: int, cache: str) -> float:
+    """Seconds until a new process has decoded the message; its caches are in the folder."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    began = perf_counter()
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment | {"XDG_CACHE_HOME": cache},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(message)
+        process.stdin.close()
+        rows = int(process.stdout.readline())
+        seconds = perf_counter() - began
+    if rows != records:
+        raise AssertionError(f"{rows} rows, there are {records}")
+    return seconds

@@ -1,0 +1,80 @@
+"""The results as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from . import bench_formats, bench_spark
+from .measure import Result
+
+OURS, OTHERS = "#2a6f97", "#b0b7bd"
+OTHER_PEOPLES = {bench_formats.STRUCT, bench_spark.FLOOR, bench_spark.HAND_UDF, bench_spark.FROM_JSON}
+"""Contestants that do without this package."""
+
+
+def bars(
+    results: Mapping[str, Result],
+    path: Path,
+    *,
+    value: Callable[[Result], float],
+    label: str,
+    written: str = "{:,.0f}",
+    scale: str = "linear",
+) -> None:
+    """A bar for each contestant, with its value behind it."""
+    names = list(results)
+    values = [value(results[name]) for name in names]
+    figure, axes = new_picture(0.42 * len(names) + 1)
+    drawn = axes.barh(names, values, color=[OTHERS if name in OTHER_PEOPLES else OURS for name in names])
+    axes.bar_label(drawn, [written.format(number) for number in values], padding=4)
+    axes.set_xscale(scale)
+    axes.margins(x=0.15)
+    axes.invert_yaxis()
+    axes.set_xlabel(label)
+    save(figure, path)
+
+
+megabytes_per_second = partial(
+    bars,
+    value=lambda result: result.megabytes_per_second,
+    label="MB/s of input, logarithmic",
+    written="{:,.1f}",
+    scale="log",
+)
+changes_per_second = partial(bars, value=lambda result: result.changes_per_second, label="row changes a second")
+seconds = partial(bars, value=lambda result: result.median, label="seconds", written="{:.2f}")
+
+
+def growth(results: Mapping[str, Result], path: Path) -> None:
+    """Time and memory over the size of the input."""
+    sizes = [result.input_bytes / 1e6 for result in results.values()]
+    figure, axes = new_picture(3)
+    axes.plot(sizes, [result.median for result in results.values()], marker="o", color=OURS)
+    axes.set(xlabel="MB of input", ylabel="seconds", xlim=(0, None), ylim=(0, None))
+    peaks = [result.peak_bytes for result in results.values()]
+    if None not in peaks:
+        memory = axes.twinx()
+        memory.plot(sizes, [peak / 1e6 for peak in peaks], marker="s", linestyle="--", color=OTHERS)
+        memory.set(ylabel="peak memory, MB (dashed)", ylim=(0, None))
+    save(figure, path)
+
+
+def new_picture(height: float) -> tuple[Figure, mpl.axes.Axes]:
+    """An empty picture, so many inches high, drawn without a screen."""
+    figure = Figure(figsize=(8, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save(figure: Figure, path: Path) -> None:
+    """The same results give the same file."""
+    with mpl.rc_context({"svg.hashsalt": path.name}):
+        figure.savefig(path, metadata={"Date": None})

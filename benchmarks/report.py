@@ -1,0 +1,172 @@
+"""The results as tables, on the screen and in docs/performance.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from . import bench_formats, bench_spark, pictures
+from .bench_growth import FACTORS, name_of
+from .measure import Result
+from .targets import TARGETS, Results
+
+Group = Mapping[str, Result]
+
+Cell = Callable[[Result, Group], str]
+
+
+def megabytes(size: int | None) -> str:
+    """A number of bytes, or nothing where it is not known."""
+    return "" if size is None else f"{size / 1e6:,.0f} MB"
+
+
+def ratio_to(baseline: str) -> dict[str, Cell]:
+    """How many times as many row changes a second as the baseline."""
+    return {
+        f"ratio to {baseline}": lambda result, group: (
+            f"{result.changes_per_second / group[baseline].changes_per_second:,.2f}"
+        )
+    }
+
+
+def spread(result: Result, group: Group) -> str:
+    """How far the runs are apart, against the median."""
+    return f"{(max(result.seconds) - min(result.seconds)) / result.median:.0%}"
+
+
+def time_ratio(result: Result, group: Group) -> str:
+    """The time, against that for the least data."""
+    return f"{result.median / group[name_of(FACTORS[0])].median:.2f}"
+
+
+NAME: dict[str, Cell] = {"contestant": lambda result, group: result.name}
+INPUT: dict[str, Cell] = {"input": lambda result, group: f"{result.input_bytes / 1e6:,.1f} MB"}
+SPEED: dict[str, Cell] = {
+    "MB/s": lambda result, group: f"{result.megabytes_per_second:,.1f}",
+    "rows/s": lambda result, group: f"{result.changes_per_second:,.0f}",
+    "columns per row": lambda result, group: str(result.columns),
+}
+SPREAD: dict[str, Cell] = {"spread": spread}
+SECONDS: dict[str, Cell] = {"seconds": lambda result, group: f"{result.median:.2f}"}
+PEAK: dict[str, Cell] = {"peak memory": lambda result, group: megabytes(result.peak_bytes)}
+
+
+class Section(NamedTuple):
+    """The results of one group: what they are called, explained, tabled (heading to cell) and drawn."""
+
+    title: str
+    sentence: str
+    cells: dict[str, Cell]
+    draw: Callable[[Group, Path], None]
+
+
+SECTIONS: dict[str, Section] = {
+    "python": Section(
+        "In Python, on one core",
+        "Batched binary messages in memory, row changes of 8 columns. The readers that give Python objects keep none "
+        "of them; the Arrow tables are whole. Peak memory is that of one run in a fresh process, with input and "
+        "output. The declaration reads only a part of the data.",
+        {
+            **NAME,
+            **INPUT,
+            **SPEED,
+            **PEAK,
+            **ratio_to(bench_formats.STRUCT),
+            **SPREAD,
+        },
+        pictures.megabytes_per_second,
+    ),
+    "spark": Section(
+        "On Spark",
+        f"local[{bench_spark.CORES}], a task a core, write to noop, warm; the input lies in Spark's memory. The floor "
+        "takes the decoded rows to Python and back unchanged. from_json reads the JSON style of the same changes, and "
+        "leaves SQL literals as they are. The slow ones read less data. Peak memory is that of one run out of Parquet "
+        "files in a fresh session: all Python workers together, and the JVM.",
+        {
+            **NAME,
+            **INPUT,
+            **SPEED,
+            "Python workers": lambda result, group: megabytes(result.peak_bytes),
+            "JVM": lambda result, group: megabytes(result.jvm_bytes),
+            **ratio_to(bench_spark.FROM_JSON),
+            **SPREAD,
+        },
+        pictures.changes_per_second,
+    ),
+    "growth": Section(
+        "Growth",
+        "wf.arrow.batches over a stream of messages; no batch is kept. Peak memory is beyond the messages themselves.",
+        {**NAME, **INPUT, **SECONDS, "time ratio": time_ratio, **SPEED, **PEAK, **SPREAD},
+        pictures.growth,
+    ),
+    "start": Section(
+        "Start",
+        "From the start of a Python process to the first decoded message of 1 MiB.",
+        {"start": NAME["contestant"], **SECONDS, **SPREAD},
+        pictures.seconds,
+    ),
+}
+
+
+def tables(results: Results) -> dict[str, list[list[str]]]:
+    """Title to lines of cells, the headings first."""
+    verdicts = [[target.sentence, target.wanted, *target.verdict(results)] for target in TARGETS]
+    found = {"Targets": [["target", "wanted", "measured", ""], *verdicts]}
+    for group, section in SECTIONS.items():
+        if group in results:
+            lines = [
+                [cell(result, results[group]) for cell in section.cells.values()] for result in results[group].values()
+            ]
+            found[section.title] = [[*section.cells], *lines]
+    return found
+
+
+STYLES = {"pass": "[green]pass[/]", "miss": "[bold red]miss[/]"}
+
+
+def print_tables(console: Console, results: Results) -> None:
+    """All tables on the screen."""
+    for title, (headings, *lines) in tables(results).items():
+        table = Table(headings[0], title=title, title_justify="left")
+        for heading in headings[1:]:
+            table.add_column(heading, justify="right")
+        for line in lines:
+            table.add_row(*(STYLES.get(cell, cell) for cell in line))
+        console.print(table)
+
+
+INTRODUCTION = (
+    "Written by `make bench`; [how to read it](../benchmarks/README.md). All contestants of a table were measured in "
+    "one run, in turn; numbers are medians of several runs."
+)
+
+
+def write_page(page: Path, results: Results, machine: str) -> None:
+    """The page with all tables, and its pictures in a folder of the same name beside it."""
+    folder = page.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    shown = tables(results)
+    parts = [
+        "# Performance",
+        INTRODUCTION,
+        machine,
+        "## Targets",
+        markdown(shown["Targets"]),
+    ]
+    for group, section in SECTIONS.items():
+        if group in results:
+            section.draw(results[group], folder / f"{group}.svg")
+            picture = f"![{section.title}]({folder.name}/{group}.svg)"
+            parts += [f"## {section.title}", section.sentence, markdown(shown[section.title]), picture]
+    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """A table; the first line holds the headings, the first column words and the others numbers."""
+    headings, *rows = lines
+    rule = ["---", *["---:"] * (len(headings) - 1)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (headings, rule, *rows))

@@ -1,0 +1,118 @@
+"""What this package promises of its speed and memory, a row each, and whether the results keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from . import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start
+from .measure import Result
+
+Results = Mapping[str, Mapping[str, Result]]
+"""Group and name of the contestant to its result."""
+
+
+class Target(NamedTuple):
+    """A value and its limits.
+
+    group   whose results it is made of
+    value   takes them; None where the system does not tell
+    """
+
+    sentence: str
+    group: str
+    value: Callable[[Mapping[str, Result]], float | None]
+    unit: str
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def wanted(self) -> str:
+        """The limits, in words."""
+        limits = (("at least", self.least), ("at most", self.most))
+        return " and ".join(f"{word} {limit:g}{self.unit}" for word, limit in limits if limit is not None)
+
+    def verdict(self, results: Results) -> tuple[str, str]:
+        """The value, and pass, miss or what is missing."""
+        if self.group not in results:
+            return "", "not measured"
+        value = self.value(results[self.group])
+        if value is None:
+            return "", "not known here"
+        held = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+        return f"{value:.3g}{self.unit}", "pass" if held else "miss"
+
+
+def times_as_fast(name: str, other: str) -> Callable[[Mapping[str, Result]], float]:
+    """How many times as many row changes a second, of one contestant, against another."""
+    return lambda results: results[name].changes_per_second / results[other].changes_per_second
+
+
+def memory_share(results: Mapping[str, Result]) -> float | None:
+    """Peak memory of the Arrow decode as a multiple of what goes in and comes out."""
+    one = results[bench_arrow.ALL_COLUMNS]
+    return one.peak_bytes and one.peak_bytes / (one.input_bytes + (one.output_bytes or 0))
+
+
+ONCE, MOST = (bench_growth.name_of(factor) for factor in (1, bench_growth.FACTORS[-1]))
+
+
+def growth_of_time(results: Mapping[str, Result]) -> float:
+    """Time for most of the data as a multiple of what the time for the least promises."""
+    return results[MOST].median / results[ONCE].median / bench_growth.FACTORS[-1]
+
+
+def growth_of_memory(results: Mapping[str, Result]) -> float | None:
+    """Peak memory for most of the data as a multiple of that for the least."""
+    most, once = results[MOST].peak_bytes, results[ONCE].peak_bytes
+    return most and once and most / once
+
+
+TARGETS = (
+    Target(
+        "Arrow, all columns: speed, against struct by hand",
+        "python",
+        times_as_fast(bench_arrow.ALL_COLUMNS, bench_formats.STRUCT),
+        " x",
+        least=20,
+    ),
+    Target(
+        "Arrow, all columns: speed, against the construct declaration",
+        "python",
+        times_as_fast(bench_arrow.ALL_COLUMNS, bench_formats.DECLARATION),
+        " x",
+        least=500,
+    ),
+    Target("Arrow, all columns: peak memory, against input plus output", "python", memory_share, " x", most=3),
+    Target(
+        "spark_udfs.decode: speed, against from_json",
+        "spark",
+        times_as_fast(bench_spark.DECODE, bench_spark.FROM_JSON),
+        " x",
+        least=1.5,
+    ),
+    Target(
+        "spark_udfs.decode: speed, against a Python UDF by hand",
+        "spark",
+        times_as_fast(bench_spark.DECODE, bench_spark.HAND_UDF),
+        " x",
+        least=5,
+    ),
+    Target(
+        "spark_udfs.decode: speed, against the floor",
+        "spark",
+        times_as_fast(bench_spark.DECODE, bench_spark.FLOOR),
+        " x",
+        least=0.7,
+    ),
+    Target("10 times the data: time, against 10 times the time", "growth", growth_of_time, " x", least=0.8, most=1.2),
+    Target("10 times the data: peak memory, against that of once", "growth", growth_of_memory, " x", most=1.2),
+    Target(
+        "First start, with an empty compile cache",
+        "start",
+        lambda results: results[bench_start.COLD].median,
+        " s",
+        most=6,
+    ),
+    Target("Every other start", "start", lambda results: results[bench_start.WARM].median, " s", most=1),
+)
