@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.pandas.types import from_arrow_schema
 
 import spark_udfs
 import wireformat as wf
@@ -26,7 +27,8 @@ CORES = 2
 COPIES = 4
 """How many times the capture is read, by all but the slow ones: a task of a table in files often has 128 MB."""
 
-DECODED_COLUMNS = 1 + len(wf.arrow.CHANGES) - 1  # seq, and all but `message`
+ROWS = pa.schema([field.with_name("seq") if field.name == "message" else field for field in wf.arrow.CHANGES])
+"""What decoding gives where `seq` is kept."""
 
 HAND_ROWS = (
     "array<struct<kind: string, lsn: bigint, table_schema: string, table_name: string, "
@@ -42,7 +44,7 @@ class Contestant:
     """One way to get rows on Spark.
 
     frame       takes the source, gives the rows
-    source      messages, lines, or rows: what was decoded before
+    source      messages; lines; rows, decoded before; or places of decoded rows in a file
     columns     of a row
     slow        reads the capture once
     """
@@ -65,6 +67,18 @@ def pass_through(rows: DataFrame) -> DataFrame:
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
+
+
+def hand_over(places: DataFrame) -> DataFrame:
+    """Ready rows out of Python, where they lie in mapped memory."""
+    return places.mapInArrow(_batches_at, from_arrow_schema(ROWS))
+
+
+def _batches_at(places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in places:
+        for place in batch.to_pylist():
+            with pa.memory_map(place["path"]) as file:
+                yield pa.ipc.open_file(file).get_batch(place["batch"])
 
 
 def decode(messages: DataFrame, engine: str) -> DataFrame:
@@ -90,6 +104,7 @@ def parse_json(lines: DataFrame) -> DataFrame:
 
 
 FLOOR = "ready rows through mapInArrow (floor)"
+HAND_OVER = "ready rows out of mapInArrow"
 DECODE = "spark_udfs.decode"
 TABLE_FUNCTION = "wal_changes"
 SCALAR = "wal_decode + inline"
@@ -99,23 +114,24 @@ HAND_UDF = "Python UDF, struct by hand"
 FROM_JSON = "from_json, JSON lines"
 
 CONTESTANTS = (
-    Contestant(FLOOR, pass_through, columns=DECODED_COLUMNS, source="rows"),
-    Contestant(DECODE, partial(decode, engine="arrow"), columns=DECODED_COLUMNS),
+    Contestant(FLOOR, pass_through, columns=len(ROWS), source="rows"),
+    Contestant(HAND_OVER, hand_over, columns=len(ROWS), source="places"),
+    Contestant(DECODE, partial(decode, engine="arrow"), columns=len(ROWS)),
     Contestant(
         TABLE_FUNCTION,
         partial(query, text=f"SELECT * FROM wal_changes(TABLE(SELECT seq, payload FROM raw), format => '{FORMAT}')"),
-        columns=DECODED_COLUMNS,
+        columns=len(ROWS),
     ),
     Contestant(
         SCALAR,
         partial(query, text=f"SELECT raw.seq, c.* FROM raw LATERAL VIEW inline(wal_decode(payload, '{FORMAT}')) c"),
-        columns=DECODED_COLUMNS,
+        columns=len(ROWS),
     ),
-    Contestant(PANDAS, partial(decode, engine="pandas"), columns=DECODED_COLUMNS, slow=True),
+    Contestant(PANDAS, partial(decode, engine="pandas"), columns=len(ROWS), slow=True),
     Contestant(
         SCALAR_PANDAS,
         partial(query, text=f"SELECT seq, inline(wal_decode_pandas(payload, '{FORMAT}')) FROM raw"),
-        columns=DECODED_COLUMNS,
+        columns=len(ROWS),
         slow=True,
     ),
     Contestant(HAND_UDF, decode_by_hand, columns=7, slow=True),
@@ -146,24 +162,39 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
 
 def write_sources(capture: Capture, folder: Path) -> dict[str, int]:
     """Put the sources into Parquet files, one for each core; gives the bytes of each source."""
-    messages = capture.load_messages()["payload"]
-    lines = capture.load_lines()
-    decoded = wf.arrow.changes(messages, FORMAT)
+    table = capture.load_messages()
+    messages, lines = table["payload"], capture.load_lines()
+    rows = wf.arrow.changes(messages, FORMAT).rename_columns(ROWS.names)
+    numbers = pa.array(range(len(messages)), pa.int64())
+    batches = folder / "rows.arrow"
     sources = {
-        "messages": pa.table({"seq": pa.array(range(len(messages)), pa.int64()), "payload": messages}),
+        "messages": pa.table({"seq": numbers, "payload": messages}),
         "lines": lines,
-        "rows": decoded.rename_columns({"message": "seq"}),
+        "rows": rows,
+        "places": pa.table({"path": [str(batches)] * len(messages), "batch": numbers}),
     }
-    for name, table in sources.items():
+    for name, source in sources.items():
         (folder / name).mkdir(parents=True, exist_ok=True)
-        size = -(-table.num_rows // CORES)
+        size = -(-source.num_rows // CORES)
         for part in range(CORES):
-            pq.write_table(table.slice(part * size, size), folder / name / f"{part}.parquet")
+            pq.write_table(source.slice(part * size, size), folder / name / f"{part}.parquet")
+    write_batches(rows, table["records"].to_pylist(), batches)
     return {
         "messages": pc.sum(pc.binary_length(messages)).as_py(),
         "lines": pc.sum(pc.binary_length(lines["line"])).as_py(),
-        "rows": decoded.nbytes,
+        "rows": rows.nbytes,
+        "places": rows.nbytes,
     }
+
+
+def write_batches(rows: pa.Table, sizes: Sequence[int], path: Path) -> None:
+    """Write the rows of each message as a record batch of its own."""
+    with pa.ipc.new_file(path, ROWS) as file:
+        start = 0
+        for size in sizes:
+            (batch,) = rows.slice(start, size).combine_chunks().to_batches()
+            file.write_batch(batch)
+            start += size
 
 
 def session() -> SparkSession:

@@ -14,7 +14,13 @@ from . import bench_formats, bench_spark
 from .measure import Result
 
 OURS, OTHERS = "#2a6f97", "#b0b7bd"
-OTHER_PEOPLES = {bench_formats.STRUCT, bench_spark.FLOOR, bench_spark.HAND_UDF, bench_spark.FROM_JSON}
+OTHER_PEOPLES = {
+    bench_formats.STRUCT,
+    bench_spark.FLOOR,
+    bench_spark.HAND_OVER,
+    bench_spark.HAND_UDF,
+    bench_spark.FROM_JSON,
+}
 """Contestants that do without this package."""
 
 

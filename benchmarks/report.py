@@ -83,9 +83,9 @@ SECTIONS: dict[str, Section] = {
     "spark": Section(
         "On Spark",
         f"local[{bench_spark.CORES}], a task a core, write to noop, warm; the input lies in Spark's memory. The floor "
-        "takes the decoded rows to Python and back unchanged. from_json reads the JSON style of the same changes, and "
-        "leaves SQL literals as they are. The slow ones read less data. Peak memory is that of one run out of Parquet "
-        "files in a fresh session: all Python workers together, and the JVM.",
+        "takes decoded rows to Python and back; the next one only takes them out of Python. from_json reads the JSON "
+        "style of the same changes, and leaves SQL literals as they are. The slow ones read less data. Peak memory is "
+        "that of one run out of Parquet files in a fresh session: all Python workers together, and the JVM.",
         {
             **NAME,
             **INPUT,

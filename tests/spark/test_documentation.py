@@ -1,0 +1,51 @@
+"""The examples of README.md and docs/spark.md that need Spark run; what they are about is tested elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+
+import pytest
+from pyspark.sql import SparkSession
+
+import spark_udfs
+
+from ..test_documentation import BLOCK, ROOT
+from .messages import transaction
+
+pytestmark = pytest.mark.spark
+
+PAGE = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def raw(spark: SparkSession) -> None:
+    messages = spark.createDataFrame([(3, 17, transaction("a"))], "partition int, offset bigint, value binary")
+    messages.createOrReplaceTempView("raw")
+    spark_udfs.decode(messages).createOrReplaceTempView("changes")
+
+
+def test_readme(spark: SparkSession) -> None:
+    names: dict[str, object] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for block in BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8")):
+            exec(compile(block, "README.md", "exec"), names)
+    assert names["spark"] is spark
+    assert "orders" in printed.getvalue()
+
+
+def test_page(spark: SparkSession, raw: None) -> None:
+    names: dict[str, object] = {"spark": spark, "raw": spark.table("raw")}
+    blocks = BLOCK.findall(PAGE)
+    for block in blocks:
+        exec(compile(block, "docs/spark.md", "exec"), names)
+    assert names["changes"].count() == 3  # type: ignore[attr-defined]
+    assert names["spark"] is spark
+
+
+@pytest.mark.parametrize("statement", re.findall(r"^    (SELECT .*);$", PAGE, re.MULTILINE))
+def test_statements_of_the_page(spark: SparkSession, raw: None, set_conf: object, statement: str) -> None:
+    if "python_worker_logs" in statement:
+        set_conf("spark.sql.pyspark.worker.logging.enabled", "true")  # type: ignore[operator]
+    spark.sql(statement).collect()
