@@ -24,6 +24,11 @@ OTHER_PEOPLES = {
 """Contestants that do without this package."""
 
 
+LEAST = {"linear": 0, "log": 0.1}
+ROOM_FOR_VALUES = {"linear": 1.2, "log": 4}
+"""By scale: where a bar begins, and how far beyond the longest the picture goes."""
+
+
 def bars(
     results: Mapping[str, Result],
     path: Path,
@@ -40,7 +45,9 @@ def bars(
     drawn = axes.barh(names, values, color=[OTHERS if name in OTHER_PEOPLES else OURS for name in names])
     axes.bar_label(drawn, [written.format(number) for number in values], padding=4)
     axes.set_xscale(scale)
-    axes.margins(x=0.15)
+    axes.set_xlim(LEAST[scale], max(values) * ROOM_FOR_VALUES[scale])
+    if scale == "linear":
+        axes.xaxis.set_major_formatter("{x:,.10g}")
     axes.invert_yaxis()
     axes.set_xlabel(label)
     save(figure, path)
@@ -61,13 +68,14 @@ def growth(results: Mapping[str, Result], path: Path) -> None:
     """Time and memory over the size of the input."""
     sizes = [result.input_bytes / 1e6 for result in results.values()]
     figure, axes = new_picture(3)
-    axes.plot(sizes, [result.median for result in results.values()], marker="o", color=OURS)
-    axes.set(xlabel="MB of input", ylabel="seconds", xlim=(0, None), ylim=(0, None))
+    times = [result.median for result in results.values()]
+    axes.plot(sizes, times, marker="o", color=OURS)
+    axes.set(xlabel="MB of input", ylabel="seconds", xlim=(0, None), ylim=(0, 1.1 * max(times)))
     peaks = [result.peak_bytes for result in results.values()]
     if None not in peaks:
         memory = axes.twinx()
         memory.plot(sizes, [peak / 1e6 for peak in peaks], marker="s", linestyle="--", color=OTHERS)
-        memory.set(ylabel="peak memory, MB (dashed)", ylim=(0, None))
+        memory.set(ylabel="peak memory, MB (dashed)", ylim=(0, 1.5 * max(peaks) / 1e6))
     save(figure, path)
 
 
