@@ -39,8 +39,7 @@ def event_row(event: Event, heartbeat_factor: int) -> Row:
     elif isinstance(event, Commit):
         row |= _transaction(event)
     elif isinstance(event, Heartbeat):
-        known, micros = heartbeat_micros(event.time, heartbeat_factor)
-        row |= {"commit_time": micros if known else None, "detail": _detail(event)}
+        row |= {"commit_time": heartbeat_micros(event.time, heartbeat_factor), "detail": _detail(event)}
     elif isinstance(event, Unknown):
         row["raw"] = event.raw
     elif isinstance(event, Corrupt):
@@ -49,9 +48,8 @@ def event_row(event: Event, heartbeat_factor: int) -> Row:
 
 
 def _transaction(event: Begin | Commit) -> Row:
-    text = (event.commit_time or "").encode()
-    known, micros = parse_commit_time(text, 0, len(text))
-    return {"xid": _signed(event.xid), "commit_time": int(micros) if known else None, "detail": _detail(event)}
+    commit_time = parse_commit_time(event.commit_time or "")
+    return {"xid": _signed(event.xid), "commit_time": commit_time, "detail": _detail(event)}
 
 
 def _detail(event: Event) -> list[tuple[str, str]] | None:

@@ -80,8 +80,7 @@ def _usable(folder: Path, owner: int) -> bool:
 def _digest() -> str:
     digest = hashlib.sha256(f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode())
     package = files("wireformat")
-    sources = [package / "times.py", *(package / "arrow").iterdir()]
-    for source in sorted(sources, key=lambda file: file.name):
+    for source in sorted((package / "arrow").iterdir(), key=lambda file: file.name):
         if source.name.endswith(".py"):
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]

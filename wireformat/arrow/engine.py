@@ -60,7 +60,7 @@ class ScanEngine:
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
         for scanned in self._scanner.scan(messages, first):
-            batch = record_batch(scanned, schema)
+            batch = record_batch(scanned, schema, self._factor)
             yield self._merged(batch, scanned, schema) if scanned.events else batch
 
     def _merged(self, batch: pa.RecordBatch, scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:

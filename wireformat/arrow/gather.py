@@ -7,9 +7,27 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from ..times import heartbeat_micros
+from .commit_times import parse_times
 from .compiled import Array, Int, compiled
 from .scanner import Scanned
-from .spans import ENDS, GIVEN, KIND, MAPS, NAME, NEW, NUMBERS, OLD, PRESENT, TEXTS, TYPE, VALUE, WORDS
+from .spans import (
+    COMMIT_TIME,
+    ENDS,
+    GIVEN,
+    KIND,
+    MAPS,
+    NAME,
+    NEW,
+    NUMBERS,
+    OLD,
+    PRESENT,
+    TEXTS,
+    TIME_TEXT,
+    TYPE,
+    VALUE,
+    WORDS,
+)
 from .words import BLOCK, copy_block
 
 
@@ -54,77 +72,38 @@ def _copy(pairs: Array, place: Int, count: Int, offsets: Array, source: Array, t
 
 
 @compiled
-def _measure_types(rows: Array, count: Int, cells: Array, ends: Array, given: Array, like: Array) -> Int:
-    """The types of every row, those of new, or of old where there is no new; returns how many bytes their names have.
+def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Array, given: Array) -> Int:
+    """The types of every row, those of new, or of old where there is no new; returns how many there are.
 
-    ends, given     int32[count], uint8[count]: one past the row's last type; whether it has any image
-    like            uint8[count]: 1 for a row with the types of the row before it, as most have
+    pairs   int32[n, 2]: where they lie
+    ends    int32[count]: one past the row's last type
+    given   uint8[count]: whether the row has any image
     """
-    total = 0
-    names = 0
-    row_bytes = 0
-    before = cells[NEW]
-    before_begin, before_length = 0, -1
+    used = 0
     for row in range(count):
         has_new = rows[PRESENT, row] >> (GIVEN + NEW) & 1
         place = NEW if has_new else OLD
         image = cells[place]
         begin = rows[ENDS + place, row - 1] if row > 0 else 0
-        length = rows[ENDS + place, row] - begin
-        same = length == before_length
-        for cell in range(length if same else 0):
-            same = same and image[begin + cell, TYPE] == before[before_begin + cell, TYPE]
-        if not same:
-            row_bytes = 0
-            for cell in range(begin, begin + length):
-                row_bytes += image[cell, TYPE + 1]
-        before, before_begin, before_length = image, begin, length
-        total += row_bytes
-        names += length
-        ends[row] = names
+        for cell in range(begin, rows[ENDS + place, row]):
+            pairs[used, 0] = image[cell, TYPE]
+            pairs[used, 1] = image[cell, TYPE + 1]
+            used += 1
+        ends[row] = used
         given[row] = has_new | (rows[PRESENT, row] >> (GIVEN + OLD) & 1)
-        like[row] = same
-    return total
+    return used
 
 
-@compiled
-def _copy_types(
-    rows: Array, count: Int, cells: Array, text: Array, ends: Array, like: Array, offsets: Array, target: Array
-) -> None:
-    """Copy the type names that `_measure_types` counted; a row like the one before it in one piece, from there."""
-    used = 0
-    row_start = 0
-    name = 0
-    for row in range(count):
-        start = used
-        length = ends[row] - name
-        if like[row]:
-            size = start - row_start
-            for step in range(0, size, BLOCK):
-                copy_block(target, start + step, target, row_start + step)
-            for item in range(name, name + length):
-                offsets[item] = offsets[item - length] + size
-            used += size
-        else:
-            place = NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
-            image = cells[place]
-            begin = rows[ENDS + place, row] - length
-            for item in range(length):
-                at = ~np.int64(image[begin + item, TYPE])
-                size = np.int64(image[begin + item, TYPE + 1])
-                offsets[name + item] = used
-                for step in range(0, size, BLOCK):
-                    copy_block(target, used + step, text, at + step)
-                used += size
-        row_start = start
-        name += length
-    offsets[name] = used
-
-
-def record_batch(scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
+def record_batch(scanned: Scanned, schema: pa.Schema, heartbeat_factor: int) -> pa.RecordBatch:
     """The rows that were noted as columns."""
     seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
-    return pa.RecordBatch.from_arrays([_column(field, scanned, seen) for field in schema], schema=schema)
+    columns = [
+        _commit_times(field.type, scanned, heartbeat_factor)
+        if field.name == "commit_time"
+        else _column(field, scanned, seen)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def text_pairs(scanned: Scanned, field: int) -> Array:
@@ -179,6 +158,24 @@ def _numbers(number: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> p
     return pa.Array.from_buffers(kind, scanned.row_count, [seen.validity(number), data])
 
 
+def _commit_times(kind: pa.DataType, scanned: Scanned, heartbeat_factor: int) -> pa.Array:
+    rows, count = scanned.rows[:, : scanned.row_count], scanned.row_count
+    micros, unknown = np.zeros(count, np.int64), np.ones(count, bool)
+    with_text = np.flatnonzero(rows[TIME_TEXT + 1] >= 0)
+    if len(with_text):
+        pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
+        times = parse_times(strings(pairs, 0, len(pairs), scanned, pa.string()))
+        micros[with_text] = times.fill_null(0).cast(pa.int64()).to_numpy()
+        unknown[with_text] = times.is_null().to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(rows[PRESENT] >> COMMIT_TIME & 1).tolist():
+        found = heartbeat_micros(int(rows[COMMIT_TIME, row]), heartbeat_factor)
+        if found is not None:
+            micros[row], unknown[row] = found, False
+    if unknown.all():
+        return _nulls(kind, count)
+    return pa.array(micros, mask=unknown).cast(kind)
+
+
 def _map(place: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Array:
     if seen.never(GIVEN + place):
         return _nulls(kind, scanned.row_count)
@@ -191,15 +188,11 @@ def _map(place: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Arr
 
 
 def _types(kind: pa.DataType, scanned: Scanned) -> pa.Array:
-    rows, cells, count = scanned.rows, scanned.cells, scanned.row_count
-    ends, given, like = np.empty(count, np.int32), np.empty(count, np.uint8), np.empty(count, np.uint8)
-    size = _measure_types(rows, count, cells, ends, given, like)
-    names = int(ends[-1]) if count else 0
-    offset_buffer, data = pa.allocate_buffer(4 * (names + 1)), pa.allocate_buffer(size + BLOCK, resizable=True)
-    offsets, target = np.frombuffer(offset_buffer, np.int32), np.frombuffer(data, np.uint8)
-    _copy_types(rows, count, cells, scanned.text, ends, like, offsets, target)
-    data.resize(size, shrink_to_fit=False)
-    types = pa.Array.from_buffers(pa.string(), names, [None, offset_buffer, data], 0)
+    rows, count = scanned.rows, scanned.row_count
+    ends, given = np.empty(count, np.int32), np.empty(count, np.uint8)
+    pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
+    names = _select_types(rows, count, scanned.cells, pairs, ends, given)
+    types = strings(pairs, 0, names, scanned, pa.string())
     return _nested(kind, ends, None if given.all() else _bitmap(given), types)
 
 

@@ -19,7 +19,7 @@ from .compiled import Array, Int, compiled, inner
 from .spans import (
     BODY,
     COMMIT_TIME,
-    COMMIT_TIME_TEXT,
+    COMMIT_TIME_KEY,
     CSN,
     DETAIL,
     ENDS,
@@ -48,8 +48,8 @@ from .spans import (
     TABLE_SCHEMA,
     TEXT_NEEDED,
     TEXT_USED,
-    TIME,
-    TRANSCODE,
+    TIME_KEY,
+    TIME_TEXT,
     TYPE,
     TYPE_TABLE_SIZE,
     TYPE_WORDS,
@@ -59,10 +59,8 @@ from .spans import (
     XID,
 )
 from .wire import (
-    heartbeat_micros,
+    check_text,
     is_ascii,
-    is_utf8,
-    parse_commit_time,
     read_16,
     read_32,
     read_64,
@@ -89,7 +87,7 @@ def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, leng
         rows[field, row] = 0
     for field in range(ENDS, ROW_FIELDS):
         rows[field, row] = rows[field, row - 1] if row > 0 else 0
-    rows[TABLE_SCHEMA + 1, row] = rows[TABLE_NAME + 1, row] = rows[RAW + 1, row] = -1
+    rows[TABLE_SCHEMA + 1, row] = rows[TABLE_NAME + 1, row] = rows[RAW + 1, row] = rows[TIME_TEXT + 1, row] = -1
     rows[MESSAGE, row] = message
     rows[RECORD, row] = record
     rows[PRESENT, row] = 1 << MESSAGE | 1 << RECORD
@@ -112,7 +110,16 @@ def note_detail(rows: Array, row: Int, cells: Array, words: Array, key: Int, sta
 
 @inner
 def row_image(
-    buffer: Array, at: Int, stop: Int, cells: Array, place: Int, cell: Int, text: Array, words: Array, cursor: Array
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    cells: Array,
+    place: Int,
+    cell: Int,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    utf8: bool,
 ) -> tuple[Int, Int, Int]:
     """One tuple into the map `place` from `cell` on: (status, byte after it, cell after it)."""
     status = GOOD
@@ -127,7 +134,7 @@ def row_image(
             return READ_RECORD, at, cell
         name, name_length = at, length
         if not is_ascii(buffer, at, length):
-            status = TRANSCODE
+            status |= check_text(buffer, at, length, utf8)
         if length > 0 and buffer[at] == 34:
             name, name_length = unquote(buffer, at, length, text, used)
             if name_length < 0:
@@ -150,7 +157,7 @@ def row_image(
         elif length > stop - at:
             return READ_RECORD, at, cell
         elif not is_ascii(buffer, at, length):
-            status = TRANSCODE
+            status |= check_text(buffer, at, length, utf8)
         image[cell, NAME] = name
         image[cell, NAME + 1] = name_length
         image[cell, VALUE] = at
@@ -166,7 +173,16 @@ def row_image(
 
 @inner
 def row_change(
-    buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    utf8: bool,
 ) -> Int:
     """Table and row images of INSERT, UPDATE and DELETE, to the end of the record; returns the row's status."""
     status = GOOD
@@ -176,17 +192,17 @@ def row_change(
         if length > stop - at:
             return READ_RECORD
         if not is_ascii(buffer, at, length):
-            status = TRANSCODE
+            status |= check_text(buffer, at, length, utf8)
         rows[field, row] = at
         rows[field + 1, row] = length
         at += length
     for place in range(NEW, OLD + 1):
         if at < stop and buffer[at] == (78 if place == NEW else 79):  # N, O
             begin = rows[ENDS + place, row]
-            found, at, end = row_image(buffer, at + 1, stop, cells, place, begin, text, words, cursor)
+            found, at, end = row_image(buffer, at + 1, stop, cells, place, begin, text, words, cursor, utf8)
             if found == READ_RECORD:
                 return READ_RECORD
-            status = max(status, found)
+            status |= found
             rows[ENDS + place, row] = end
             rows[PRESENT, row] |= 1 << (GIVEN + place)
     return status if at == stop else READ_RECORD
@@ -194,7 +210,16 @@ def row_change(
 
 @inner
 def transaction(
-    buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    utf8: bool,
 ) -> Int:
     """The fields of BEGIN and COMMIT, to the end of the record; returns the row's status."""
     status = GOOD
@@ -228,7 +253,7 @@ def transaction(
             if length > stop - at:
                 return READ_RECORD
             if not is_ascii(buffer, at, length):
-                status = TRANSCODE
+                status |= check_text(buffer, at, length, utf8)
             if tag == 84:
                 time_at, time_length = at, length
             else:
@@ -237,10 +262,9 @@ def transaction(
         else:
             return READ_RECORD
     if time_at >= 0:
-        note_detail(rows, row, cells, words, COMMIT_TIME_TEXT, time_at, time_length)
-        known, micros = parse_commit_time(buffer, time_at, time_at + time_length)
-        rows[COMMIT_TIME, row] = micros
-        rows[PRESENT, row] |= known << COMMIT_TIME
+        note_detail(rows, row, cells, words, COMMIT_TIME_KEY, time_at, time_length)
+        rows[TIME_TEXT, row] = time_at
+        rows[TIME_TEXT + 1, row] = time_length
     if origin_at >= 0:
         origin = read_32(buffer, origin_at)
         origin -= (origin >> 31) << 32  # signed 32 bits
@@ -264,7 +288,6 @@ def heartbeat(
     text: Array,
     words: Array,
     cursor: Array,
-    factor: Int,
 ) -> Int:
     """The three numbers of a heartbeat; returns the row's status."""
     if stop - at != 24:
@@ -274,29 +297,12 @@ def heartbeat(
     for number in range(3):
         value = read_64(buffer, at + 8 * number)
         begin = used
-        used = write_number(text, used, value, 10, WAL_END + number == TIME)
+        used = write_number(text, used, value, 10, WAL_END + number == TIME_KEY)
         note_detail(rows, row, cells, words, WAL_END + number, ~begin, used - begin)
-    known, micros = heartbeat_micros(value, factor)
-    rows[COMMIT_TIME, row] = micros
-    rows[PRESENT, row] |= known << COMMIT_TIME
+    rows[COMMIT_TIME, row] = value
+    rows[PRESENT, row] |= 1 << COMMIT_TIME
     cursor[TEXT_USED] = used
     return GOOD
-
-
-@inner
-def row_is_utf8(buffer: Array, rows: Array, row: Int, cells: Array, text: Array) -> bool:
-    """Whether all texts of a row are UTF-8."""
-    for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
-        if not is_utf8(buffer, rows[field, row], rows[field + 1, row]):
-            return False
-    for place in range(NEW, DETAIL + 1):
-        begin = rows[ENDS + place, row - 1] if row > 0 else 0
-        for cell in range(begin, rows[ENDS + place, row]):
-            for field in range(NAME, VALUE + 1, 2):
-                start, length = np.int64(cells[place, cell, field]), np.int64(cells[place, cell, field + 1])
-                if not (is_utf8(buffer, start, length) if start >= 0 else is_utf8(text, ~start, length)):
-                    return False
-    return True
 
 
 @inner
@@ -347,13 +353,13 @@ def scan_gaussdb_binary(
     cursor          int64[5]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
     rows, cells, text             of Spans, filled in place
     words           int32[w, 2]   pairs of the constant words
-    settings        int64[3]      1 if the encoding is UTF-8; microseconds in a heartbeat unit; bits of the kinds wanted
+    settings        int64[2]      1 if the encoding is UTF-8; bits of the kinds wanted
     patterns        int32[p, 4]   tables wanted, pairs in names; none: all
     names           uint8[k]
     returns         int           rows noted; 0 with messages left: text needs room for cursor[TEXT_NEEDED] bytes more
     Raises nothing. Source: see the declaration.
     """
-    utf8, factor, kinds = settings[0] == 1, settings[1], settings[2]
+    utf8, kinds = settings[0] == 1, settings[1]
     message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
     row = 0
     while message < len(starts):
@@ -387,16 +393,14 @@ def scan_gaussdb_binary(
             rows[KIND, row] = kind
             status = GOOD
             if kind == INSERT or kind == UPDATE or kind == DELETE:
-                status = row_change(buffer, body + 1, end, rows, row, cells, text, words, cursor)
+                status = row_change(buffer, body + 1, end, rows, row, cells, text, words, cursor, utf8)
             elif kind == BEGIN or kind == COMMIT:
-                status = transaction(buffer, body + 1, end, rows, row, cells, text, words, cursor)
+                status = transaction(buffer, body + 1, end, rows, row, cells, text, words, cursor, utf8)
             elif kind == HEARTBEAT:
-                status = heartbeat(buffer, body + 1, end, rows, row, cells, text, words, cursor, factor)
+                status = heartbeat(buffer, body + 1, end, rows, row, cells, text, words, cursor)
             else:
                 rows[RAW, row] = body
                 rows[RAW + 1, row] = size
-            if status == TRANSCODE and utf8 and row_is_utf8(buffer, rows, row, cells, text):
-                status = GOOD
             if status == READ_RECORD:
                 begin_row(rows, row, indexes[message], record, body, size, READ_RECORD)
             rows[LSN, row] = lsn

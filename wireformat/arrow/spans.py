@@ -23,9 +23,9 @@ MESSAGE, RECORD, LSN, XID, CSN, COMMIT_LSN, COMMIT_TIME = range(7)
 PRESENT = 7  # bit n is 1 where number n is there; bit GIVEN + m where map m is not null
 STATUS = 8
 KIND = 9  # index in KINDS
-TABLE_SCHEMA, TABLE_NAME, RAW, BODY = 10, 12, 14, 16  # pairs; BODY is the record without its framing
-ENDS = 18  # + map: one past the row's last cell
-ROW_FIELDS = 21
+TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 10, 12, 14, 16, 18  # pairs; BODY is the record without its framing
+ENDS = 20  # + map: one past the row's last cell
+ROW_FIELDS = 23
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn", "commit_time")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
@@ -49,7 +49,7 @@ CURSOR_FIELDS = 5
 
 # Keys of the detail map, in its order.
 DETAIL_KEYS = ("first_lsn", "commit_time", "origin", "username", "wal_end", "wal_flushed", "time")
-FIRST_LSN, COMMIT_TIME_TEXT, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME = range(7)
+FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME_KEY = range(7)
 DETAILS_PER_ROW = 4
 
 # Places in WORDS: of kinds, of detail keys, and of type names by number.
