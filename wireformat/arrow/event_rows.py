@@ -62,7 +62,7 @@ class _Notes:
     def __init__(self, scanned: Scanned) -> None:
         self.rows: list[list[int]] = scanned.rows[:, : scanned.row_count].T.tolist()
         self._schemas, self._tables = (
-            _texts(text_pairs(scanned, field), 0, scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
+            _texts(text_pairs(scanned, field), scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
         )
         self._source = scanned.source
         self._maps = [_Map(scanned, place) for place in range(len(MAPS))]
@@ -106,11 +106,11 @@ class _Map:
     def __init__(self, scanned: Scanned, place: int) -> None:
         cells = scanned.cells[place]
         count = cell_count(scanned, place)
-        self.names = _texts(cells, NAME, count, scanned)
-        self.values = _texts(cells, VALUE, count, scanned)
-        self._type_starts: list[int] = cells[:count, TYPE].tolist()
+        self.names = _texts(cells[NAME], count, scanned)
+        self.values = _texts(cells[VALUE], count, scanned)
+        self._type_starts: list[int] = cells[TYPE, :count, 0].tolist()
         self._text = scanned.text
-        self._type_lengths: list[int] = cells[:count, TYPE + 1].tolist()
+        self._type_lengths: list[int] = cells[TYPE, :count, 1].tolist()
         self._shapes: dict[tuple[int, ...], tuple[str, ...]] = {}
 
     def tuple_data(self, bounds: slice) -> TupleData:
@@ -124,9 +124,9 @@ class _Map:
         return TupleData(tuple(self.names[bounds]), tuple(self.values[bounds]), types)
 
 
-def _texts(pairs: Array, place: int, count: int, scanned: Scanned) -> list[Any]:
+def _texts(pairs: Array, count: int, scanned: Scanned) -> list[Any]:
     """Texts as Python strings, by way of Arrow; None for NULL."""
-    texts: list[Any] = strings(pairs, place, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
+    texts: list[Any] = strings(pairs, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
     return texts
 
 

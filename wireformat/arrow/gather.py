@@ -32,8 +32,8 @@ from .words import BLOCK, copy_block
 
 
 @compiled
-def _measure(pairs: Array, place: Int, count: Int, offsets: Array, valid: Array) -> Int:
-    """Fill offsets[count + 1] from the lengths at pairs[:, place + 1], and set a bit of valid for each that is no NULL.
+def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> Int:
+    """Fill offsets[count + 1] from the lengths at pairs[:, 1], and set a bit of valid for each that is no NULL.
 
     Returns how many are NULL.
     """
@@ -41,7 +41,7 @@ def _measure(pairs: Array, place: Int, count: Int, offsets: Array, valid: Array)
     nulls = 0
     for item in range(count):
         offsets[item] = total
-        length = np.int64(pairs[item, place + 1])
+        length = np.int64(pairs[item, 1])
         if length < 0:
             nulls += 1
         else:
@@ -52,12 +52,12 @@ def _measure(pairs: Array, place: Int, count: Int, offsets: Array, valid: Array)
 
 
 @compiled
-def _copy(pairs: Array, place: Int, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
+def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
     """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text lies."""
     # Whole blocks: what is written past a text the next one overwrites, and the last one has room for it.
     for item in range(count):
-        start = np.int64(pairs[item, place])
-        length = np.int64(pairs[item, place + 1])
+        start = np.int64(pairs[item, 0])
+        length = np.int64(pairs[item, 1])
         to = np.int64(offsets[item])
         if start >= 0:
             if start + length + BLOCK <= len(source):
@@ -83,11 +83,11 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
     for row in range(count):
         has_new = rows[PRESENT, row] >> (GIVEN + NEW) & 1
         place = NEW if has_new else OLD
-        image = cells[place]
+        types = cells[place, TYPE]
         begin = rows[ENDS + place, row - 1] if row > 0 else 0
         for cell in range(begin, rows[ENDS + place, row]):
-            pairs[used, 0] = image[cell, TYPE]
-            pairs[used, 1] = image[cell, TYPE + 1]
+            pairs[used, 0] = types[cell, 0]
+            pairs[used, 1] = types[cell, 1]
             used += 1
         ends[row] = used
         given[row] = has_new | (rows[PRESENT, row] >> (GIVEN + OLD) & 1)
@@ -98,7 +98,7 @@ def record_batch(scanned: Scanned, schema: pa.Schema, heartbeat_factor: int) -> 
     """The rows that were noted as columns."""
     seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
     columns = [
-        _commit_times(field.type, scanned, heartbeat_factor)
+        _commit_times(field.type, scanned, seen, heartbeat_factor)
         if field.name == "commit_time"
         else _column(field, scanned, seen)
         for field in schema
@@ -140,9 +140,9 @@ def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
     if name in NUMBERS:
         return _numbers(NUMBERS.index(name), kind, scanned, seen)
     if name == "kind":
-        return strings(WORDS[scanned.rows[KIND, :count]], 0, count, scanned, kind)
+        return strings(WORDS[scanned.rows[KIND, :count]], count, scanned, kind)
     if name in TEXTS:
-        return strings(text_pairs(scanned, TEXTS[name]), 0, count, scanned, kind)
+        return strings(text_pairs(scanned, TEXTS[name]), count, scanned, kind)
     if name in MAPS:
         return _map(MAPS.index(name), kind, scanned, seen)
     if name == "types":
@@ -158,31 +158,30 @@ def _numbers(number: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> p
     return pa.Array.from_buffers(kind, scanned.row_count, [seen.validity(number), data])
 
 
-def _commit_times(kind: pa.DataType, scanned: Scanned, heartbeat_factor: int) -> pa.Array:
-    rows, count = scanned.rows[:, : scanned.row_count], scanned.row_count
-    micros, unknown = np.zeros(count, np.int64), np.ones(count, bool)
-    with_text = np.flatnonzero(rows[TIME_TEXT + 1] >= 0)
+def _commit_times(kind: pa.DataType, scanned: Scanned, seen: _Seen, heartbeat_factor: int) -> pa.Array:
+    rows, count = scanned.rows, scanned.row_count
+    micros, known = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
     if len(with_text):
         pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
-        times = parse_times(strings(pairs, 0, len(pairs), scanned, pa.string()))
-        micros[with_text] = times.fill_null(0).cast(pa.int64()).to_numpy()
-        unknown[with_text] = times.is_null().to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero(rows[PRESENT] >> COMMIT_TIME & 1).tolist():
+        times = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
+        micros[with_text] = times.cast(pa.int64()).fill_null(0)
+        known[with_text] = times.is_valid()
+    heartbeats = [] if seen.never(COMMIT_TIME) else np.flatnonzero(rows[PRESENT, :count] >> COMMIT_TIME & 1).tolist()
+    for row in heartbeats:
         found = heartbeat_micros(int(rows[COMMIT_TIME, row]), heartbeat_factor)
-        if found is not None:
-            micros[row], unknown[row] = found, False
-    if unknown.all():
+        micros[row], known[row] = found or 0, found is not None
+    if not known.any():
         return _nulls(kind, count)
-    return pa.array(micros, mask=unknown).cast(kind)
+    return pa.Array.from_buffers(kind, count, [_bitmap(known), pa.py_buffer(micros)])
 
 
 def _map(place: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Array:
     if seen.never(GIVEN + place):
         return _nulls(kind, scanned.row_count)
     count = cell_count(scanned, place)
-    cells = scanned.cells[place]
-    keys = strings(cells, NAME, count, scanned, pa.string())
-    values = strings(cells, VALUE, count, scanned, pa.string())
+    keys = strings(scanned.cells[place, NAME], count, scanned, pa.string())
+    values = strings(scanned.cells[place, VALUE], count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
     return _nested(kind, scanned.rows[ENDS + place, : scanned.row_count], seen.validity(GIVEN + place), entries)
 
@@ -192,7 +191,7 @@ def _types(kind: pa.DataType, scanned: Scanned) -> pa.Array:
     ends, given = np.empty(count, np.int32), np.empty(count, np.uint8)
     pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
     names = _select_types(rows, count, scanned.cells, pairs, ends, given)
-    types = strings(pairs, 0, names, scanned, pa.string())
+    types = strings(pairs, names, scanned, pa.string())
     return _nested(kind, ends, None if given.all() else _bitmap(given), types)
 
 
@@ -202,15 +201,15 @@ def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children
     return pa.Array.from_buffers(kind, len(ends), [validity, pa.py_buffer(offsets)], children=[children])
 
 
-def strings(pairs: Array, place: int, count: int, scanned: Scanned, kind: pa.DataType) -> pa.Array:
-    """The texts at pairs[:count, place:place + 2] as a string or binary column."""
+def strings(pairs: Array, count: int, scanned: Scanned, kind: pa.DataType) -> pa.Array:
+    """The texts at pairs[:count] as a string or binary column."""
     offset_buffer = pa.allocate_buffer(4 * (count + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
     valid = np.zeros((count + 7) // 8, np.uint8)
-    nulls = _measure(pairs, place, count, offsets, valid)
+    nulls = _measure(pairs, count, offsets, valid)
     size = int(offsets[count])
     data = pa.allocate_buffer(size + BLOCK, resizable=True)
-    _copy(pairs, place, count, offsets, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
+    _copy(pairs, count, offsets, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
     data.resize(size, shrink_to_fit=False)
     return pa.Array.from_buffers(kind, count, [pa.py_buffer(valid) if nulls else None, offset_buffer, data], nulls)
 
@@ -226,4 +225,4 @@ def _kept_nulls(kind: pa.DataType, count: int) -> pa.Array:
 
 
 def _bitmap(present: Array) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(present != 0, bitorder="little"))
+    return pa.py_buffer(np.packbits(present, bitorder="little"))

@@ -100,10 +100,10 @@ def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, leng
 def note_detail(rows: Array, row: Int, cells: Array, words: Array, key: Int, start: Int, length: Int) -> None:
     """One more entry of the row's detail map."""
     cell = rows[ENDS + DETAIL, row]
-    cells[DETAIL, cell, NAME] = words[KEY_WORDS + key, 0]
-    cells[DETAIL, cell, NAME + 1] = words[KEY_WORDS + key, 1]
-    cells[DETAIL, cell, VALUE] = start
-    cells[DETAIL, cell, VALUE + 1] = length
+    cells[DETAIL, NAME, cell, 0] = words[KEY_WORDS + key, 0]
+    cells[DETAIL, NAME, cell, 1] = words[KEY_WORDS + key, 1]
+    cells[DETAIL, VALUE, cell, 0] = start
+    cells[DETAIL, VALUE, cell, 1] = length
     rows[ENDS + DETAIL, row] = cell + 1
     rows[PRESENT, row] |= 1 << (GIVEN + DETAIL)
 
@@ -158,12 +158,12 @@ def row_image(
             return READ_RECORD, at, cell
         elif not is_ascii(buffer, at, length):
             status |= check_text(buffer, at, length, utf8)
-        image[cell, NAME] = name
-        image[cell, NAME + 1] = name_length
-        image[cell, VALUE] = at
-        image[cell, VALUE + 1] = length
-        image[cell, TYPE] = type_start
-        image[cell, TYPE + 1] = type_length
+        image[NAME, cell, 0] = name
+        image[NAME, cell, 1] = name_length
+        image[VALUE, cell, 0] = at
+        image[VALUE, cell, 1] = length
+        image[TYPE, cell, 0] = type_start
+        image[TYPE, cell, 1] = type_length
         cell += 1
         at += max(length, 0)
         count -= 1
@@ -380,7 +380,7 @@ def scan_gaussdb_binary(
         full = 0
         if row > 0:
             full = max(rows[ENDS + NEW, row - 1], rows[ENDS + OLD, row - 1])
-        if row + 2 > rows.shape[1] or full + most > cells.shape[1] or cursor[TEXT_USED] + need > text.shape[0]:
+        if row + 2 > rows.shape[1] or full + most > cells.shape[2] or cursor[TEXT_USED] + need > text.shape[0]:
             cursor[TEXT_NEEDED] = need
             break
         lost = not whole

@@ -71,7 +71,7 @@ class Scanned(NamedTuple):
     row_count: int
     """n"""
     cells: Array
-    """int32[maps, cells, CELL_FIELDS]"""
+    """int32[maps, CELL_FIELDS, cells, 2]"""
     text: Array
     """uint8[k]"""
     source: Array
@@ -133,7 +133,7 @@ class Scanner:
         if (
             held is None
             or held.rows.shape[1] < rows
-            or held.cells.shape[1] < cells
+            or held.cells.shape[2] < cells
             or len(held.text) < len(WORD_TEXT) + text
         ):
             held = self._spans = make_spans(rows, cells, text)
@@ -201,13 +201,13 @@ class _Again:
             for field in (TABLE_SCHEMA, TABLE_NAME, TIME_TEXT):
                 self._encode(rows[field : field + 2, row], *rows[field : field + 2, row].tolist())
             for place, (begin, end) in enumerate(bounds):
-                for cell, fields in enumerate(cells[place, begin:end].tolist(), begin):
-                    for field in (NAME, VALUE):
-                        self._encode(cells[place, cell, field : field + 2], *fields[field : field + 2])
+                for field in (NAME, VALUE):
+                    for pair in cells[place, field, begin:end]:
+                        self._encode(pair, *pair.tolist())
         except UnicodeDecodeError:
             rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1], row] = 0
             for place, (begin, end) in enumerate(bounds):
-                cells[place, begin:end, NAME + 1] = cells[place, begin:end, VALUE + 1] = 0
+                cells[place, [NAME, VALUE], begin:end, 1] = 0
             return False
         return True
 

@@ -30,12 +30,12 @@ ROW_FIELDS = 23
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn", "commit_time")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
 
-# The maps of the table, and the fields of their cells, where pairs begin; detail has no types.
+# The maps of the table, and the fields of their cells, each a pair; detail has no types.
 NEW, OLD, DETAIL = range(3)
 MAPS = ("new", "old", "detail")
 GIVEN = 8
-NAME, VALUE, TYPE = 0, 2, 4
-CELL_FIELDS = 6
+NAME, VALUE, TYPE = range(3)
+CELL_FIELDS = 3
 
 # A row's status: what becomes of it after the scan.
 GOOD = 0
@@ -69,7 +69,7 @@ class Spans(NamedTuple):
     rows: Array
     """int64[ROW_FIELDS, rows]"""
     cells: Array
-    """int32[maps, cells, CELL_FIELDS]"""
+    """int32[maps, CELL_FIELDS, cells, 2]"""
     text: Array
     """uint8[n]: the words, then the scan's own text"""
 
@@ -78,7 +78,7 @@ def make_spans(rows: int, cells: int, text: int) -> Spans:
     """Room for so many rows, so many cells in each map, and so many bytes of text beside the words."""
     spans = Spans(
         np.empty((ROW_FIELDS, _spread(rows)), np.int64),
-        np.empty((len(MAPS), max(cells, DETAILS_PER_ROW * rows), CELL_FIELDS), np.int32),
+        np.empty((len(MAPS), CELL_FIELDS, max(cells, DETAILS_PER_ROW * rows), 2), np.int32),
         np.empty(len(WORD_TEXT) + text, np.uint8),
     )
     spans.text[: len(WORD_TEXT)] = WORD_TEXT
