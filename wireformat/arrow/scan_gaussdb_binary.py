@@ -15,38 +15,28 @@ import numpy as np
 from ..framing import gauss_batch
 from ..limits import RECORD_BYTES
 from ..options.reading import KINDS
-from .compiled import Array, Int, compiled, inner
+from .compiled import Array, Int, inner
+from .rows import note_detail
+from .scan import DONE, LOST, MORE, make_scan
 from .spans import (
-    BODY,
     COMMIT_TIME,
     COMMIT_TIME_KEY,
     CSN,
-    DETAIL,
     ENDS,
     FIRST_LSN,
+    FULL,
     GIVEN,
     GOOD,
-    KEY_WORDS,
     KIND,
-    LSN,
-    MESSAGE,
     NAME,
     NEW,
-    NEXT_BYTE,
-    NEXT_MESSAGE,
-    NEXT_RECORD,
     OLD,
     ORIGIN,
     PRESENT,
     RAW,
     READ_RECORD,
-    READ_REST,
-    RECORD,
-    ROW_FIELDS,
-    STATUS,
     TABLE_NAME,
     TABLE_SCHEMA,
-    TEXT_NEEDED,
     TEXT_USED,
     TIME_KEY,
     TIME_TEXT,
@@ -70,42 +60,12 @@ from .wire import (
 
 BARE_BYTES = gauss_batch.BARE_HEARTBEAT_BYTES
 LEAST_RECORD = gauss_batch.LEAST_RECORD_BYTES
-LEAST_CELL = 10
-MOST_CELLS = 65535
 BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT, UNKNOWN = (
     KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "HEARTBEAT", "UNKNOWN")
 )
 KIND_OF_BYTE = np.full(256, UNKNOWN, np.int64)
 for _byte, _kind in zip(b"BIUDCh", (BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT), strict=True):
     KIND_OF_BYTE[_byte] = _kind
-
-
-@inner
-def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, length: Int, status: Int) -> None:
-    """A row that holds nothing but its place, and says where the record (or the message) lies."""
-    for field in range(ENDS):
-        rows[field, row] = 0
-    for field in range(ENDS, ROW_FIELDS):
-        rows[field, row] = rows[field, row - 1] if row > 0 else 0
-    rows[TABLE_SCHEMA + 1, row] = rows[TABLE_NAME + 1, row] = rows[RAW + 1, row] = rows[TIME_TEXT + 1, row] = -1
-    rows[MESSAGE, row] = message
-    rows[RECORD, row] = record
-    rows[PRESENT, row] = 1 << MESSAGE | 1 << RECORD
-    rows[BODY, row] = start
-    rows[BODY + 1, row] = length
-    rows[STATUS, row] = status
-
-
-@inner
-def note_detail(rows: Array, row: Int, cells: Array, words: Array, key: Int, start: Int, length: Int) -> None:
-    """One more entry of the row's detail map."""
-    cell = rows[ENDS + DETAIL, row]
-    cells[DETAIL, NAME, cell, 0] = words[KEY_WORDS + key, 0]
-    cells[DETAIL, NAME, cell, 1] = words[KEY_WORDS + key, 1]
-    cells[DETAIL, VALUE, cell, 0] = start
-    cells[DETAIL, VALUE, cell, 1] = length
-    rows[ENDS + DETAIL, row] = cell + 1
-    rows[PRESENT, row] |= 1 << (GIVEN + DETAIL)
 
 
 @inner
@@ -128,6 +88,8 @@ def row_image(
     count = read_16(buffer, at) if stop - at >= 2 else -1
     at += 2
     while count > 0:
+        if cell == image.shape[1]:
+            return FULL, at, cell
         length = read_16(buffer, at) if stop - at >= 2 else stop
         at += 2
         if stop - at < length + 8:
@@ -200,8 +162,8 @@ def row_change(
         if at < stop and buffer[at] == (78 if place == NEW else 79):  # N, O
             begin = rows[ENDS + place, row]
             found, at, end = row_image(buffer, at + 1, stop, cells, place, begin, text, words, cursor, utf8)
-            if found == READ_RECORD:
-                return READ_RECORD
+            if found == READ_RECORD or found == FULL:
+                return found
             status |= found
             rows[ENDS + place, row] = end
             rows[PRESENT, row] |= 1 << (GIVEN + place)
@@ -306,128 +268,57 @@ def heartbeat(
 
 
 @inner
-def is_wanted(buffer: Array, rows: Array, row: Int, kinds: Int, patterns: Array, names: Array) -> bool:
-    """Whether the filters keep a good row; a pattern is two pairs, a length of -1 is *."""
-    kind = rows[KIND, row]
-    if not kinds >> kind & 1:
-        return False
-    if len(patterns) == 0 or rows[TABLE_NAME + 1, row] < 0:
-        return True
-    for pattern in range(len(patterns)):
-        matches = True
-        for part in range(0, 4, 2):
-            start, length = patterns[pattern, part], patterns[pattern, part + 1]
-            own = rows[TABLE_SCHEMA + part, row]
-            if length >= 0 and length != rows[TABLE_SCHEMA + part + 1, row]:
-                matches = False
-            elif matches:
-                for at in range(length):
-                    if buffer[own + at] != names[start + at]:
-                        matches = False
-                        break
-        if matches:
-            return True
-    return False
-
-
-@compiled
-def scan_gaussdb_binary(
+def read_record(
     buffer: Array,
-    starts: Array,
-    stops: Array,
-    indexes: Array,
-    cursor: Array,
+    at: Int,
+    stop: Int,
     rows: Array,
+    row: Int,
     cells: Array,
     text: Array,
     words: Array,
-    settings: Array,
-    patterns: Array,
-    names: Array,
+    cursor: Array,
+    utf8: bool,
 ) -> Int:
-    """Walk messages and note where everything lies, as far as there is room.
+    """What a record says; see scan.py."""
+    kind = KIND_OF_BYTE[buffer[at]]
+    rows[KIND, row] = kind
+    if kind == INSERT or kind == UPDATE or kind == DELETE:
+        return row_change(buffer, at + 1, stop, rows, row, cells, text, words, cursor, utf8)
+    if kind == BEGIN or kind == COMMIT:
+        return transaction(buffer, at + 1, stop, rows, row, cells, text, words, cursor, utf8)
+    if kind == HEARTBEAT:
+        return heartbeat(buffer, at + 1, stop, rows, row, cells, text, words, cursor)
+    rows[RAW, row] = at
+    rows[RAW + 1, row] = stop - at
+    return GOOD
 
-    buffer          uint8[n]      bytes of all messages, not copied
-    starts, stops   int64[m]      first byte of each message, one past its last
-    indexes         int64[m]      what the table calls the message
-    cursor          int64[5]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
-    rows, cells, text             of Spans, filled in place
-    words           int32[w, 2]   pairs of the constant words
-    settings        int64[2]      1 if the encoding is UTF-8; bits of the kinds wanted
-    patterns        int32[p, 4]   tables wanted, pairs in names; none: all
-    names           uint8[k]
-    returns         int           rows noted; 0 with messages left: text needs room for cursor[TEXT_NEEDED] bytes more
-    Raises nothing. Source: see the declaration.
-    """
-    utf8, kinds = settings[0] == 1, settings[1]
-    message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
-    row = 0
-    while message < len(starts):
-        stop = stops[message]
-        if record == 0:
-            at = starts[message]
-        bare = record == 0 and at < stop and buffer[at] == 104  # h
-        if bare:
-            body, end = at, at + BARE_BYTES
-            whole = end <= stop
-        else:
-            length = read_32(buffer, at) if stop - at >= 4 else 0
-            body, end = at + 12, at + 4 + length
-            whole = end <= stop and LEAST_RECORD <= length <= RECORD_BYTES
-        size = end - body if whole else 0
-        most = min(size // LEAST_CELL + 1, MOST_CELLS)
-        need = size + 32 * most
-        full = 0
-        if row > 0:
-            full = max(rows[ENDS + NEW, row - 1], rows[ENDS + OLD, row - 1])
-        if row + 2 > rows.shape[1] or full + most > cells.shape[2] or cursor[TEXT_USED] + need > text.shape[0]:
-            cursor[TEXT_NEEDED] = need
-            break
-        lost = not whole
-        if whole:
-            used = cursor[TEXT_USED]
-            begin_row(rows, row, indexes[message], record, body, size, GOOD)
-            lsn = np.int64(0) if bare else read_64(buffer, at + 4)
-            has_lsn = (not bare) << LSN
-            kind = KIND_OF_BYTE[buffer[body]]
-            rows[KIND, row] = kind
-            status = GOOD
-            if kind == INSERT or kind == UPDATE or kind == DELETE:
-                status = row_change(buffer, body + 1, end, rows, row, cells, text, words, cursor, utf8)
-            elif kind == BEGIN or kind == COMMIT:
-                status = transaction(buffer, body + 1, end, rows, row, cells, text, words, cursor, utf8)
-            elif kind == HEARTBEAT:
-                status = heartbeat(buffer, body + 1, end, rows, row, cells, text, words, cursor)
-            else:
-                rows[RAW, row] = body
-                rows[RAW + 1, row] = size
-            if status == READ_RECORD:
-                begin_row(rows, row, indexes[message], record, body, size, READ_RECORD)
-            rows[LSN, row] = lsn
-            rows[PRESENT, row] |= has_lsn
-            rows[STATUS, row] = status
-            if status != GOOD or is_wanted(buffer, rows, row, kinds, patterns, names):
-                row += 1
-            else:
-                cursor[TEXT_USED] = used
-            record += 1
-            at = end
-            done = False
-            if at < stop and buffer[at] == 70 and at + 1 == stop:  # F
-                done = True
-            elif stop - at >= 5 and buffer[at] == 80 and not bare:  # P
-                at += 1
-                done = read_32(buffer, at) == 0 and at + 4 == stop
-            else:
-                lost = True
-            if done:
-                message += 1
-                record = 0
-        if lost:
-            start = starts[message]
-            begin_row(rows, row, indexes[message], record, start, stop - start, READ_REST)
-            row += 1
-            message += 1
-            record = 0
-    cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD] = message, at, record
-    return row
+
+@inner
+def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
+    """Where the record lies; see scan.py."""
+    if record == 0 and at < stop and buffer[at] == 104:  # h
+        end = at + BARE_BYTES
+        return at, end if end <= stop else -1, np.int64(0), False
+    if stop - at < 12:
+        return at, -1, np.int64(0), True
+    length = read_32(buffer, at)
+    end = at + 4 + length
+    if end > stop or length < LEAST_RECORD or length > RECORD_BYTES:
+        end = -1
+    return at + 12, end, read_64(buffer, at + 4), True
+
+
+@inner
+def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int, Int]:
+    """What follows the record; see scan.py."""
+    if end + 1 == stop and buffer[end] == 70:  # F
+        return end, DONE
+    if stop - end < 5 or buffer[end] != 80 or not has_lsn:  # P
+        return end, LOST
+    if read_32(buffer, end + 1) != 0:
+        return end + 1, MORE
+    return end, DONE if end + 5 == stop else LOST
+
+
+scan_gaussdb_binary = make_scan("scan_gaussdb_binary", open_record, close_record, read_record)

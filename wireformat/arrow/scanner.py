@@ -38,6 +38,8 @@ from .spans import (
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_NEEDED,
+    TEXT_PER_BYTE,
+    TEXT_PER_RECORD,
     TEXT_SLACK,
     TEXT_USED,
     TIME_TEXT,
@@ -56,7 +58,7 @@ LEAST_ROW_BYTES = 14  # of a record with its framing, the smallest of any style
 LEAST_CELL_BYTES = 10  # of a cell of two empty texts, the smallest of any style
 
 
-SPARE_TEXT_BYTES = 4 * CHUNK_BYTES + 2 * TEXT_SLACK + len(WORD_TEXT)
+SPARE_TEXT_BYTES = 2 * TEXT_PER_BYTE * CHUNK_BYTES
 """Room for more text than this was made for a huge record: it is not kept."""
 
 _spare: deque[Spans] = deque(maxlen=1)
@@ -128,7 +130,7 @@ class Scanner:
         size = len(chunk.buffer)
         rows = min(size // LEAST_ROW_BYTES + len(chunk.starts) + 2, CHUNK_ROWS)
         cells = min(size // LEAST_CELL_BYTES + 1, CHUNK_CELLS)
-        text = max(min(4 * size, 4 * CHUNK_BYTES), text_needed) + TEXT_SLACK
+        text = max(TEXT_PER_BYTE * min(size, CHUNK_BYTES) + TEXT_PER_RECORD, text_needed) + TEXT_SLACK
         held = self._spans
         if (
             held is None

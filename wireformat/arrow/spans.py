@@ -42,6 +42,7 @@ GOOD = 0
 READ_RECORD = 1  # the declaration reads this record: to decode it, or to say what is wrong
 READ_REST = 2  # the framing is broken: the declaration reads the message from this record on
 TRANSCODE = 3  # text that is not ASCII, in an encoding that is not UTF-8
+FULL = 4  # no room for its cells; no row keeps this
 
 # A scan's cursor: where it goes on when it is called again, and how much text it has used and would need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
@@ -58,6 +59,10 @@ KEY_WORDS = len(KINDS)
 TYPE_WORDS = KEY_WORDS + len(DETAIL_KEYS)
 TYPE_TABLE_SIZE = 1 << 14
 """PostgreSQL gives numbers below 16384 to built-in types; others are not in the catalogue."""
+
+TEXT_PER_BYTE, TEXT_PER_RECORD = 5, 128
+"""How much text a scan writes at the most: a cell of 10 bytes may need 14 for `oid:` and its type number besides what
+stands in it; the numbers of a heartbeat need less than TEXT_PER_RECORD."""
 
 TEXT_SLACK = 256
 """Bytes of `text` beyond what is used: for the numbers of one record, and for a short copy that reads past its end."""
