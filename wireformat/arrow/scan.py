@@ -6,7 +6,7 @@ A format adds three bricks, all compiled into its own walk:
         the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken
     close_record(buffer, stop, end, has_lsn) -> (at, what)
         what follows the record that ends at `end`: MORE, DONE or LOST, and where the next one begins
-    read_record(buffer, at, stop, rows, row, cells, text, words, cursor, utf8) -> status
+    read_record(buffer, at, stop, rows, row, cells, text, words, cursor, settings) -> status
         notes what the record at [at, stop) says in row `row`, which is begun; FULL if cells have no room
 """
 
@@ -22,6 +22,7 @@ from .rows import begin_row, is_wanted
 from .spans import (
     FULL,
     GOOD,
+    KINDS_WANTED,
     LSN,
     NEXT_BYTE,
     NEXT_MESSAGE,
@@ -66,13 +67,13 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         cursor          int64[5]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
         rows, cells, text             of Spans, filled in place
         words           int32[w, 2]   pairs of the constant words
-        settings        int64[2]      1 if the encoding is UTF-8; bits of the kinds wanted
+        settings        int64[s]      1 if the encoding is UTF-8; bits of the kinds wanted; a text style's table of lines
         patterns        int32[p, 4]   tables wanted, pairs in names; none: all
         names           uint8[k]
         returns         int           rows noted; 0 with messages left: text needs room for cursor[TEXT_NEEDED] more
         Raises nothing.
         """
-        utf8, kinds = settings[0] == 1, settings[1]
+        kinds = settings[KINDS_WANTED]
         message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
         row = 0
         while message < len(starts):
@@ -88,7 +89,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
             if end >= 0:
                 used = cursor[TEXT_USED]
                 begin_row(rows, row, indexes[message], record, body, size, GOOD)
-                status = read_record(buffer, body, end, rows, row, cells, text, words, cursor, utf8)
+                status = read_record(buffer, body, end, rows, row, cells, text, words, cursor, settings)
                 if status == FULL and row > 0:
                     cursor[TEXT_USED] = used
                     break

@@ -43,6 +43,7 @@ from .spans import (
     TYPE,
     TYPE_TABLE_SIZE,
     TYPE_WORDS,
+    UTF8,
     USERNAME,
     VALUE,
     WAL_END,
@@ -278,9 +279,10 @@ def read_record(
     text: Array,
     words: Array,
     cursor: Array,
-    utf8: bool,
+    settings: Array,
 ) -> Int:
     """What a record says; see scan.py."""
+    utf8 = settings[UTF8] == 1
     kind = KIND_OF_BYTE[buffer[at]]
     rows[KIND, row] = kind
     if kind == INSERT or kind == UPDATE or kind == DELETE:

@@ -23,6 +23,7 @@ from .scans import SCANS
 from .spans import (
     BODY,
     CURSOR_FIELDS,
+    DETAIL,
     ENDS,
     GOOD,
     KIND,
@@ -44,6 +45,7 @@ from .spans import (
     TEXT_USED,
     TIME_TEXT,
     TRANSCODE,
+    TYPE,
     VALUE,
     WORD_TEXT,
     WORDS,
@@ -54,8 +56,8 @@ from .spans import (
 Array = np.ndarray[Any, Any]
 
 
-LEAST_ROW_BYTES = 14  # of a record with its framing, the smallest of any style
-LEAST_CELL_BYTES = 10  # of a cell of two empty texts, the smallest of any style
+LEAST_ROW_BYTES = 5  # of BEGIN alone, the smallest record of any style
+LEAST_CELL_BYTES = 7  # of a column as TEXT prints it, the smallest of any style
 
 
 SPARE_TEXT_BYTES = 2 * TEXT_PER_BYTE * CHUNK_BYTES
@@ -89,10 +91,10 @@ class Scanner:
     """
 
     def __init__(self, format: Format, options: ReadOptions) -> None:
-        self._scan = SCANS[format.name]
+        self._scan, more = SCANS[format.name]
         self._options = options
         filters = make_filters(options)
-        settings = np.array([options.encoding == "utf-8", filters.kinds], np.int64)
+        settings = np.array([options.encoding == "utf-8", filters.kinds, *more], np.int64)
         self._constants = (WORDS, settings, filters.patterns, filters.names)
         self._spans: Spans | None = None  # held while a scan runs
         self.reader = Reader(format, options)
@@ -203,13 +205,13 @@ class _Again:
             for field in (TABLE_SCHEMA, TABLE_NAME, TIME_TEXT):
                 self._encode(rows[field : field + 2, row], *rows[field : field + 2, row].tolist())
             for place, (begin, end) in enumerate(bounds):
-                for field in (NAME, VALUE):
+                for field in (NAME, VALUE) if place == DETAIL else (NAME, VALUE, TYPE):
                     for pair in cells[place, field, begin:end]:
                         self._encode(pair, *pair.tolist())
         except UnicodeDecodeError:
             rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1], row] = 0
             for place, (begin, end) in enumerate(bounds):
-                cells[place, [NAME, VALUE], begin:end, 1] = 0
+                cells[place, :, begin:end, 1] = 0
             return False
         return True
 

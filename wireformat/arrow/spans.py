@@ -15,6 +15,7 @@ import numpy as np
 
 from ..options.reading import KINDS
 from ..pgtypes import SQL_NAMES
+from .marks import MARKS
 
 Array = np.ndarray[Any, Any]
 
@@ -34,6 +35,7 @@ TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
 NEW, OLD, DETAIL = range(3)
 MAPS = ("new", "old", "detail")
 GIVEN = 8
+HAS_UNCHANGED = GIVEN + len(MAPS)
 NAME, VALUE, TYPE = range(3)
 CELL_FIELDS = 3
 
@@ -48,15 +50,29 @@ FULL = 4  # no room for its cells; no row keeps this
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
 CURSOR_FIELDS = 5
 
+# A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; of a text style, whether the names of its
+# tables are quoted, and from there on its table of lines.
+UTF8, KINDS_WANTED, QUOTED, LINES = range(4)
+
+UNCHANGED_LENGTH = -2
+"""Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
+
 # Keys of the detail map, in its order.
 DETAIL_KEYS = ("first_lsn", "commit_time", "origin", "username", "wal_end", "wal_flushed", "time")
 FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME_KEY = range(7)
 DETAILS_PER_ROW = 4
 
-# Places in WORDS: of kinds, of detail keys, and of type names by number.
+# Places in WORDS: of kinds, of detail keys, of marks, and of type names by number.
 KIND_WORDS = 0
 KEY_WORDS = len(KINDS)
-TYPE_WORDS = KEY_WORDS + len(DETAIL_KEYS)
+MARK_WORDS = KEY_WORDS + len(DETAIL_KEYS)
+TYPE_WORDS = MARK_WORDS + len(MARKS)
+
+def mark_word(mark: bytes) -> int:
+    """The place of a mark in WORDS."""
+    return MARK_WORDS + MARKS.index(mark)
+
+
 TYPE_TABLE_SIZE = 1 << 14
 """PostgreSQL gives numbers below 16384 to built-in types; others are not in the catalogue."""
 
@@ -98,10 +114,11 @@ def _spread(rows: int) -> int:
 def _make_words() -> tuple[Array, Array]:
     text = bytearray()
     words = np.zeros((TYPE_WORDS + TYPE_TABLE_SIZE, 2), np.int32)
-    types = [(TYPE_WORDS + oid, name) for oid, name in SQL_NAMES.items()]
-    for place, word in [*enumerate(KINDS), *enumerate(DETAIL_KEYS, KEY_WORDS), *types]:
-        words[place] = ~len(text), len(word.encode())
-        text += word.encode()
+    keys = [word.encode() for word in (*KINDS, *DETAIL_KEYS)]
+    types = [(TYPE_WORDS + oid, name.encode()) for oid, name in SQL_NAMES.items()]
+    for place, word in [*enumerate((*keys, *MARKS)), *types]:
+        words[place] = ~len(text), len(word)
+        text += word
     return words, np.frombuffer(bytes(text), np.uint8)
 
 
