@@ -5,7 +5,8 @@ bytes -> framing -> formats -> events -> stream      where records lie; what the
 
 api         decode, encode, Decoder                  errors, events, options: what they take and give
 declare     helpers for the formats' declarations    formats: the declarations, one a file
-framing     messages to frames, bytes to messages    pgtypes: type numbers and names
+grammar     what the text formats are made of        pgtypes: type numbers and names
+framing     messages to frames, bytes to messages
 arrow       the row-change table (loads numba)       cli: the command `wireformat`
 """
 
@@ -29,15 +30,21 @@ from .errors import (
     WireformatError,
 )
 from .events import (
+    UNCHANGED,
+    Abort,
     Begin,
     Commit,
     Corrupt,
+    Ddl,
     Delete,
     Event,
     Heartbeat,
     Insert,
+    Prepare,
     RowChange,
+    Truncate,
     TupleData,
+    Unchanged,
     Unknown,
     Update,
 )
@@ -52,6 +59,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "FORMATS",
+    "UNCHANGED",
+    "Abort",
     "BadLength",
     "BadTag",
     "BadText",
@@ -59,6 +68,7 @@ __all__ = [
     "Begin",
     "Commit",
     "Corrupt",
+    "Ddl",
     "DecodeError",
     "Decoder",
     "Delete",
@@ -68,11 +78,14 @@ __all__ = [
     "Insert",
     "LimitExceeded",
     "OptionError",
+    "Prepare",
     "ReadOptions",
     "RowChange",
     "ShortData",
     "TrailingBytes",
+    "Truncate",
     "TupleData",
+    "Unchanged",
     "Unknown",
     "Update",
     "WireformatError",

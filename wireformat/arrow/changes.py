@@ -28,6 +28,7 @@ def changes(
     encoding: str = "utf-8",
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
+    known_tables: Iterable[str] | None = None,
     engine: str = "scan",
 ) -> pa.Table:
     """Decode messages into the row-change table.
@@ -46,6 +47,7 @@ def changes(
         heartbeat_unit=heartbeat_unit,
         tables=tables,
         kinds=kinds,
+        known_tables=known_tables,
     )
     schema = _checked_schema(columns)
     chosen = make_engine(find_format(format), options, engine)

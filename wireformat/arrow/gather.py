@@ -11,10 +11,12 @@ from ..times import heartbeat_micros
 from .commit_times import parse_times
 from .compiled import Array, Int, compiled
 from .scanner import Scanned
+from .schemas import CHANGES
 from .spans import (
     COMMIT_TIME,
     ENDS,
     GIVEN,
+    HAS_UNCHANGED,
     KIND,
     MAPS,
     NAME,
@@ -25,6 +27,7 @@ from .spans import (
     TEXTS,
     TIME_TEXT,
     TYPE,
+    UNCHANGED_LENGTH,
     VALUE,
     WORDS,
 )
@@ -96,14 +99,46 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
 
 def record_batch(scanned: Scanned, schema: pa.Schema, heartbeat_factor: int) -> pa.RecordBatch:
     """The rows that were noted as columns."""
+    scanned, unchanged = _without_unchanged(scanned)
     seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
     columns = [
         _commit_times(field.type, scanned, seen, heartbeat_factor)
         if field.name == "commit_time"
+        else unchanged
+        if field.name == "unchanged" and unchanged is not None
         else _column(field, scanned, seen)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _without_unchanged(scanned: Scanned) -> tuple[Scanned, pa.Array | None]:
+    """The notes without the cells of values that were not sent, and the column of their names if there are any."""
+    present = scanned.rows[PRESENT, : scanned.row_count]
+    if not (present >> HAS_UNCHANGED & 1).any():
+        return scanned, None
+    has_new = present >> (GIVEN + NEW) & 1
+    rows, cells, text = scanned.rows.copy(), scanned.cells.copy(), scanned.text
+    names, owners = [], []
+    for place in (NEW, OLD):
+        count = cell_count(scanned, place)
+        sent = scanned.cells[place, VALUE, :count, 1] != UNCHANGED_LENGTH
+        before = np.concatenate([[0], np.cumsum(sent)])
+        ends = scanned.rows[ENDS + place, : scanned.row_count]
+        rows[ENDS + place, : scanned.row_count] = before[ends]
+        cells[place, :, : before[-1]] = scanned.cells[place, :, :count][:, sent]
+        lost = np.flatnonzero(~sent)
+        owner = np.searchsorted(ends, lost, side="right")
+        shown = (has_new[owner] == 1) == (place == NEW)  # as for the types: of new, or of old where there is no new
+        names.append(scanned.cells[place, NAME, lost[shown]])
+        owners.append(owner[shown])
+    pairs, owner = np.concatenate(names), np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    counts = np.bincount(owner, minlength=scanned.row_count)
+    kind = CHANGES.field("unchanged").type
+    column = strings(np.ascontiguousarray(pairs[order]), len(pairs), scanned, pa.string())
+    nested = _nested(kind, np.cumsum(counts), _bitmap(counts > 0), column)
+    return scanned._replace(rows=rows, cells=cells, text=text), nested
 
 
 def text_pairs(scanned: Scanned, field: int) -> Array:

@@ -198,9 +198,7 @@ def read_images(
 
 
 @inner
-def read_unquoted(
-    buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: Array, words: Array
-) -> Int:
+def read_unquoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: Array, words: Array) -> Int:
     """Schema and table of gaussdb-text, one word each; returns where the mark behind them begins, or -1."""
     start = at
     blank = -1

@@ -58,7 +58,25 @@ UNCHANGED_LENGTH = -2
 """Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
 
 # Keys of the detail map, in its order.
-DETAIL_KEYS = ("first_lsn", "commit_time", "origin", "username", "wal_end", "wal_flushed", "time")
+DETAIL_KEYS = (
+    "first_lsn",
+    "commit_time",
+    "origin",
+    "username",
+    "wal_end",
+    "wal_flushed",
+    "time",
+    "sql",
+    "content",
+    "prefix",
+    "relid",
+    "cmdtype",
+    "size",
+    "owner",
+    "restart_identity",
+    "cascade",
+    "text",
+)
 FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME_KEY = range(7)
 DETAILS_PER_ROW = 4
 
@@ -67,6 +85,7 @@ KIND_WORDS = 0
 KEY_WORDS = len(KINDS)
 MARK_WORDS = KEY_WORDS + len(DETAIL_KEYS)
 TYPE_WORDS = MARK_WORDS + len(MARKS)
+
 
 def mark_word(mark: bytes) -> int:
     """The place of a mark in WORDS."""

@@ -6,8 +6,10 @@ from ..errors import OptionError
 from ..options.table import nearest
 from .base import Format
 from .gaussdb_binary import GaussdbBinary
+from .gaussdb_json import GAUSSDB_JSON
+from .gaussdb_text import GAUSSDB_TEXT
 
-FORMATS: dict[str, Format] = {row.name: row for row in (GaussdbBinary(),)}
+FORMATS: dict[str, Format] = {row.name: row for row in (GaussdbBinary(), GAUSSDB_JSON, GAUSSDB_TEXT)}
 
 
 def find_format(name: str) -> Format:
