@@ -1,4 +1,4 @@
-"""The bytes that the scans of the text styles compare with, by what they are for; their places in WORDS are in spans."""
+"""The bytes that the scans of the text styles compare with, by what they are for."""
 
 from __future__ import annotations
 

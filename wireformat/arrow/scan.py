@@ -67,7 +67,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         cursor          int64[5]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
         rows, cells, text             of Spans, filled in place
         words           int32[w, 2]   pairs of the constant words
-        settings        int64[s]      1 if the encoding is UTF-8; bits of the kinds wanted; a text style's table of lines
+        settings        int64[s]      those of spans: UTF8, KINDS_WANTED, QUOTED, LINES
         patterns        int32[p, 4]   tables wanted, pairs in names; none: all
         names           uint8[k]
         returns         int           rows noted; 0 with messages left: text needs room for cursor[TEXT_NEEDED] more

@@ -1,6 +1,6 @@
 """The scan of the JSON styles: follows wireformat/grammar/json_text.py for objects as servers write them.
 
-Keys in the servers' order, no blanks, the servers' escapes: anything else is left to the grammar, and gives the same row.
+Keys in the servers' order, no blanks, the servers' escapes: the rest is left to the grammar, and gives the same rows.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def read_object(
 ) -> Int:
     """A row change, to the end of the record; returns the row's status."""
     at = sees(buffer, at, stop, text, words, HEAD)
-    end, escaped, quotes = string_end(buffer, at, stop) if at >= 0 else (-1, False, 0)
+    end, _escaped, _quotes = string_end(buffer, at, stop) if at >= 0 else (-1, False, 0)
     if end < 0 or not read_table(buffer, at, end, rows, row, text, cursor):
         return READ_RECORD
     at = sees(buffer, end, stop, text, words, OPERATION)

@@ -1,14 +1,15 @@
-"""The scan of the TEXT styles: follows wireformat/grammar/tuple_text.py from left to right, quotes and brackets in mind.
+"""The scan of the TEXT styles: follows wireformat/grammar/tuple_text.py, quotes and brackets in mind.
 
 Names of gaussdb-text have no quotes: two words before the first mark are no guess, all else is left to the grammar.
 """
 
 from __future__ import annotations
 
+from ..grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
 from ..limits import NAME_BYTES
 from ..options.reading import KINDS
 from .compiled import Array, Int, inner
-from .marks import NEW_TUPLE, NO_TUPLE, OLD_KEY, ROW_CHANGES
+from .marks import ROW_CHANGES
 from .marks import TABLE as TABLE_MARK
 from .scan import make_scan
 from .scan_lines import close_record, open_message, open_record, read_line, sees
