@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError, OptionError
 from ..formats.base import Format
+from ..grammar.tuple_text import CHANGES
 from ..options import ReadOptions
 from ..options.table import nearest
 from ..stream.reader import Located, Reader
@@ -122,11 +123,16 @@ class DeclarationEngine:
 ENGINES: dict[str, type[ScanEngine] | type[DeclarationEngine]] = {"scan": ScanEngine, "declaration": DeclarationEngine}
 
 
+_MARKS = tuple(mark.decode() for mark in CHANGES)
+
+
 def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Engine:
     """The engine of this name: scan, unless somebody wants to compare. Raises OptionError.
 
-    A format without a scan is read by its declaration, whatever the name.
+    A format without a scan is read by its declaration, whatever the name; so is gaussdb-text where a known table is
+    named like a mark, since the scan takes the first mark for one.
     """
     if name not in ENGINES:
         raise OptionError(f"option engine: expected {', '.join(ENGINES)}; got {name!r}{nearest(name, ENGINES)}")
-    return ENGINES[name if format.name in SCANS else "declaration"](format, options)
+    odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
+    return ENGINES["declaration" if odd or format.name not in SCANS else name](format, options)

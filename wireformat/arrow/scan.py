@@ -20,6 +20,7 @@ import numpy as np
 from .compiled import Array, Int, compiled
 from .rows import begin_row, is_wanted
 from .spans import (
+    CURSOR_FIELDS,
     FULL,
     GOOD,
     KINDS_WANTED,
@@ -30,6 +31,7 @@ from .spans import (
     PRESENT,
     READ_RECORD,
     READ_REST,
+    SEEN,
     STATUS,
     TEXT_NEEDED,
     TEXT_PER_BYTE,
@@ -64,7 +66,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         buffer          uint8[n]      bytes of all messages, not copied
         starts, stops   int64[m]      first byte of each message, one past its last
         indexes         int64[m]      what the table calls the message
-        cursor          int64[5]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
+        cursor          int64[c]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
         rows, cells, text             of Spans, filled in place
         words           int32[w, 2]   pairs of the constant words
         settings        int64[s]      those of spans: UTF8, KINDS_WANTED, QUOTED, LINES
@@ -76,6 +78,8 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         kinds = settings[KINDS_WANTED]
         message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
         row = 0
+        for place in range(SEEN, CURSOR_FIELDS):
+            cursor[place] = 0
         while message < len(starts):
             start, stop = starts[message], stops[message]
             if record == 0:

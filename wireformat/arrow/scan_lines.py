@@ -33,6 +33,7 @@ from .spans import (
     mark_word,
 )
 from .wire import read_32, read_64
+from .words import same_bytes
 
 FIRST_LETTER, LEAST_RECORD = text_batch.FIRST_LETTER, text_batch.LEAST_RECORD_BYTES
 LINE_FIELDS = 3
@@ -97,12 +98,9 @@ def open_message(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> 
 @inner
 def sees(buffer: Array, at: Int, stop: Int, text: Array, words: Array, mark: Int) -> Int:
     """Where a mark ends that begins at `at`, or -1."""
-    start, length = ~np.int64(words[mark, 0]), np.int64(words[mark, 1])
-    if stop - at < length:
+    length = np.int64(words[mark, 1])
+    if stop - at < length or not same_bytes(buffer, at, text, ~np.int64(words[mark, 0]), length):
         return -1
-    for place in range(length):
-        if buffer[at + place] != text[start + place]:
-            return -1
     return at + length
 
 
