@@ -10,8 +10,18 @@ from wireformat.identifiers import quote_identifier
 from .engines import FORMAT
 
 LENGTH_AND_LSN = 12
-EVERYTHING = {"include-timestamp": True, "include-originid": True, "include-user": True}
-"""Options with which the encoder writes all that an event has."""
+_SERIAL = {"include-timestamp": True}
+_PARALLEL = {"include-timestamp": True, "include-originid": True, "include-user": True}
+_BATCHED = ("gaussdb-json", "gaussdb-text")
+EVERYTHING: dict[str, dict[str, bool]] = {
+    "gaussdb-binary": _PARALLEL,
+    "gaussdb-json": _PARALLEL,
+    "gaussdb-text": _PARALLEL,
+    "mppdb-json": {**_SERIAL, "include-originid": True},
+    "opengauss-test-decoding": _SERIAL,
+    "sql-decoding": _SERIAL,
+}
+"""Options with which each format's encoder writes all that an event has."""
 
 
 def account(message: bytes, events: Sequence[wf.Event], format: str = FORMAT) -> None:
@@ -21,7 +31,8 @@ def account(message: bytes, events: Sequence[wf.Event], format: str = FORMAT) ->
     raw must be the very bytes at its place.
     """
     if format != FORMAT:
-        _account_texts(message, list(events))
+        is_alone = format not in _BATCHED or (message and message[0] >= 0x42)
+        _account_texts(message, list(events), is_alone)
         return
     at = 0
     left = list(events)
@@ -52,12 +63,12 @@ def account_all(
             account(message, by_message.get(index, ()), format)
 
 
-def _account_texts(message: bytes, left: list[wf.Event]) -> None:
+def _account_texts(message: bytes, left: list[wf.Event], is_alone: bool) -> None:
     """The same for texts: batched with length and LSN up to a zero length, or alone. A good record takes all its bytes.
 
     Whether a good record says all that is in its bytes is for the round trips to show.
     """
-    if message and message[0] >= 0x42:
+    if is_alone:
         (event,) = left
         assert not isinstance(event, (wf.Corrupt, wf.Unknown)) or event.raw == message
         return
@@ -110,7 +121,7 @@ def _separator(message: bytes, at: int) -> tuple[int, bool]:
 
 def _check_body(body: bytes, event: wf.Event) -> None:
     """The body has as many bytes as the event; column names may be quoted on the wire or not."""
-    (message,) = wf.encode([event], FORMAT, options=EVERYTHING)
+    (message,) = wf.encode([event], FORMAT, options=EVERYTHING[FORMAT])
     written = message[LENGTH_AND_LSN:-1]
     assert written[0] == body[0]
     if body == written:

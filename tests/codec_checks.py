@@ -91,7 +91,7 @@ def rewritten(message: bytes, events: Sequence[wf.Event], *, encoding: str = "ut
     """The events written again; the last record closes the message by size, unless it was closed by timeout."""
     by_timeout = message.endswith(b"P\0\0\0\0")
     batch_bytes = MANY if by_timeout else 25 + len(message) - 2
-    options = {**EVERYTHING, "sending-batch": 1}
+    options = {**EVERYTHING[FORMAT], "sending-batch": 1}
     writer = find_format(FORMAT).writer(options, encoding=encoding, batch_bytes=batch_bytes)
     for event in events:
         yield from writer.write(event)

@@ -30,8 +30,9 @@ each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
 def test_no_case_is_left_out() -> None:
-    assert {case.name for case in CASES} <= golden_cases.names_of_files()
-    assert len(CASES) >= 73
+    assert {case.name for case in CASES} == golden_cases.names_of_files()
+    assert len(CASES) == 92
+    assert sum(case.record_count for case in CASES) == 19477
     assert len(BAD_TEXT) == 3
 
 
@@ -91,22 +92,53 @@ def test_a_stream_fed_byte_by_byte_gives_the_same_events(name: str) -> None:
     check_byte_by_byte(b"".join(case.messages), [event_of(record) for record in case.truth], encoding=case.encoding)
 
 
-@pytest.mark.parametrize("case", [case for case in BINARY if not case.is_handmade], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in CASES if not case.is_handmade], ids=lambda case: case.name)
 def test_events_are_written_as_the_server_wrote_them(case: Case) -> None:
     """Byte for byte, closed by size where the server did. The sender's timeout is a flush: a writer has no clock.
 
     latin-1 takes any bytes, so the values that are no UTF-8 are written back too.
     """
-    encoding = "latin-1" if case.has_bad_text else case.encoding
-    options = {**EVERYTHING, "sending-batch": int(case.is_batched)}
-    writer = find_format(case.format).writer(options, encoding=encoding, batch_bytes=case.threshold)
+    options = EVERYTHING[case.format] | ({"sending-batch": int(case.is_batched)} if case.format in PARALLEL else {})
+    reading = case.reading | ({"encoding": "latin-1"} if case.has_bad_text else {})
+    writer = find_format(case.format).writer(options, encoding=reading["encoding"], batch_bytes=case.threshold)
     for index, message in enumerate(case.messages):
         written: list[bytes] = []
-        for event in read([message], encoding=encoding):
+        for event in read([message], format=case.format, **reading):
             written += writer.write(event)
-        if message.endswith(b"P\0\0\0\0"):
+        if not written or not is_closed_by_size(case, message):
             written += writer.flush()
-        assert written == [message], f"message {index}"
+        assert written == [as_the_writer_would(case, message)], f"message {index}"
+
+
+def is_closed_by_size(case: Case, message: bytes) -> bool:
+    """Texts are closed alike by size and by timeout: their writer has closed a message already, or is flushed."""
+    return case.format != "gaussdb-binary" or not message.endswith(b"P\0\0\0\0")
+
+
+def as_the_writer_would(case: Case, message: bytes) -> bytes:
+    """The message without what its events do not say."""
+    for name, (pattern, said) in NOT_SAID.items():
+        if case.name.startswith(name):
+            message = pattern.sub(said, message)
+    return message
+
+
+NOT_SAID = {
+    # that columns at the end of the table were dropped: an event holds the columns that are there
+    "sql_": (re.compile(rb", \);\Z"), b");"),
+    # which word release 3.0 has for first_lsn
+    "j_old_v30": (re.compile(rb"\ABEGIN (CSN: [0-9]+) commit_lsn:"), rb"BEGIN \1 first_lsn:"),
+    "t_old_v30": (re.compile(rb"\ABEGIN (CSN: [0-9]+) commit_lsn:"), rb"BEGIN \1 first_lsn:"),
+}
+"""What is lost when events are written again, by the beginning of the case's name."""
+
+
+@pytest.mark.parametrize("name", ["handmade_json_document", "handmade_text_document"])
+def test_the_lines_of_the_document_are_written_as_opengauss_does(name: str) -> None:
+    """Which prints the word COMMIT and its mark in lower case."""
+    case = find_case(name)
+    written = list(wf.encode(read(case.messages, format=case.format), case.format))
+    assert written == [message.replace(b"COMMIT XID:", b"commit xid:") for message in case.messages]
 
 
 @pytest.mark.parametrize("case", [case for case in BINARY if case.is_handmade], ids=lambda case: case.name)
@@ -122,7 +154,7 @@ def test_handmade_messages_are_written_again_byte_for_byte(case: Case) -> None:
     ids=lambda case: case.name,
 )
 def test_unbatched_handmade_messages_are_what_encode_gives(case: Case) -> None:
-    assert list(wf.encode(read(case.messages), case.format, options=EVERYTHING)) == case.messages
+    assert list(wf.encode(read(case.messages), case.format, options=EVERYTHING[case.format])) == case.messages
 
 
 @each_engine

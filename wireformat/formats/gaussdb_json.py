@@ -14,7 +14,8 @@ from ..options import WRITE_OPTIONS, ReadOptions
 from .text_format import TEXT_PACKING, TextFormat
 
 
-def _change(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
+def read_record(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
+    """A row change."""
     return read_change(cursor, lsn)
 
 
@@ -23,7 +24,7 @@ GAUSSDB_JSON = TextFormat(
     sentence="GaussDB and openGauss, parallel decoding, decode-style=j: batched or not",
     framing=text_batch,
     lines=PARALLEL,
-    records=((b"{", _change),),
+    records=((b"{", read_record),),
     writers=dict.fromkeys((Insert, Update, Delete), write_change),
     options=WRITE_OPTIONS,
     packing=TEXT_PACKING,

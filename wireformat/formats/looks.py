@@ -18,7 +18,7 @@ LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
         (rb"[\x00-\x3f].{11}table ", "gaussdb-text"),
         (rb"[\x00-\x3f].{11}(?:BEGIN CSN: |commit|COMMIT)", "gaussdb-json gaussdb-text"),
         (rb"[\x00-\x3f].{11}[BCIUDh]", "gaussdb-binary"),
-        (rb"h.{24}F\Z|[BIUDh]\x00|C[XTON]\x00", "gaussdb-binary"),
+        (rb"h.{24}F\Z|[BIUD]\x00|C[XTON]\x00", "gaussdb-binary"),
         (rb"BEGIN CSN: |(?i:commit) (?i:xid): [0-9]", "gaussdb-json gaussdb-text"),
         (rb"BEGIN(?: [0-9]+)? ORIGIN_ID ", "mppdb-json"),
         (rb"BEGIN(?: [0-9]+)?\Z", "mppdb-json opengauss-test-decoding sql-decoding"),

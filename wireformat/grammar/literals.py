@@ -15,52 +15,52 @@ from ..errors import BadValue, EncodeError
 from ..events import LITERAL_TYPES, UNCHANGED, Unchanged
 from .cursor import Cursor
 
-RawValue = bytes | Unchanged | None
+Value = str | Unchanged | None
 
 _NUMBER = re.compile(rb"(?:-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|NaN|-?Infinity)\Z")
 _WORD = re.compile(rb"[0-9A-Za-z+.-]*")
 _BITS = re.compile(rb"[01]*\Z")
 
-_WORDS: dict[bytes, tuple[RawValue, str]] = {
+_WORDS: dict[bytes, tuple[Value, str]] = {
     b"null": (None, "null"),
-    b"true": (b"t", "boolean"),
-    b"false": (b"f", "boolean"),
+    b"true": ("t", "boolean"),
+    b"false": ("f", "boolean"),
     b"unchanged-toast-datum": (UNCHANGED, "unchanged"),
 }
 
 
-def read_literal(cursor: Cursor) -> tuple[RawValue, str, int]:
-    """The literal at the cursor: its value, how it was written, and where the value begins.
+def read_literal(cursor: Cursor) -> tuple[Value, str]:
+    """The value of the literal at the cursor, and its form: null, boolean, number, bits, string or unchanged.
 
-    How: null, boolean, number, bits, string or unchanged. Raises DecodeError with the path `value`, without bytes.
+    Raises DecodeError with the path `value`, without bytes.
     """
     start = cursor.at
     if cursor.sees(b"'"):
-        return cursor.quoted(b"'", "value"), "string", start + 1
+        return cursor.text(cursor.quoted(b"'", "value"), start + 1, "value"), "string"
     if cursor.sees(b"B'"):
         cursor.at += 1
         bits = cursor.quoted(b"'", "value")
         if not _BITS.match(bits):
             raise BadValue("bits, as B'101'", "other characters", message_offset=start, path="value")
-        return bits, "bits", start + 2
-    match = _WORD.match(cursor.data, cursor.at, cursor.stop)
+        return bits.decode("ascii"), "bits"
+    match = _WORD.match(cursor.data, start, cursor.stop)
     word = match[0] if match else b""
     cursor.at += len(word)
     if word in _WORDS:
-        return *_WORDS[word], start
+        return _WORDS[word]
     if not _NUMBER.match(word):
         cursor.shows = False
         cursor.fail("a literal: in quotes, a number, null, true or false", "value", at=start, kind=BadValue)
-    return word, "number", start
+    return word.decode("ascii"), "number"
 
 
-def write_literal(value: str | Unchanged | None, type: str, encoding: str) -> bytes:
+def write_literal(value: Value, type: str, encoding: str) -> bytes:
     """A value as its type's literal; raises EncodeError if it is none, or has no bytes in the encoding."""
     if value is None:
         return b"null"
     if isinstance(value, Unchanged):
         return b"unchanged-toast-datum"
-    return _FORMS.get(type, _string)(encoded(value, "value", encoding), type)
+    return WRITERS.get(type, _string)(encoded(value, "value", encoding), type)
 
 
 def encoded(text: object, path: str, encoding: str) -> bytes:
@@ -93,7 +93,7 @@ def _none(type: str, expected: str) -> bytes:
     raise EncodeError(f"value: expected {expected}, which is how {type} is written")
 
 
-_FORMS: dict[str, Callable[[bytes, str], bytes]] = {
+WRITERS: dict[str, Callable[[bytes, str], bytes]] = {
     **dict.fromkeys(
         ("tinyint", "smallint", "integer", "bigint", "oid", "real", "double precision", "numeric"), _number
     ),

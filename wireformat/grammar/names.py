@@ -101,7 +101,9 @@ def write_type(type: str, encoding: str) -> bytes:
     """The name of a type, as the text formats print it; raises EncodeError for what is the name of none."""
     if not _TYPE.fullmatch(_checked(type, "type")):
         raise EncodeError(f"type: expected the SQL name of a type, got {type!r}")
-    return encoded("text" if type == "clob" else type, "type", encoding)
+    if type == "clob":
+        raise EncodeError("type: the text formats name clob text")
+    return encoded(type, "type", encoding)
 
 
 def _checked(text: object, path: str) -> str:

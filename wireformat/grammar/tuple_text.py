@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..errors import DecodeError, EncodeError
-from ..events import Delete, Insert, RowChange, TupleData, Unchanged, Update
+from ..events import Delete, Insert, RowChange, TupleData, Update
 from .cursor import Cursor
-from .literals import read_literal, write_literal
+from .literals import Value, read_literal, write_literal
 from .names import read_name, read_type, write_name, write_type
 
 NO_TUPLE = b" (no-tuple-data)"
@@ -61,7 +61,7 @@ def write_images(event: RowChange, encoding: str) -> bytes:
     return before + _written(event.new, "new", encoding)
 
 
-def write_cells(image: TupleData, side: str, cell: Callable[[str, str | Unchanged | None, str], T]) -> list[T]:
+def write_cells(image: TupleData, side: str, cell: Callable[[str, Value, str], T]) -> list[T]:
     """Each cell of an image by a function of name, value and type; raises EncodeError with the cell's path."""
     if not len(image.names) == len(image.values) == len(image.types):
         raise EncodeError(f"{side}: names, values and types must have the same length")
@@ -81,7 +81,7 @@ def _image(cursor: Cursor, side: str) -> TupleData | None:
 def _columns(cursor: Cursor, side: str, end: bytes) -> TupleData:
     names: list[str] = []
     types: list[str] = []
-    values: list[str | Unchanged | None] = []
+    values: list[Value] = []
     try:
         while not cursor.ended and not (end and cursor.sees(end)):
             match = _HEAD.match(cursor.data, cursor.at, cursor.stop)
@@ -94,8 +94,7 @@ def _columns(cursor: Cursor, side: str, end: bytes) -> TupleData:
                 names.append(read_name(cursor, "name"))
                 types.append(read_type(cursor))
                 cursor.expect(b":", "type")
-            value, _, start = read_literal(cursor)
-            values.append(cursor.text(value, start, "value") if isinstance(value, bytes) else value)
+            values.append(read_literal(cursor)[0])
     except DecodeError as error:
         raise error.add(path=f"{side}.cells[{len(values)}].{error.path}") from None
     return TupleData(tuple(names), tuple(values), tuple(types))
@@ -105,7 +104,7 @@ def _written(image: TupleData | None, side: str, encoding: str) -> bytes:
     if image is None:
         return NO_TUPLE
 
-    def cell(name: str, value: str | Unchanged | None, type: str) -> bytes:
+    def cell(name: str, value: Value, type: str) -> bytes:
         head = b" " + write_name(name, "name", encoding) + b"[" + write_type(type, encoding) + b"]:"
         return head + write_literal(value, type, encoding)
 
