@@ -6,7 +6,8 @@ bytes -> framing -> formats -> events -> stream      where records lie; what the
 api         decode, encode, Decoder                  errors, events, options: what they take and give
 declare     helpers for the formats' declarations    formats: the declarations, one a file
 framing     messages to frames, bytes to messages    pgtypes: type numbers and names
-arrow       the row-change table (loads numba)       cli: the command `wireformat`
+arrow       the row-change table (loads numba)       ddl: DDL templates to SQL
+cli         the command `wireformat`
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import ddl
 from .api import Decoder, decode, encode
 from .errors import (
     BadLength,
     BadTag,
+    BadTemplate,
     BadText,
     BadValue,
     DecodeError,
@@ -54,6 +57,7 @@ __all__ = [
     "FORMATS",
     "BadLength",
     "BadTag",
+    "BadTemplate",
     "BadText",
     "BadValue",
     "Begin",
@@ -77,6 +81,7 @@ __all__ = [
     "Update",
     "WireformatError",
     "arrow",
+    "ddl",
     "decode",
     "encode",
     "lsn_text",

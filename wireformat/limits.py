@@ -23,3 +23,18 @@ CHUNK_ROWS = 1 << 17
 
 SPOT_BYTES = 16
 """How many bytes an error shows of the field that it is about."""
+
+DDL_DEPTH = 64
+"""How deep the objects of a DDL template may lie in each other; those of servers stay below ten."""
+
+DDL_ELEMENTS = 1 << 18
+"""How many elements a DDL template may print, in about a second: a table of 1600 columns has some 10,000."""
+
+DDL_CHARACTERS = 1 << 26
+"""How many characters a DDL template may print, counted again at each depth: more than any function's body has."""
+
+DDL_DIGITS = 131072
+"""Largest exponent of a number in a DDL template: that of the servers' type numeric."""
+
+PATH_CHARACTERS = 200
+"""How much of a path an error shows where the names in it come from the input."""
