@@ -46,7 +46,7 @@ from .events import (
 )
 from .formats.registry import FORMATS
 from .lsn import lsn_text, lsn_value
-from .options import ReadOptions
+from .options import Options, ReadOptions
 
 if TYPE_CHECKING:
     from . import arrow
@@ -72,6 +72,7 @@ __all__ = [
     "Insert",
     "LimitExceeded",
     "OptionError",
+    "Options",
     "ReadOptions",
     "RowChange",
     "ShortData",

@@ -17,6 +17,7 @@ from .event_rows import located_events
 from .gather import record_batch
 from .messages import chunks
 from .scanner import Scanned, Scanner
+from .whole_transactions import WholeTransactions
 
 
 class Engine(Protocol):
@@ -125,4 +126,6 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Eng
     """The engine of this name: scan, unless somebody wants to compare. Raises OptionError."""
     if name not in ENGINES:
         raise OptionError(f"option engine: expected {', '.join(ENGINES)}; got {name!r}{nearest(name, ENGINES)}")
+    if options.exclude_users or options.skip_empty_xacts:
+        return WholeTransactions(ENGINES[name](format, options.all_kinds()), options)
     return ENGINES[name](format, options)

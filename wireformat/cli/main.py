@@ -131,3 +131,35 @@ def formats() -> None:
         width = max(map(len, FORMATS))
         for name, format in FORMATS.items():
             typer.echo(f"{name:{width}}  {format.sentence}")
+
+
+@app.command(
+    epilog="\b\nExamples:\n"
+    "  wireformat options\n"
+    "  wireformat options --check parallel-decode-num=4 sending-batch=1 'white-table-list=public.*'\n"
+    "  wireformat options --check --plugin sql_decoding --via sql skip-empty-xacts=on"
+)
+def options(
+    settings: Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Options to check.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Print what these options mean, not the table.")] = False,
+    plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of the slot.")] = "mppdb_decoding",
+    product: Annotated[str, typer.Option(metavar="GaussDB|openGauss", help="The server.")] = "GaussDB",
+    via: Annotated[
+        str, typer.Option(metavar="streaming|sql|area", help="START_REPLICATION, or which SQL function.")
+    ] = "streaming",
+    max_process_memory: Annotated[
+        int | None, typer.Option(metavar="MB", help="Of the server; two ranges depend on it.", min=1)
+    ] = None,
+) -> None:
+    """List the options of GaussDB's and openGauss's logical decoding, or check some."""
+    with exit_codes():
+        from . import server_options as command
+
+        if check:
+            command.print_check(
+                settings or (), plugin=plugin, product=product, via=via, max_process_memory_mb=max_process_memory
+            )
+        elif settings:
+            raise typer.BadParameter("options to check need --check")
+        else:
+            command.print_table()

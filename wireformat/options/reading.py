@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import OptionError
 from ..events import Event, RowChange
@@ -57,6 +57,8 @@ class ReadOptions:
     tables          patterns `schema.table`, * on either side: row changes of other tables are left out.
                     Records that name no table stay, as with the servers' white-table-list
     kinds           the kinds wanted. What cannot be read is always reported, whatever the filters
+    exclude_users   transactions whose BEGIN carries one of these names are left out
+    skip_empty_xacts    transactions of which the other filters, but for kinds, leave nothing are left out
     Raises OptionError.
     """
 
@@ -66,6 +68,8 @@ class ReadOptions:
     heartbeat_unit: str | None = None
     tables: tuple[tuple[str | None, str | None], ...] | None = None
     kinds: frozenset[str] | None = None
+    exclude_users: frozenset[str] = frozenset()
+    skip_empty_xacts: bool = False
 
     @classmethod
     def check(
@@ -77,15 +81,22 @@ class ReadOptions:
         heartbeat_unit: str | None = None,
         tables: Iterable[str] | None = None,
         kinds: Iterable[str] | None = None,
+        exclude_users: Iterable[str] | None = None,
+        skip_empty_xacts: bool = False,
     ) -> ReadOptions:
         """The options as users give them, checked."""
         _check_choice("mode", mode, MODES)
         _check_choice("encoding_errors", encoding_errors, ENCODING_ERRORS)
         if heartbeat_unit is not None:
             _check_choice("heartbeat_unit", heartbeat_unit, tuple(UNITS))
-        for name, value in (("tables", tables), ("kinds", kinds)):
+        for name, value in (("tables", tables), ("kinds", kinds), ("exclude_users", exclude_users)):
             if isinstance(value, str):
                 raise OptionError(f"option {name}: expected a list of strings, got the string {value!r}")
+        users = frozenset(exclude_users or ())
+        if not all(isinstance(user, str) for user in users):
+            raise OptionError("option exclude_users: expected a list of strings, got something else in the list")
+        if not isinstance(skip_empty_xacts, bool):
+            raise OptionError(f"option skip_empty_xacts: expected True or False, got {skip_empty_xacts!r}")
         wanted = None if kinds is None else frozenset(kinds)
         for kind in wanted or ():
             _check_choice("kinds", kind, KINDS)
@@ -96,6 +107,8 @@ class ReadOptions:
             heartbeat_unit=heartbeat_unit,
             tables=None if tables is None else tuple(map(_pattern, tables)),
             kinds=wanted,
+            exclude_users=users,
+            skip_empty_xacts=skip_empty_xacts,
         )
 
     @property
@@ -108,6 +121,10 @@ class ReadOptions:
         if isinstance(event, RowChange):
             return self.keeps(event.kind, (event.table_schema, event.table_name))
         return self.keeps(event.kind, None)
+
+    def all_kinds(self) -> ReadOptions:
+        """The same options for one that looks at every kind of record itself."""
+        return replace(self, kinds=None)
 
     def keeps(self, kind: str, table: tuple[str, str] | None) -> bool:
         """Whether the filters keep a record of this kind and, if it names one, of this table."""
