@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ..errors import OptionError
 from ..options import Options
+from .options import parse_settings
 
 WIDE = 500
 """Columns of the table where nobody looks at it: no cell is wrapped."""
@@ -50,19 +51,6 @@ def print_check(
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
         typer.echo(f"{name:{width}}  {text}")
-
-
-def parse_settings(settings: Sequence[str]) -> dict[str, str]:
-    """The options given as `name=value`; raises BadParameter."""
-    given: dict[str, str] = {}
-    for setting in settings:
-        name, is_there, value = setting.partition("=")
-        if not is_there:
-            raise typer.BadParameter(f"expected name=value, got {setting!r}")
-        if name in given:
-            raise typer.BadParameter(f"{name} is given twice")
-        given[name] = value
-    return given
 
 
 def _text_or_error(make: Callable[[], str]) -> str:
