@@ -19,6 +19,7 @@ from .gather import record_batch
 from .messages import chunks
 from .scanner import Scanned, Scanner
 from .scans import SCANS
+from .whole_transactions import WholeTransactions
 
 
 class Engine(Protocol):
@@ -135,4 +136,7 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Eng
     if name not in ENGINES:
         raise OptionError(f"option engine: expected {', '.join(ENGINES)}; got {name!r}{nearest(name, ENGINES)}")
     odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
-    return ENGINES["declaration" if odd or format.name not in SCANS else name](format, options)
+    engine = ENGINES["declaration" if odd or format.name not in SCANS else name]
+    if options.exclude_users or options.skip_empty_xacts:
+        return WholeTransactions(engine(format, options.all_kinds()), options)
+    return engine(format, options)
