@@ -43,6 +43,11 @@ def build(located: Sequence[Located], schema: pa.Schema, heartbeat_factor: int) 
     )
 
 
+def row_count(located: Sequence[Located]) -> int:
+    """How many rows these events fill."""
+    return sum(len(item.event.tables) if isinstance(item.event, Truncate) else 1 for item in located)
+
+
 def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
     """The columns that an event fills, the others are null: one row, or one for each table of a TRUNCATE."""
     row: Row = {"kind": event.kind, "detail": _detail(event)}

@@ -13,7 +13,7 @@ from ..grammar.tuple_text import CHANGES
 from ..options import ReadOptions
 from ..options.table import nearest
 from ..stream.reader import Located, Reader
-from .builder import build
+from .builder import build, row_count
 from .event_rows import located_events
 from .gather import record_batch
 from .messages import chunks
@@ -74,8 +74,9 @@ class ScanEngine:
         begin = 0
         for row in sorted(scanned.events):
             order += range(begin, row)
-            order += range(extra, extra + len(scanned.events[row]))
-            extra += len(scanned.events[row])
+            more = row_count(scanned.events[row])
+            order += range(extra, extra + more)
+            extra += more
             begin = row + 1
         order += range(begin, scanned.row_count)
         parts = [batch, build(read, schema, self._factor)]
