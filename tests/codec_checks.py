@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import wireformat as wf
 from wireformat.formats.registry import find_format
@@ -33,15 +34,15 @@ def check_whole(messages: Sequence[bytes], events: Sequence[wf.Event], *, encodi
         assert read(messages, engine, encoding=encoding) == list(events), engine
 
 
-def check_byte_by_byte(data: bytes, events: Sequence[wf.Event], *, encoding: str = "utf-8") -> None:
+def check_byte_by_byte(data: bytes, events: Sequence[wf.Event], *, format: str = FORMAT, **options: Any) -> None:
     """A decoder that is fed single bytes gives these events, all of them before it is closed."""
-    check_pieces([data[place : place + 1] for place in range(len(data))], events, encoding=encoding)
+    check_pieces([data[place : place + 1] for place in range(len(data))], events, format=format, **options)
 
 
-def check_pieces(pieces: Sequence[bytes], events: Sequence[wf.Event], *, encoding: str = "utf-8") -> None:
+def check_pieces(pieces: Sequence[bytes], events: Sequence[wf.Event], *, format: str = FORMAT, **options: Any) -> None:
     """A decoder that is fed these pieces of whole messages gives these events, all of them before it is closed."""
     for engine in ENGINES:
-        decoder = wf.Decoder(FORMAT, engine=engine, encoding=encoding)
+        decoder = wf.Decoder(format, engine=engine, **options)
         found: list[wf.Event] = []
         for piece in pieces:
             decoder.feed(piece)
@@ -90,7 +91,7 @@ def rewritten(message: bytes, events: Sequence[wf.Event], *, encoding: str = "ut
     """The events written again; the last record closes the message by size, unless it was closed by timeout."""
     by_timeout = message.endswith(b"P\0\0\0\0")
     batch_bytes = MANY if by_timeout else 25 + len(message) - 2
-    options = {**EVERYTHING, "sending-batch": 1}
+    options = {**EVERYTHING[FORMAT], "sending-batch": 1}
     writer = find_format(FORMAT).writer(options, encoding=encoding, batch_bytes=batch_bytes)
     for event in events:
         yield from writer.write(event)

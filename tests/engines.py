@@ -28,28 +28,36 @@ class Answer:
         """The events of every message that has some."""
         assert self.table is not None
         found: dict[int, list[wf.Event]] = {}
-        for message, event in zip(self.table["message"].to_pylist(), self.events, strict=True):
-            found.setdefault(message, []).append(event)
+        messages = self.table["message"].to_pylist()
+        for event in self.events:
+            found.setdefault(messages[0], []).append(event)
+            del messages[: rows_of_event(event)]
+        assert not messages
         return found
 
 
-def ask(messages: Any, engine: str, **options: Any) -> Answer:
+def rows_of_event(event: wf.Event) -> int:
+    """How many rows of the table an event fills."""
+    return len(event.tables) if isinstance(event, wf.Truncate) else 1
+
+
+def ask(messages: Any, engine: str, *, format: str = FORMAT, **options: Any) -> Answer:
     """Events and table of one engine; the table is checked in depth, and both end in the same error."""
     events: list[wf.Event] = []
     table = error = table_error = None
     try:
-        for event in wf.decode(messages, FORMAT, engine=engine, **options):
+        for event in wf.decode(messages, format, engine=engine, **options):
             events.append(event)
     except wf.DecodeError as found:
         error = found
     try:
-        table = wf.arrow.changes(messages, FORMAT, engine=engine, **options)
+        table = wf.arrow.changes(messages, format, engine=engine, **options)
     except wf.DecodeError as found:
         table_error = found
     assert facts(table_error) == facts(error), engine
     if table is not None:
         table.validate(full=True)
-        assert len(table) == len(events), engine
+        assert len(table) == sum(map(rows_of_event, events)), engine
     return Answer(events, table, error)
 
 
@@ -67,9 +75,9 @@ def agree(messages: Sequence[Any], **options: Any) -> Answer:
     return scan
 
 
-def read(messages: Iterable[Any], engine: str = "scan", **options: Any) -> list[wf.Event]:
+def read(messages: Iterable[Any], engine: str = "scan", *, format: str = FORMAT, **options: Any) -> list[wf.Event]:
     """The events, as a list."""
-    return list(wf.decode(messages, FORMAT, engine=engine, **options))
+    return list(wf.decode(messages, format, engine=engine, **options))
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:

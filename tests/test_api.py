@@ -58,7 +58,7 @@ def test_every_public_name_says_what_it_is() -> None:
 
 
 def test_formats_say_what_they_are() -> None:
-    assert list(wf.FORMATS) == [FORMAT]
+    assert next(iter(wf.FORMATS)) == FORMAT
     for name, format in wf.FORMATS.items():
         assert format.name == name
         assert len(format.sentence) > 20

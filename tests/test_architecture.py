@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 ROWS = (
     "errors lsn limits identifiers times",
     "pgtypes ddl",
-    "events declare options",
+    "events declare grammar options",
     "framing",
     "formats",
     "stream",

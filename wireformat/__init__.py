@@ -5,9 +5,9 @@ bytes -> framing -> formats -> events -> stream      where records lie; what the
 
 api         decode, encode, Decoder                  errors, events, options: what they take and give
 declare     helpers for the formats' declarations    formats: the declarations, one a file
-framing     messages to frames, bytes to messages    pgtypes: type numbers and names
-arrow       the row-change table (loads numba)       ddl: DDL templates to SQL
-cli         the command `wireformat`
+grammar     what the text formats are made of        pgtypes: type numbers and names
+framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
+arrow       the row-change table (loads numba)       cli: the command `wireformat`
 """
 
 from __future__ import annotations
@@ -32,15 +32,21 @@ from .errors import (
     WireformatError,
 )
 from .events import (
+    UNCHANGED,
+    Abort,
     Begin,
     Commit,
     Corrupt,
+    Ddl,
     Delete,
     Event,
     Heartbeat,
     Insert,
+    Prepare,
     RowChange,
+    Truncate,
     TupleData,
+    Unchanged,
     Unknown,
     Update,
 )
@@ -55,6 +61,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "FORMATS",
+    "UNCHANGED",
+    "Abort",
     "BadLength",
     "BadTag",
     "BadTemplate",
@@ -63,6 +71,7 @@ __all__ = [
     "Begin",
     "Commit",
     "Corrupt",
+    "Ddl",
     "DecodeError",
     "Decoder",
     "Delete",
@@ -73,11 +82,14 @@ __all__ = [
     "LimitExceeded",
     "OptionError",
     "Options",
+    "Prepare",
     "ReadOptions",
     "RowChange",
     "ShortData",
     "TrailingBytes",
+    "Truncate",
     "TupleData",
+    "Unchanged",
     "Unknown",
     "Update",
     "WireformatError",

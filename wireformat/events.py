@@ -6,23 +6,43 @@ Field names are those of the row-change table. A field is None where the record 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
+
+
+class Unchanged:
+    """The type of UNCHANGED, the only one of its kind; it pickles to itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+    def __reduce__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Final = Unchanged()
+"""Stands for a TOAST value that did not change and was not sent: neither a value nor SQL NULL."""
+
+LITERAL_TYPES = "?"
+"""Types that begin with this are none: `sql-decoding` names no types, and keeps here how each value was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class TupleData:
     """One row image: parallel tuples, in the order of the record.
 
-    names   column names, without quotes
-    values  text form of each value as the type's output function gives it; None is SQL NULL
-    types   SQL type names; `oid:16385` where the number is in no catalogue
+    names   column names, without quotes; `$1`, `$2`, … where the format names none
+    values  text form of each value as the type's output function gives it; None is SQL NULL, UNCHANGED was not sent
+    types   SQL type names; `oid:16385` where the number is in no catalogue; `sql-decoding` has none, and says here how
+            each value was written: `?null ?boolean ?number ?bits ?string ?unchanged`
     """
 
     names: tuple[str, ...] = ()
-    values: tuple[str | None, ...] = ()
+    values: tuple[str | Unchanged | None, ...] = ()
     types: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, str | None]:
+    def as_dict(self) -> dict[str, str | Unchanged | None]:
         """Column name to value."""
         return dict(zip(self.names, self.values, strict=True))
 
@@ -54,13 +74,35 @@ class Begin(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Event):
-    """A transaction ends; in GaussDB's binary style `lsn` is the position just after it."""
+    """A transaction ends; in GaussDB's parallel styles `lsn` is the position just after it."""
 
     kind: ClassVar[str] = "COMMIT"
+    csn: int | None = None
+    """Sent here by the serial plugins, in BEGIN by the parallel styles."""
     xid: int | None = None
     commit_time: str | None = None
     origin: int | None = None
     username: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort(Event):
+    """A transaction ends and nothing of it holds; only where an area of the log is decoded."""
+
+    kind: ClassVar[str] = "ABORT"
+    xid: int | None = None
+    commit_time: str | None = None
+    """As sent; it means nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepare(Event):
+    """A transaction is prepared; only where an area of the log is decoded."""
+
+    kind: ClassVar[str] = "PREPARE"
+    xid: int | None = None
+    commit_time: str | None = None
+    """As sent; it means nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +139,35 @@ class Delete(RowChange):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate(Event):
+    """Tables were emptied by one statement: one event, but in the row-change table one row a table."""
+
+    kind: ClassVar[str] = "TRUNCATE"
+    tables: tuple[tuple[str, str], ...]
+    """Pairs of schema and name."""
+    restart_identity: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ddl(Event):
+    """The structure of the database changed. Which fields there are depends on the server and its options."""
+
+    kind: ClassVar[str] = "DDL"
+    sql: str | None = None
+    """The statement, where the server says it."""
+    content: str | None = None
+    """A template in JSON, as sent, or the words of a command without one."""
+    prefix: str | None = None
+    relid: int | None = None
+    cmdtype: str | None = None
+    size: int | None = None
+    """Bytes of the content in the server's encoding, with a zero byte that is not sent."""
+    owner: str | None = None
+    """`none` where the server says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(Event):
     """The sender is alive. `lsn` is None in the bare layout, which has none."""
 
@@ -115,6 +186,8 @@ class Unknown(Event):
 
     kind: ClassVar[str] = "UNKNOWN"
     raw: bytes
+    text: str | None = None
+    """The bytes as text, in a text style and if they are text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

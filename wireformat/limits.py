@@ -24,6 +24,10 @@ CHUNK_ROWS = 1 << 17
 SPOT_BYTES = 16
 """How many bytes an error shows of the field that it is about."""
 
+NAME_BYTES = 255
+"""Longest name of a schema or table in gaussdb-text, where a mark behind it says where it ends: servers cut names at 63
+bytes (NAMEDATALEN), and this has room for those built with longer ones. It bounds the places that are tried."""
+
 DDL_DEPTH = 64
 """How deep the objects of a DDL template may lie in each other; those of servers stay below ten."""
 

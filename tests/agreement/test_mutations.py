@@ -125,7 +125,7 @@ readings = st.fixed_dictionaries(
 
 @given(st.lists(strategies.events(), min_size=1, max_size=4), readings, st.data())
 def test_generated_events_mutated(events: list[wf.Event], reading: dict[str, Any], data: st.DataObject) -> None:
-    messages = list(wf.encode(events, FORMAT, options={**EVERYTHING, "sending-batch": 1}, batch_bytes=80))
+    messages = list(wf.encode(events, FORMAT, options={**EVERYTHING[FORMAT], "sending-batch": 1}, batch_bytes=80))
     mutated = data.draw(st.lists(strategies.mutated(messages) | st.none(), min_size=1, max_size=6))
     agree(mutated, **reading)
     answer = agree(mutated, mode="PERMISSIVE")

@@ -115,7 +115,7 @@ def test_failfast_reports_bad_records_of_unwanted_tables(engine: str) -> None:
 @given(st.lists(strategies.row_changes(), max_size=8), st.data())
 def test_filters_are_a_choice_of_events(events: list[wf.RowChange], data: st.DataObject) -> None:
     """What is left is what a plain comprehension leaves, in both engines, for any names."""
-    messages = list(wf.encode(events, FORMAT, options={**EVERYTHING, "sending-batch": 1}))
+    messages = list(wf.encode(events, FORMAT, options={**EVERYTHING[FORMAT], "sending-batch": 1}))
     names = sorted({name for event in events for name in (event.table_schema, event.table_name) if name})
     part = st.sampled_from(names) if names else st.just("x")
     chosen = data.draw(st.lists(st.tuples(st.none() | part, st.none() | part), max_size=3))

@@ -101,7 +101,7 @@ def test_the_room_grows_with_a_larger_message() -> None:
 def test_generated_events_with_little_room(encoding: str) -> None:
     @given(st.lists(strategies.events(encoding), min_size=1, max_size=8))
     def check(events: list[wf.Event]) -> None:
-        options = {**EVERYTHING, "sending-batch": 1}
+        options = {**EVERYTHING[FORMAT], "sending-batch": 1}
         messages = list(wf.encode(events, FORMAT, options=options, encoding=encoding))
         with pytest.MonkeyPatch.context() as monkeypatch:
             shrink(monkeypatch, CHUNK_ROWS=2, CHUNK_CELLS=max(map(len, messages)) // 10 + 1, CHUNK_BYTES=1)

@@ -17,13 +17,13 @@ from wireformat.cli.progress import progress
 from wireformat.formats.registry import find_format
 
 from .. import handmade
-from ..golden_cases import CASES, Case, find_case
+from ..golden_cases import BINARY, Case, find_case
 from .commands import run
 
 CUT_BODY = handmade.message(handmade.BEGIN[:12], handmade.COMMIT)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.has_bad_text], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in BINARY if not case.has_bad_text], ids=lambda case: case.name)
 def test_equals_the_arrow_table(case: Case, tmp_path: Path) -> None:
     result = run("decode", case.path, "-o", tmp_path / "out.parquet", "--encoding", case.encoding)
     expected = wf.arrow.changes(case.array, "gaussdb-binary", encoding=case.encoding)

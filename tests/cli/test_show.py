@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from .. import handmade
-from ..golden_cases import CASES, Case, find_case
+from ..golden_cases import BINARY, Case, find_case
 from .commands import run
 
-PRINTED = [case for case in CASES if case.client_text is not None]
+PRINTED = [case for case in BINARY if case.client_text is not None]
 
 GBK_MESSAGE = handmade.message(
     handmade.change(b"I", "模式".encode("gbk"), b"t", handmade.new(handmade.cell(b'"a"', 25, "価値".encode("gbk"))))

@@ -14,7 +14,7 @@ from ..codec_checks import check_message, check_pieces, check_same_bytes, check_
 from ..engines import ENGINES, FORMAT, agree, read
 from ..handmade import OTHER_SPELLINGS, SAMPLES, begin, cell, change, message, new, old, time, user, xid
 
-BATCHED = {**EVERYTHING, "sending-batch": 1}
+BATCHED = {**EVERYTHING[FORMAT], "sending-batch": 1}
 batch_sizes = st.sampled_from([0, 1, 40, 200, 1000, 1 << 20])
 
 
@@ -74,7 +74,7 @@ def test_other_spellings_say_the_same(name: str) -> None:
 
 @given(strategies.events())
 def test_one_event(event: wf.Event) -> None:
-    (message,) = wf.encode([event], FORMAT, options=EVERYTHING)
+    (message,) = wf.encode([event], FORMAT, options=EVERYTHING[FORMAT])
     check_message(message, [event])
 
 
@@ -107,7 +107,7 @@ def test_a_batch_is_closed_once_it_is_longer_than_the_limit(events: list[wf.RowC
     for data in by_size:
         assert 25 + len(data) - 1 > batch_bytes
         (*_, last) = read([data])
-        (alone,) = wf.encode([last], FORMAT, options=EVERYTHING)
+        (alone,) = wf.encode([last], FORMAT, options=EVERYTHING[FORMAT])
         without_last = len(data) - 1 - len(b"P" + alone[:-1])
         assert without_last < 0 or 25 + without_last <= batch_bytes
     for data in messages[len(by_size) :]:

@@ -147,7 +147,7 @@ def test_the_text_of_an_encode_error_has_no_value() -> None:
 
 
 def test_a_record_longer_than_any_server_sends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wireformat.formats.gaussdb_binary.RECORD_BYTES", 100)
+    monkeypatch.setattr("wireformat.formats.message_writer.RECORD_BYTES", 100)
     with pytest.raises(wf.LimitExceeded, match=r"RECORD_BYTES is 100, the record has \d+ bytes"):
         encode(row(new=image(value="x" * 100)))
 

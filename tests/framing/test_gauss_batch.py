@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.framing.gauss_batch import CLOSE_BY_TIMEOUT, END, find_end, frames, join, record
+from wireformat.framing.gauss_batch import CLOSE_BY_TIMEOUT, END, MORE, find_end, frames, record
 
 from .. import handmade, strategies
 from ..handmade import BEGIN, COMMIT, HEARTBEAT, INSERT, SAMPLES, message
@@ -33,9 +33,9 @@ def test_frame_of_a_bare_heartbeat() -> None:
 
 def test_written_as_by_hand() -> None:
     assert record(0x10, INSERT) == handmade.record(INSERT)
-    records = [record(0x10, BEGIN), record(0x11, COMMIT)]
-    assert join(records, END) == message(BEGIN, COMMIT)
-    assert join(records, CLOSE_BY_TIMEOUT) == message(BEGIN, COMMIT, end=b"P\0\0\0\0")
+    records = MORE.join([record(0x10, BEGIN), record(0x11, COMMIT)])
+    assert records + END == message(BEGIN, COMMIT)
+    assert records + CLOSE_BY_TIMEOUT == message(BEGIN, COMMIT, end=b"P\0\0\0\0")
 
 
 @pytest.mark.parametrize("name", SAMPLES)

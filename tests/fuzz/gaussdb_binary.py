@@ -74,7 +74,7 @@ def check(messages: Sequence[bytes], reading: dict[str, Any]) -> None:
     answer = agree(messages, mode="PERMISSIVE")
     account_all(messages, answer.by_message())
     good = [event for event in answer.events if not isinstance(event, wf.Corrupt)]
-    written = list(wf.encode(good, FORMAT, options={**EVERYTHING, "sending-batch": 1}, batch_bytes=500))
+    written = list(wf.encode(good, FORMAT, options={**EVERYTHING[FORMAT], "sending-batch": 1}, batch_bytes=500))
     assert read(written) == good
 
 

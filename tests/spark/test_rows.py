@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ..golden_cases import CASES, find_case
+from ..golden_cases import BINARY, find_case
 from .ways import WAYS, Way, assert_same_rows, found_rows, write_messages
 
 pytestmark = pytest.mark.spark
@@ -48,7 +48,7 @@ def run_stream(rows: DataFrame, folder: Path) -> DataFrame:
 def good() -> Messages:
     """The messages of every capture in UTF-8, with nulls between them."""
     found: Messages = []
-    for case in CASES:
+    for case in BINARY:
         if case.encoding == "utf-8" and not case.has_bad_text:
             found += [*case.messages, None]
     return found

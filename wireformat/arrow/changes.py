@@ -30,6 +30,7 @@ def changes(
     encoding: str = "utf-8",
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
+    known_tables: Iterable[str] | None = None,
     engine: str = "scan",
 ) -> pa.Table:
     """Decode messages into the row-change table.
@@ -50,6 +51,7 @@ def changes(
         kinds=kinds,
         exclude_users=exclude_users,
         skip_empty_xacts=skip_empty_xacts,
+        known_tables=known_tables,
     )
     schema = _checked_schema(columns)
     chosen = make_engine(find_format(format), options, engine)

@@ -17,6 +17,7 @@ from .event_rows import located_events
 from .gather import record_batch
 from .messages import chunks
 from .scanner import Scanned, Scanner
+from .scans import SCANS
 from .whole_transactions import WholeTransactions
 
 
@@ -30,8 +31,8 @@ class Engine(Protocol):
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """The events of all messages; raises DecodeError in FAILFAST, after the events before it."""
 
-    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
-        """What to say of bytes of a stream after broken framing; raises DecodeError in FAILFAST."""
+    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
+        """What to say of bytes of a stream in which no message can be found; raises DecodeError in FAILFAST."""
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows of all messages, some megabytes at a time; raises as `events`."""
@@ -54,9 +55,9 @@ class ScanEngine:
         for scanned in self._scanner.scan(messages, first):
             yield from located_events(scanned)
 
-    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
+    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
         """See Engine.lost."""
-        return self._scanner.reader.lost(data, index, stream_offset)
+        return self._scanner.reader.lost(data, index, stream_offset, error)
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
@@ -100,9 +101,9 @@ class DeclarationEngine:
             for place, index in enumerate(chunk.indexes.tolist()):
                 yield from self._reader.read(chunk.message(place), index)
 
-    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
+    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
         """See Engine.lost."""
-        return self._reader.lost(data, index, stream_offset)
+        return self._reader.lost(data, index, stream_offset, error)
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
@@ -123,9 +124,13 @@ ENGINES: dict[str, type[ScanEngine] | type[DeclarationEngine]] = {"scan": ScanEn
 
 
 def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Engine:
-    """The engine of this name: scan, unless somebody wants to compare. Raises OptionError."""
+    """The engine of this name: scan, unless somebody wants to compare. Raises OptionError.
+
+    A format without a scan is read by its declaration, whatever the name.
+    """
     if name not in ENGINES:
         raise OptionError(f"option engine: expected {', '.join(ENGINES)}; got {name!r}{nearest(name, ENGINES)}")
+    engine = ENGINES[name if format.name in SCANS else "declaration"]
     if options.exclude_users or options.skip_empty_xacts:
-        return WholeTransactions(ENGINES[name](format, options.all_kinds()), options)
-    return ENGINES[name](format, options)
+        return WholeTransactions(engine(format, options.all_kinds()), options)
+    return engine(format, options)

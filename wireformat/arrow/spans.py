@@ -48,7 +48,25 @@ NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
 CURSOR_FIELDS = 5
 
 # Keys of the detail map, in its order.
-DETAIL_KEYS = ("first_lsn", "commit_time", "origin", "username", "wal_end", "wal_flushed", "time")
+DETAIL_KEYS = (
+    "first_lsn",
+    "commit_time",
+    "origin",
+    "username",
+    "wal_end",
+    "wal_flushed",
+    "time",
+    "sql",
+    "content",
+    "prefix",
+    "relid",
+    "cmdtype",
+    "size",
+    "owner",
+    "restart_identity",
+    "cascade",
+    "text",
+)
 FIRST_LSN, COMMIT_TIME_TEXT, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME = range(7)
 DETAILS_PER_ROW = 4
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import DecodeError
 from ..options import ReadOptions
 from ..stream.reader import Located
 from ..stream.transaction_filter import TransactionFilter
@@ -40,9 +41,9 @@ class WholeTransactions:
         """See Engine.events."""
         return self._kept(self._engine.events(messages, first))
 
-    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
+    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
         """See Engine.lost."""
-        return self._kept(self._engine.lost(data, index, stream_offset))
+        return self._kept(self._engine.lost(data, index, stream_offset, error))
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""

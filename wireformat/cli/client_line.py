@@ -1,7 +1,7 @@
 """One event as a line, in the words of the openGauss client.
 
-The client has no words for HEARTBEAT, UNKNOWN and CORRUPT, nor for a user name; these follow its manner. It escapes
-nothing and prints NULL as "NULL". Source: formats/gaussdb, "Binary records".
+The client has words for BEGIN, COMMIT and row changes of the binary style, and none for a user name; all others follow
+its manner. It escapes nothing and prints NULL as "NULL". Source: formats/gaussdb, "Binary records".
 """
 
 from __future__ import annotations
@@ -10,7 +10,22 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..events import Begin, Commit, Corrupt, Delete, Event, Heartbeat, Insert, TupleData, Unknown, Update
+from ..events import (
+    Abort,
+    Begin,
+    Commit,
+    Corrupt,
+    Ddl,
+    Delete,
+    Event,
+    Heartbeat,
+    Insert,
+    Prepare,
+    Truncate,
+    TupleData,
+    Unknown,
+    Update,
+)
 from ..identifiers import quote_identifier
 from ..lsn import lsn_text
 from ..pgtypes import type_oid
@@ -47,6 +62,14 @@ def _cell_heads(names: tuple[str, ...], types: tuple[str, ...]) -> list[str]:
     return [f"{quote_identifier(name)}[typid = {type_oid(type)}]: " for name, type in zip(names, types, strict=True)]
 
 
+def _tables(tables: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{schema}.{table}" for schema, table in tables)
+
+
+def _flag(word: str) -> Callable[[bool], str]:
+    return lambda given: word if given else ""
+
+
 def _bytes(raw: bytes) -> str:
     return rf"\x{raw.hex()}"
 
@@ -73,7 +96,28 @@ LINES: dict[type[Event], tuple[str, tuple[Word, ...]]] = {
             _USERNAME,
         ),
     ),
-    Commit: ("COMMIT ", (Word("xid: ", "xid"), _COMMIT_TIME, _ORIGIN, _USERNAME)),
+    Commit: ("COMMIT ", (Word("xid: ", "xid"), _COMMIT_TIME, _ORIGIN, _USERNAME, Word(" CSN: ", "csn"))),
+    Abort: ("ABORT ", (Word("xid: ", "xid"), _COMMIT_TIME)),
+    Prepare: ("PREPARE ", (Word("xid: ", "xid"), _COMMIT_TIME)),
+    Truncate: (
+        "TRUNCATE ",
+        (
+            Word("", "tables", _tables),
+            Word("", "restart_identity", _flag(" RESTART IDENTITY")),
+            Word("", "cascade", _flag(" CASCADE")),
+        ),
+    ),
+    Ddl: (
+        "DDL",
+        (
+            Word(" prefix: ", "prefix"),
+            Word(" relid: ", "relid"),
+            Word(" cmdtype: ", "cmdtype"),
+            Word(" owner: ", "owner"),
+            Word(" sql: ", "sql"),
+            Word(" content: ", "content"),
+        ),
+    ),
     Insert: ("INSERT INTO ", _ROW_CHANGE),
     Update: ("UPDATE ", _ROW_CHANGE),
     Delete: ("DELETE FROM ", _ROW_CHANGE),

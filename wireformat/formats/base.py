@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ..events import Event
 from ..framing.frames import Frame
+from ..options import ReadOptions
 
 
 class Writer(Protocol):
@@ -22,16 +23,24 @@ class Writer(Protocol):
 class Format(Protocol):
     """One byte layout, read and written. `docs/formats` has the byte tables."""
 
-    name: str
-    sentence: str
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def sentence(self) -> str:
+        """What it is."""
 
     def frames(self, message: bytes) -> Iterator[Frame]:
         """The records of a whole message; raises DecodeError where the framing is broken."""
 
     def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
-        """Where the message that begins at `start` ends: (True, one past it) or (False, how far it looked)."""
+        """Where the message that begins at `start` ends: (True, one past it) or (False, how far it looked).
 
-    def read(self, message: bytes, frame: Frame, *, encoding: str, errors: str) -> Event:
+        Raises OptionError in formats whose messages never say where they end.
+        """
+
+    def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         """The event of one frame; raises DecodeError."""
 
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> Writer:

@@ -13,13 +13,14 @@ from typing import Any
 from construct import Construct, GreedyBytes, Int16ub, Int32sb, Int32ub, Int64sb, Int64ub, Struct
 
 from ..declare import Counted, Identifier, Tagged, Text, build, parse
-from ..errors import DecodeError, EncodeError, LimitExceeded
-from ..events import Begin, Commit, Delete, Event, Heartbeat, Insert, RowChange, TupleData, Unknown, Update
+from ..errors import DecodeError, EncodeError
+from ..events import UNCHANGED, Begin, Commit, Delete, Event, Heartbeat, Insert, RowChange, TupleData, Unknown, Update
 from ..framing import gauss_batch
 from ..framing.frames import Frame
-from ..limits import RECORD_BYTES
-from ..options import resolve
+from ..options import ReadOptions, resolve
 from ..pgtypes import type_name, type_oid
+from .looks import hinted
+from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
 
 CELL = Struct(
     "name" / Identifier(Int16ub),
@@ -55,17 +56,9 @@ RECORDS: dict[int, tuple[type[Event], Construct]] = {
 }
 """What follows each kind byte, to the end of the record."""
 
-XLOG_DATA_HEADER_BYTES = 25
-"""'w' and three 8-byte numbers: the sender counts them when it compares a batch with its limit (seen in captures)."""
-
+_PACKING = Packing(gauss_batch.record, gauss_batch.MORE, gauss_batch.END, gauss_batch.CLOSE_BY_TIMEOUT)
 _ROW_HEAD = Struct(*ROW_CHANGE.subcons[:2], GreedyBytes)
 _KINDS = {event: (kind, declaration) for kind, (event, declaration) in RECORDS.items()}
-_OPTION_OF_FIELD = {
-    "xid": "include-xids",
-    "commit_time": "include-timestamp",
-    "origin": "include-originid",
-    "username": "include-user",
-}
 
 
 class GaussdbBinary:
@@ -76,101 +69,83 @@ class GaussdbBinary:
 
     def frames(self, message: bytes) -> Iterator[Frame]:
         """See Format.frames."""
-        return gauss_batch.frames(message)
+        try:
+            yield from gauss_batch.frames(message)
+        except DecodeError as error:
+            raise hinted(error, message, 0, len(message), self.name) from None
 
     def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
         """See Format.find_end."""
         return gauss_batch.find_end(data, start, searched)
 
-    def read(self, message: bytes, frame: Frame, *, encoding: str, errors: str) -> Event:
+    def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         """See Format.read."""
         kind = message[frame.start]
         if kind not in RECORDS:
             return Unknown(lsn=frame.lsn, raw=message[frame.start : frame.stop])
         event, declaration = RECORDS[kind]
         try:
-            found = parse(declaration, message, frame.start + 1, frame.stop, encoding=encoding, errors=errors)
+            found = parse(
+                declaration,
+                message,
+                frame.start + 1,
+                frame.stop,
+                encoding=options.encoding,
+                errors=options.encoding_errors,
+            )
         except DecodeError as error:
             if declaration is ROW_CHANGE:
-                error.add(table=_table_name(message, frame, encoding))
-            raise
+                error.add(table=_table_name(message, frame, options.encoding))
+            raise hinted(error, message, frame.start, frame.stop, self.name) from None
         values = {name: value for name, value in found.items() if name not in ("_io", "facts", "tuples")}
         values |= found.get("facts", {})
         values |= {name: _tuple_data(value) for name, value in found.get("tuples", {}).items()}
         return event(lsn=frame.lsn, **values)
 
-    def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> GaussdbBinaryWriter:
+    def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> MessageWriter:
         """See Format.writer."""
-        return GaussdbBinaryWriter(resolve(options), encoding, batch_bytes)
+        given = resolve(options)
+        bodies = _Bodies(given, encoding)
+        return MessageWriter(self.name, given, _PACKING, batch_bytes, bodies.body, bodies.whole)
 
 
-class GaussdbBinaryWriter:
-    """Writes events as a sender does: which fields, which batches, which transactions are the options' affair."""
+class _Bodies:
+    """Events to bytes; which fields are written is the options' affair."""
 
-    def __init__(self, options: Mapping[str, bool | int], encoding: str, batch_bytes: int) -> None:
+    def __init__(self, options: Mapping[str, bool | int], encoding: str) -> None:
         self._options = options
         self._encoding = encoding
-        self._batch_bytes = batch_bytes if options["sending-batch"] else 0
-        self._records: list[bytes] = []
-        self._bytes = 0
-        self._held: Begin | None = None
 
-    def write(self, event: Event) -> list[bytes]:
-        """See Writer.write."""
-        if isinstance(event, Begin) and self._options["skip-empty-xacts"]:
-            self._held = event
-            return []
-        if isinstance(event, Commit) and self._held is not None:
-            self._held = None
-            return []
-        if isinstance(event, Heartbeat) and event.lsn is None:
-            return [*self.flush(), self._body(event) + gauss_batch.END]
-        messages: list[bytes] = []
-        if self._held is not None and not isinstance(event, Heartbeat):
-            messages, self._held = self._append(self._held), None
-        return [*messages, *self._append(event)]
-
-    def flush(self) -> list[bytes]:
-        """See Writer.flush."""
-        return self._send(gauss_batch.CLOSE_BY_TIMEOUT) if self._records else []
-
-    def _append(self, event: Event) -> list[bytes]:
-        if event.lsn is None or not 0 <= event.lsn < 1 << 64:
-            raise EncodeError(f"gaussdb-binary {event.kind}: expected an lsn of 64 bits, got {event.lsn}")
-        body = self._body(event)
-        if len(body) > RECORD_BYTES - 8:
-            raise LimitExceeded(f"limits.RECORD_BYTES is {RECORD_BYTES}, the record has {len(body) + 8} bytes")
-        self._records.append(gauss_batch.record(event.lsn, body))
-        self._bytes += len(self._records[-1])
-        full = XLOG_DATA_HEADER_BYTES + self._bytes + len(self._records) - 1 > self._batch_bytes
-        return self._send(gauss_batch.END) if full else []
-
-    def _send(self, close: bytes) -> list[bytes]:
-        message = gauss_batch.join(self._records, close)
-        self._records, self._bytes = [], 0
-        return [message]
-
-    def _body(self, event: Event) -> bytes:
-        if isinstance(event, Unknown):
-            if not event.raw or event.raw[0] in RECORDS:
-                raise EncodeError("gaussdb-binary UNKNOWN: expected raw to begin with a kind byte that no table lists")
-            return event.raw
-        if type(event) not in _KINDS:
-            raise EncodeError(f"gaussdb-binary cannot say {event.kind}")
-        kind, declaration = _KINDS[type(event)]
+    def whole(self, event: Event) -> bytes | None:
+        """A bare heartbeat."""
+        if not isinstance(event, Heartbeat) or event.lsn is not None:
+            return None
         try:
-            return bytes([kind]) + build(declaration, self._values(event), encoding=self._encoding)
+            return self.body(event) + gauss_batch.END
         except EncodeError as error:
             raise EncodeError(f"gaussdb-binary {event.kind}: {error}") from None
 
+    def body(self, event: Event) -> bytes:
+        """Kind and body of a record; raises EncodeError."""
+        if isinstance(event, Unknown):
+            if not event.raw or event.raw[0] in RECORDS:
+                raise EncodeError("expected raw to begin with a kind byte that no table lists")
+            return event.raw
+        if type(event) not in _KINDS:
+            raise EncodeError("the format cannot say it")
+        kind, declaration = _KINDS[type(event)]
+        return bytes([kind]) + build(declaration, self._values(event), encoding=self._encoding)
+
     def _values(self, event: Event) -> dict[str, Any]:
         values = {field.name: getattr(event, field.name) for field in fields(event)}
+        if isinstance(event, Commit) and event.csn is not None:
+            raise EncodeError("csn: it is in BEGIN here")
         if isinstance(event, RowChange):
             values["tuples"] = {name: _cells(name, values[name]) for name in ("new", "old")}
         else:
             values["facts"] = {
                 name: values[name]
-                for name, option in _OPTION_OF_FIELD.items()
+                for name, option in OPTION_OF_FIELD.items()
                 if name in values and self._options[option]
             }
         return values
@@ -194,6 +169,8 @@ def _cells(name: str, image: TupleData | None) -> dict[str, Any] | None:
         oids = [type_oid(text) for text in image.types]
     except ValueError as error:
         raise EncodeError(f"{name}: {error}") from None
+    if UNCHANGED in image.values:
+        raise EncodeError(f"{name}: a value that was not sent cannot be said")
     keys = ("name", "type_oid", "value")
     return {"cells": [dict(zip(keys, cell, strict=True)) for cell in zip(image.names, oids, image.values, strict=True)]}
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import DecodeError
+from ..errors import BadTag, DecodeError
+
+
+class NoFraming(BadTag):
+    """A message that does not say where it ends, in a stream of messages that are not separated."""
 
 
 class MessageBuffer:
@@ -12,7 +16,8 @@ class MessageBuffer:
 
     find_end    Format.find_end: where the first message of the bytes ends
     Once the framing is broken no later message can be found; `lost` then holds the error, and all bytes from the
-    broken message on are given as they are, each as one message, so that their reader reports them.
+    broken message on are given as they are, each as one message, so that their reader reports them. After NoFraming
+    its reader would find nothing wrong: `is_unframed` says that they are no message.
     """
 
     def __init__(self, find_end: Callable[[bytes | bytearray, int, int], tuple[bool, int]]) -> None:
@@ -20,6 +25,11 @@ class MessageBuffer:
         self._data = bytearray()
         self._searched = 0
         self.lost: DecodeError | None = None
+
+    @property
+    def is_unframed(self) -> bool:
+        """Whether the bytes are no message because nothing says where they end."""
+        return isinstance(self.lost, NoFraming)
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Add bytes and take out the messages that are complete now."""

@@ -74,11 +74,6 @@ def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, 
     return False, searched
 
 
-def join(records: list[bytes], close: bytes) -> bytes:
-    """A message of records as `record` gives them, closed by END or CLOSE_BY_TIMEOUT."""
-    return MORE.join(records) + close
-
-
 def record(lsn: int, body: bytes) -> bytes:
     """One framed record; body includes the kind."""
     return _HEAD.pack(8 + len(body), lsn) + body

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..errors import OptionError
-from ..events import Event, RowChange
+from ..events import Event, RowChange, Truncate
 from ..identifiers import split_pattern
 from ..times import UNITS
 from .table import nearest
@@ -54,9 +54,11 @@ class ReadOptions:
     encoding        Python's name of the server encoding; every one that a server can have extends ASCII
     encoding_errors strict: text that is none is an error; replace: it becomes U+FFFD
     heartbeat_unit  s, ms or us; None guesses by size
-    tables          patterns `schema.table`, * on either side: row changes of other tables are left out.
-                    Records that name no table stay, as with the servers' white-table-list
+    tables          patterns `schema.table`, * on either side: row changes of other tables are left out, and other
+                    tables of a TRUNCATE. Records that name no table stay, as with the servers' white-table-list
     kinds           the kinds wanted. What cannot be read is always reported, whatever the filters
+    known_tables    pairs of schema and table. gaussdb-text writes names without quotes: where blanks in them leave a
+                    choice, one of these tables is preferred
     exclude_users   transactions whose BEGIN carries one of these names are left out
     skip_empty_xacts    transactions of which the other filters, but for kinds, leave nothing are left out
     Raises OptionError.
@@ -68,6 +70,7 @@ class ReadOptions:
     heartbeat_unit: str | None = None
     tables: tuple[tuple[str | None, str | None], ...] | None = None
     kinds: frozenset[str] | None = None
+    known_tables: frozenset[tuple[str, str]] = frozenset()
     exclude_users: frozenset[str] = frozenset()
     skip_empty_xacts: bool = False
 
@@ -81,6 +84,7 @@ class ReadOptions:
         heartbeat_unit: str | None = None,
         tables: Iterable[str] | None = None,
         kinds: Iterable[str] | None = None,
+        known_tables: Iterable[str] | None = None,
         exclude_users: Iterable[str] | None = None,
         skip_empty_xacts: bool = False,
     ) -> ReadOptions:
@@ -89,7 +93,8 @@ class ReadOptions:
         _check_choice("encoding_errors", encoding_errors, ENCODING_ERRORS)
         if heartbeat_unit is not None:
             _check_choice("heartbeat_unit", heartbeat_unit, tuple(UNITS))
-        for name, value in (("tables", tables), ("kinds", kinds), ("exclude_users", exclude_users)):
+        lists = (("tables", tables), ("kinds", kinds), ("known_tables", known_tables), ("exclude_users", exclude_users))
+        for name, value in lists:
             if isinstance(value, str):
                 raise OptionError(f"option {name}: expected a list of strings, got the string {value!r}")
         users = frozenset(exclude_users or ())
@@ -105,8 +110,9 @@ class ReadOptions:
             encoding=_checked_encoding(encoding),
             encoding_errors=encoding_errors,
             heartbeat_unit=heartbeat_unit,
-            tables=None if tables is None else tuple(map(_pattern, tables)),
+            tables=None if tables is None else tuple(_pattern("tables", text) for text in tables),
             kinds=wanted,
+            known_tables=frozenset(map(_known_table, known_tables or ())),
             exclude_users=users,
             skip_empty_xacts=skip_empty_xacts,
         )
@@ -116,11 +122,13 @@ class ReadOptions:
         """Microseconds in one heartbeat unit; 0 guesses."""
         return UNITS[self.heartbeat_unit] if self.heartbeat_unit else 0
 
-    def wants(self, event: Event) -> bool:
-        """Whether the filters keep this event."""
-        if isinstance(event, RowChange):
-            return self.keeps(event.kind, (event.table_schema, event.table_name))
-        return self.keeps(event.kind, None)
+    def select(self, event: Event) -> Event | None:
+        """What the filters keep of this event: all, nothing, or some of a TRUNCATE's tables."""
+        if isinstance(event, Truncate):
+            kept = tuple(table for table in event.tables if self.keeps(event.kind, table))
+            return replace(event, tables=kept) if kept else None
+        table = (event.table_schema, event.table_name) if isinstance(event, RowChange) else None
+        return event if self.keeps(event.kind, table) else None
 
     def all_kinds(self) -> ReadOptions:
         """The same options for one that looks at every kind of record itself."""
@@ -160,8 +168,15 @@ def _checked_encoding(encoding: str) -> str:
     return name
 
 
-def _pattern(text: str) -> tuple[str | None, str | None]:
+def _pattern(option: str, text: str) -> tuple[str | None, str | None]:
     try:
         return split_pattern(text)
     except ValueError as error:
-        raise OptionError(f"option tables: {error}") from None
+        raise OptionError(f"option {option}: {error}") from None
+
+
+def _known_table(text: str) -> tuple[str, str]:
+    schema, table = _pattern("known_tables", text)
+    if schema is None or table is None:
+        raise OptionError(f'option known_tables: expected a table, not a pattern, got "{text}"')
+    return schema, table

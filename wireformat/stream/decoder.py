@@ -22,18 +22,19 @@ class EventSource(Protocol):
     def events(self, messages: list[bytes], first: int = 0) -> Iterator[Located]:
         """The events of some messages, the first of which has this index."""
 
-    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
-        """What to say of bytes after broken framing."""
+    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
+        """What to say of bytes in which no message can be found: this error, or that the framing broke before."""
 
 
 class Decoder:
     """Turns bytes into events, for formats whose messages say where they end.
 
     Once the framing is broken, the end of no later message can be found: FAILFAST raises, the other modes take all
-    bytes that follow as corrupt.
+    bytes that follow as corrupt. Raises OptionError for a format whose messages never say where they end.
     """
 
     def __init__(self, format: Format, source: EventSource) -> None:
+        format.find_end(b"", 0, 0)  # so that a format that cannot do it says so before anything is fed
         self._source = source
         self._buffer = MessageBuffer(format.find_end)
         self._events: list[Event] = []
@@ -47,12 +48,13 @@ class Decoder:
 
     def feed(self, data: bytes) -> None:
         """Add bytes. Raises DecodeError in FAILFAST; the events before it can still be taken."""
-        if self._buffer.lost is None:
-            self._decode(self._buffer.feed(data))
-        elif data:
-            start, self._stream_offset = self._stream_offset, self._stream_offset + len(data)
-            index, self._messages = self._messages, self._messages + 1
-            self._events += (located.event for located in self._source.lost(bytes(data), index, start))
+        if self._buffer.lost is not None:
+            self._lose(bytes(data))
+            return
+        messages = self._buffer.feed(data)
+        unframed = messages.pop() if self._buffer.is_unframed else b""
+        self._decode(messages)
+        self._lose(unframed, self._buffer.lost)
 
     def events(self) -> list[Event]:
         """Take the events of all messages that are complete, each once."""
@@ -62,6 +64,12 @@ class Decoder:
     def close(self) -> None:
         """Say that no bytes follow. What is left of a message is treated as bad input; then take the last events."""
         self._decode(self._buffer.close())
+
+    def _lose(self, data: bytes, error: DecodeError | None = None) -> None:
+        if data:
+            start, self._stream_offset = self._stream_offset, self._stream_offset + len(data)
+            index, self._messages = self._messages, self._messages + 1
+            self._events += (located.event for located in self._source.lost(data, index, start, error))
 
     def _decode(self, messages: list[bytes]) -> None:
         first, self._messages = self._messages, self._messages + len(messages)

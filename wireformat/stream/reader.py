@@ -57,20 +57,22 @@ class Reader:
     def read_frame(self, message: bytes, frame: Frame, index: int) -> Iterator[Located]:
         """The event of one frame, or nothing where the options leave it out; raises DecodeError in FAILFAST."""
         try:
-            event = self._format.read(
-                message, frame, encoding=self._options.encoding, errors=self._options.encoding_errors
-            )
+            event = self._format.read(message, frame, self._options)
         except DecodeError as error:
             error.add(record=frame.record, record_lsn=frame.lsn)
             yield from self._corrupt(error, frame.lsn, message[frame.start : frame.stop], index)
             return
-        if self._options.wants(event):
-            yield Located(index, frame.record, event)
+        selected = self._options.select(event)
+        if selected is not None:
+            yield Located(index, frame.record, selected)
 
-    def lost(self, data: bytes, index: int, stream_offset: int) -> Iterator[Located]:
-        """Bytes of a stream after broken framing, where no message can be found; raises DecodeError in FAILFAST."""
-        error = DecodeError("a message", "bytes after broken framing", stream_offset=stream_offset)
-        return self._corrupt(error, None, data, index)
+    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
+        """Bytes of a stream in which no message can be found; raises DecodeError in FAILFAST.
+
+        error   why; else that the framing broke before them
+        """
+        found = error or DecodeError("a message", "bytes after broken framing")
+        return self._corrupt(found.add(stream_offset=stream_offset), None, data, index)
 
     def _corrupt(self, error: DecodeError, lsn: int | None, raw: bytes, index: int) -> Iterator[Located]:
         error.add(format=self._format.name, message=index)

@@ -1,0 +1,158 @@
+"""What a format cannot say, a row each: the docs print this table, conversion uses it, the tests read it.
+
+A writer never leaves anything out by itself: what it cannot say is an EncodeError. `adapted` leaves it out beforehand,
+where that can be done, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+from ..events import (
+    LITERAL_TYPES,
+    Abort,
+    Begin,
+    Commit,
+    Delete,
+    Event,
+    Insert,
+    Prepare,
+    RowChange,
+    TupleData,
+)
+from ..grammar.sql_text import form_of
+from .registry import FORMATS
+from .text_format import TextFormat
+
+JSON = ("gaussdb-json", "mppdb-json")
+TEXT = ("gaussdb-text", "opengauss-test-decoding")
+SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding")
+PARALLEL = ("gaussdb-binary", "gaussdb-json", "gaussdb-text")
+
+
+class Difference(NamedTuple):
+    """One thing that some formats cannot say.
+
+    formats     their names
+    what        it is
+    becomes     what becomes of it
+    change      (event, format) to the event without it; None where the writer refuses it, or nothing is to be done
+    """
+
+    formats: tuple[str, ...]
+    what: str
+    becomes: str
+    change: Callable[[Event, str], Event] | None = None
+
+
+def adapted(event: Event, format: str) -> tuple[Event, tuple[str, ...]]:
+    """The event as far as the format can say it, and what was changed for that, in words of the table.
+
+    What has no `change` in the table stays, and its writer refuses it.
+    """
+    changed = []
+    for row in DIFFERENCES:
+        if format in row.formats and row.change is not None:
+            before, event = event, row.change(event, format)
+            if event != before:
+                changed.append(f"{row.what}: {row.becomes}")
+    return event, tuple(changed)
+
+
+def _without_facts(event: Event, format: str) -> Event:
+    if not isinstance(event, (Begin, Commit, Abort, Prepare)):
+        return event
+    lost = {field.name for field in fields(event)} - {"lsn"} - _facts(type(event), format)
+    nothing: dict[str, Any] = dict.fromkeys(lost)
+    return replace(event, **nothing)
+
+
+def _facts(event: type[Event], format: str) -> set[str]:
+    """The fields of BEGIN, COMMIT, ABORT or PREPARE that a format can say."""
+    found = FORMATS[format]
+    if not isinstance(found, TextFormat):
+        return {field.name for field in fields(event)} - ({"csn"} if event is Commit else set())
+    return {part.field for line in found.lines if line.event is event for part in line.parts}
+
+
+def _one_image(event: Event, format: str) -> Event:
+    if isinstance(event, Insert):
+        return replace(event, old=None)
+    return replace(event, new=None) if isinstance(event, Delete) else event
+
+
+def _images(event: Event, change: Callable[[TupleData, str], TupleData | None]) -> Event:
+    if not isinstance(event, RowChange):
+        return event
+    new, old = (image and change(image, side) for side, image in (("new", event.new), ("old", event.old)))
+    return replace(event, new=new, old=old)
+
+
+def _without_empty(event: Event, format: str) -> Event:
+    return _images(event, lambda image, side: image if image.names else None)
+
+
+def _without_clob(event: Event, format: str) -> Event:
+    def rename(image: TupleData, side: str) -> TupleData:
+        return replace(image, types=tuple("text" if type == "clob" else type for type in image.types))
+
+    return _images(event, rename)
+
+
+def _without_types(event: Event, format: str) -> Event:
+    def forms(image: TupleData, side: str) -> TupleData:
+        cells = zip(image.values, image.types, strict=True)
+        return replace(image, types=tuple(form_of(value, type) for value, type in cells))
+
+    return _images(event, forms)
+
+
+def _without_names(event: Event, format: str) -> Event:
+    def number(image: TupleData, side: str) -> TupleData:
+        if side == "old":
+            return image
+        return replace(image, names=tuple(f"${place}" for place in range(1, len(image.names) + 1)))
+
+    return _images(event, number)
+
+
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        (*PARALLEL, *SERIAL),
+        "csn, first_lsn, xid, commit_time, origin or username of a transaction, where its lines have no place for it",
+        "left out",
+        _without_facts,
+    ),
+    Difference((*TEXT, "sql-decoding"), "an old tuple of an INSERT, a new tuple of a DELETE", "left out", _one_image),
+    Difference(JSON, "a tuple without columns", "no tuple", _without_empty),
+    Difference((*JSON, *TEXT), "the type clob", "named text, as the server does", _without_clob),
+    Difference(
+        ("sql-decoding",),
+        "types",
+        f"the form of each literal, as {LITERAL_TYPES}number; `types` is null in the table",
+        _without_types,
+    ),
+    Difference(("sql-decoding",), "names of the columns of a new tuple", "$1, $2 and so on", _without_names),
+    Difference(("gaussdb-binary", *JSON), "a value that was not sent", "the writer refuses it"),
+    Difference(
+        ("gaussdb-binary",), "a type that is neither built in nor written as oid:<number>", "the writer refuses it"
+    ),
+    Difference((*JSON, *TEXT, "sql-decoding"), "a type without a name, as oid:<number>", "the writer refuses it"),
+    Difference(PARALLEL, "TRUNCATE, DDL, ABORT, PREPARE", "the writer refuses it"),
+    Difference((*JSON, *TEXT, "sql-decoding"), "HEARTBEAT", "the writer refuses it: no sample is published"),
+    Difference(
+        ("gaussdb-text",),
+        "where a schema with a blank in it ends",
+        "read back as the shortest schema, but for the reader's known_tables",
+    ),
+    Difference(
+        ("gaussdb-json", "gaussdb-text", *SERIAL),
+        "the LSN of a record that is not in a batch",
+        "left out; its carrier has it. DDL of mppdb-json has its own",
+    ),
+    Difference(("sql-decoding",), "all digits of a float", "the server writes fewer; this package writes the value"),
+    Difference(("sql-decoding",), "that the last columns were dropped", "written without the comma that they leave"),
+)
+"""In the order in which an event is adapted."""

@@ -1,0 +1,31 @@
+"""GaussDB's and openGauss's JSON style, `gaussdb-json`.
+
+Source: GaussDB document "Logical Decoding Options"; openGauss's parallel decoding, decode-style=j.
+"""
+
+from __future__ import annotations
+
+from ..events import Delete, Event, Insert, Update
+from ..framing import text_batch
+from ..grammar.cursor import Cursor
+from ..grammar.json_text import read_change, write_change
+from ..grammar.lines import PARALLEL
+from ..options import WRITE_OPTIONS, ReadOptions
+from .text_format import TEXT_PACKING, TextFormat
+
+
+def read_record(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
+    """A row change."""
+    return read_change(cursor, lsn)
+
+
+GAUSSDB_JSON = TextFormat(
+    name="gaussdb-json",
+    sentence="GaussDB and openGauss, parallel decoding, decode-style=j: batched or not",
+    framing=text_batch,
+    lines=PARALLEL,
+    records=((b"{", read_record),),
+    writers=dict.fromkeys((Insert, Update, Delete), write_change),
+    options=WRITE_OPTIONS,
+    packing=TEXT_PACKING,
+)

@@ -1,0 +1,43 @@
+"""GaussDB's and openGauss's TEXT style, `gaussdb-text`.
+
+Its rows are those of test_decoding but for the table: schema and name stand without quotes, with a blank between them.
+Source: GaussDB document "Logical Decoding Options"; openGauss's parallel decoding, decode-style=t.
+"""
+
+from __future__ import annotations
+
+from ..events import Delete, Event, Insert, RowChange, Update
+from ..framing import text_batch
+from ..grammar.cursor import Cursor
+from ..grammar.lines import PARALLEL
+from ..grammar.tuple_text import MARKS, read_images, write_images
+from ..grammar.unquoted import read_unquoted, write_unquoted
+from ..options import WRITE_OPTIONS, ReadOptions
+from .text_format import TEXT_PACKING, TextFormat
+
+TABLE = b"table "
+
+
+def _change(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
+    def read(event: type[RowChange], schema: str, table: str) -> RowChange:
+        return event(lsn=lsn, table_schema=schema, table_name=table, **read_images(cursor, event))
+
+    cursor.at += len(TABLE)
+    return read_unquoted(cursor, options.known_tables, read)
+
+
+def _written(event: RowChange, encoding: str) -> bytes:
+    table = write_unquoted(event.table_schema, event.table_name, encoding)
+    return TABLE + table + MARKS[type(event)] + write_images(event, encoding)
+
+
+GAUSSDB_TEXT = TextFormat(
+    name="gaussdb-text",
+    sentence="GaussDB and openGauss, parallel decoding, decode-style=t: batched or not",
+    framing=text_batch,
+    lines=PARALLEL,
+    records=((TABLE, _change),),
+    writers=dict.fromkeys((Insert, Update, Delete), _written),
+    options=WRITE_OPTIONS,
+    packing=TEXT_PACKING,
+)

@@ -1,0 +1,109 @@
+"""Records to messages, as a sender packs them: which transactions are left out, and where a batch ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ..errors import EncodeError, LimitExceeded
+from ..events import Abort, Begin, Commit, Event, Heartbeat, Prepare
+from ..limits import RECORD_BYTES
+
+XLOG_DATA_HEADER_BYTES = 25
+"""'w' and three 8-byte numbers: the sender counts them when it compares a batch with its limit (seen in captures)."""
+
+OPTION_OF_FIELD = {
+    "xid": "include-xids",
+    "commit_time": "include-timestamp",
+    "origin": "include-originid",
+    "username": "include-user",
+}
+"""Fields of BEGIN and COMMIT that are written only with an option."""
+
+
+class Packing(NamedTuple):
+    """How records lie in a message.
+
+    record      LSN and body to a framed record; None: the body alone
+    separator   between records
+    full, rest  what ends a message that is closed by size, and one that is closed by timeout
+    """
+
+    record: Callable[[int, bytes], bytes] | None = None
+    separator: bytes = b""
+    full: bytes = b""
+    rest: bytes = b""
+
+
+ALONE = Packing()
+"""A message is the body of one record."""
+
+
+class MessageWriter:
+    """Writes events as a sender does.
+
+    name, options   of the format; without the option sending-batch each record is a message
+    body            the bytes of one event without framing; raises EncodeError
+    whole           the message of an event that is one by itself, framing and all; None for all others
+    """
+
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, bool | int],
+        packing: Packing,
+        batch_bytes: int,
+        body: Callable[[Event], bytes],
+        whole: Callable[[Event], bytes | None] = lambda event: None,
+    ) -> None:
+        self._name = name
+        self._skips_empty = options["skip-empty-xacts"]
+        self._packing = packing
+        self._batch_bytes = batch_bytes if options.get("sending-batch") else 0
+        self._body = body
+        self._whole = whole
+        self._records: list[bytes] = []
+        self._bytes = 0
+        self._held: Begin | None = None
+
+    def write(self, event: Event) -> list[bytes]:
+        """See Writer.write."""
+        if isinstance(event, Begin) and self._skips_empty:
+            self._held = event
+            return []
+        if isinstance(event, (Commit, Abort, Prepare)) and self._held is not None:
+            self._held = None
+            return []
+        whole = self._whole(event)
+        if whole is not None:
+            return [*self.flush(), whole]
+        messages: list[bytes] = []
+        if self._held is not None and not isinstance(event, Heartbeat):
+            messages, self._held = self._append(self._held), None
+        return [*messages, *self._append(event)]
+
+    def flush(self) -> list[bytes]:
+        """See Writer.flush."""
+        return self._send(self._packing.rest) if self._records else []
+
+    def _append(self, event: Event) -> list[bytes]:
+        packing = self._packing
+        try:
+            body = self._body(event)
+        except EncodeError as error:
+            raise EncodeError(f"{self._name} {event.kind}: {error}") from None
+        if len(body) > RECORD_BYTES - 8:
+            raise LimitExceeded(f"limits.RECORD_BYTES is {RECORD_BYTES}, the record has {len(body) + 8} bytes")
+        if packing.record is None:
+            return [body]
+        if event.lsn is None or not 0 <= event.lsn < 1 << 64:
+            raise EncodeError(f"{self._name} {event.kind}: expected an lsn of 64 bits, got {event.lsn}")
+        self._records.append(packing.record(event.lsn, body))
+        self._bytes += len(self._records[-1]) + len(packing.separator)
+        full = XLOG_DATA_HEADER_BYTES + self._bytes - len(packing.separator) > self._batch_bytes
+        return self._send(packing.full) if full else []
+
+    def _send(self, end: bytes) -> list[bytes]:
+        message = self._packing.separator.join(self._records) + end
+        self._records, self._bytes = [], 0
+        return [message]

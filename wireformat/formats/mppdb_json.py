@@ -1,0 +1,25 @@
+"""The serial plugin mppdb_decoding, `mppdb-json`: rows in JSON, all others in lines.
+
+Source: GaussDB document "Logical Decoding Options"; openGauss's mppdb_decoding.
+"""
+
+from __future__ import annotations
+
+from ..events import Delete, Insert, Update
+from ..framing import whole
+from ..grammar.ddl_lines import MPPDB_DDL
+from ..grammar.json_text import write_change
+from ..grammar.lines import MPPDB
+from .gaussdb_json import read_record
+from .serial import TABLE, ddl_records, read_table, serial_options, serial_writers
+from .text_format import TextFormat
+
+MPPDB_JSON = TextFormat(
+    name="mppdb-json",
+    sentence="GaussDB and openGauss, serial plugin mppdb_decoding: rows in JSON",
+    framing=whole,
+    lines=MPPDB,
+    records=(*ddl_records(MPPDB_DDL), (b"{", read_record), (TABLE, read_table)),
+    writers={**dict.fromkeys((Insert, Update, Delete), write_change), **serial_writers(MPPDB_DDL)},
+    options=serial_options("include-xids", "include-timestamp", "include-originid", "skip-empty-xacts"),
+)

@@ -1,0 +1,140 @@
+"""What the text formats share: a record's first bytes say how it is read, an event's type how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from types import ModuleType
+from typing import Any
+
+from ..errors import BadTag, DecodeError, EncodeError
+from ..events import Event, Unknown
+from ..framing import text_batch
+from ..framing.frames import Frame
+from ..grammar.cursor import Cursor
+from ..grammar.lines import Line, find_line, read_line, write_parts
+from ..options import Option, ReadOptions, resolve
+from .looks import hinted, looks_like
+from .message_writer import ALONE, OPTION_OF_FIELD, MessageWriter, Packing
+
+TEXT_PACKING = Packing(text_batch.record, full=text_batch.END, rest=text_batch.END)
+"""Batched JSON and TEXT: both ways to close a message look the same."""
+
+RecordReader = Callable[[Cursor, int | None, ReadOptions], Event]
+"""Reads the record at the cursor, to its end; the number is the LSN in its frame."""
+
+RecordWriter = Callable[[Any, str], bytes]
+"""Writes an event in an encoding; raises EncodeError."""
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """A format whose records are text.
+
+    framing     the module that finds records in messages
+    lines       the lines around transactions
+    records     all other records: how they begin, and how they are read
+    writers     the same events: how each is written
+    options     the servers' options that shape what is written
+    packing     how records lie in a message where the option sending-batch asks for batches
+    """
+
+    name: str
+    sentence: str
+    framing: ModuleType
+    lines: tuple[Line, ...]
+    records: tuple[tuple[bytes, RecordReader], ...]
+    writers: Mapping[type[Event], RecordWriter]
+    options: tuple[Option, ...]
+    packing: Packing = ALONE
+
+    def frames(self, message: bytes) -> Iterator[Frame]:
+        """See Format.frames."""
+        try:
+            yield from self.framing.frames(message)
+        except DecodeError as error:
+            raise hinted(error, message, 0, len(message), self.name) from None
+
+    def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+        """See Format.find_end."""
+        found: tuple[bool, int] = self.framing.find_end(data, start, searched)
+        return found
+
+    def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
+        """See Format.read."""
+        cursor = Cursor(message, frame.start, frame.stop, options.encoding, options.encoding_errors)
+        try:
+            return self._record(cursor, frame.lsn, options)
+        except DecodeError as error:
+            raise hinted(error, message, frame.start, frame.stop, self.name) from None
+
+    def _record(self, cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
+        for head, read in self.records:
+            if cursor.sees(head):
+                return read(cursor, lsn, options)
+        line = find_line(cursor, self.lines)
+        if line is not None:
+            return line.event(lsn=lsn, **read_line(cursor, line))
+        if looks_like(cursor.data, cursor.at, cursor.stop, self.name):
+            raise BadTag(f"a record of {self.name}", "another", **cursor.where("record"))
+        raw = cursor.data[cursor.at : cursor.stop]
+        try:
+            text = raw.decode(options.encoding, options.encoding_errors)
+        except UnicodeDecodeError:
+            text = None
+        return Unknown(lsn=lsn, raw=raw, text=text)
+
+    def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> MessageWriter:
+        """See Format.writer."""
+        given = resolve(options, self.options)
+        packing = self.packing if given.get("sending-batch") else ALONE
+        return MessageWriter(self.name, given, packing, batch_bytes, _Bodies(self, given, packing, encoding).body)
+
+
+class _Bodies:
+    """Events to bytes; which fields are written is the options' affair."""
+
+    def __init__(self, format: TextFormat, options: Mapping[str, bool | int], packing: Packing, encoding: str) -> None:
+        self._format = format
+        self._options = options
+        self._is_alone = packing is ALONE
+        self._encoding = encoding
+        self._lines = {line.event: line for line in format.lines}
+
+    def body(self, event: Event) -> bytes:
+        """The text of an event; raises EncodeError for what the format cannot say."""
+        write = self._format.writers.get(type(event))
+        if write is not None:
+            written: bytes = write(event, self._encoding)
+            return written
+        if type(event) in self._lines:
+            return self._line(event, self._lines[type(event)])
+        if isinstance(event, Unknown):
+            self._check(event.raw, lambda found: isinstance(found, Unknown))
+            return event.raw
+        raise EncodeError("the format cannot say it")
+
+    def _line(self, event: Event, line: Line) -> bytes:
+        """A line around a transaction. Texts that would be read as something else cannot be said."""
+        given = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "lsn"}
+        said = {
+            name: value
+            for name, value in given.items()
+            if value is not None and self._options.get(OPTION_OF_FIELD.get(name, ""), True)
+        }
+        for name in said.keys() - {part.field for part in line.parts}:
+            raise EncodeError(f"{name}: the format cannot say it")
+        text = line.word + write_parts(line.parts, said, self._encoding)
+        wanted = line.event(lsn=event.lsn, **said)
+        self._check(text, lambda found: replace(found, lsn=event.lsn) == wanted)
+        return text
+
+    def _check(self, text: bytes, is_same: Callable[[Event], bool]) -> None:
+        frame = Frame(0, 0, len(text), None)
+        try:
+            is_alone = not self._is_alone or list(self._format.frames(text)) == [frame]
+            said = is_alone and is_same(self._format.read(text, frame, ReadOptions(encoding=self._encoding)))
+        except DecodeError:
+            said = False
+        if not said:
+            raise EncodeError("it would be read as something else")

@@ -1,0 +1,100 @@
+"""A position in a record: what it expects to see, how quotes are scanned, and where an error is."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ..errors import BadTag, BadText, DecodeError, ShortData, TrailingBytes
+from ..limits import SPOT_BYTES
+
+
+class Cursor:
+    """A position in data[start:stop] that moves forward.
+
+    encoding, errors    as for bytes.decode
+    shows               whether errors may show the bytes there; not where they may be part of a cell's value
+    """
+
+    __slots__ = ("at", "data", "encoding", "errors", "shows", "stop")
+
+    def __init__(self, data: bytes, start: int, stop: int, encoding: str, errors: str) -> None:
+        self.data = data
+        self.at = start
+        self.stop = stop
+        self.encoding = encoding
+        self.errors = errors
+        self.shows = True
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing follows."""
+        return self.at >= self.stop
+
+    def sees(self, token: bytes) -> bool:
+        """Whether these bytes follow."""
+        return self.data.startswith(token, self.at, self.stop)
+
+    def skip(self, token: bytes) -> bool:
+        """Step over these bytes if they follow."""
+        if not self.data.startswith(token, self.at, self.stop):
+            return False
+        self.at += len(token)
+        return True
+
+    def expect(self, token: bytes, path: str) -> None:
+        """Step over these bytes; raises DecodeError if others follow."""
+        if not self.skip(token):
+            self.fail(repr(token.decode("ascii")), path)
+
+    def expect_end(self, expected: str, path: str) -> None:
+        """Raises TrailingBytes if anything follows."""
+        if self.at < self.stop:
+            self.fail(expected, path, kind=TrailingBytes)
+
+    def quoted(self, quote: bytes, path: str) -> bytes:
+        """What stands between this quote and the next single one, doubled ones undone; raises ShortData."""
+        data, start = self.data, self.at + 1
+        end = data.find(quote, start, self.stop)
+        twice = quote * 2
+        doubled = False
+        while end >= 0 and data.startswith(twice, end, self.stop):
+            doubled = True
+            end = data.find(quote, end + 2, self.stop)
+        if end < 0:
+            raise ShortData(f"{quote.decode()} to close the quotes", "the end of the record", **self.where(path))
+        self.at = end + 1
+        raw = data[start:end]
+        return raw.replace(twice, quote) if doubled else raw
+
+    def text(self, raw: bytes, at: int, path: str) -> str:
+        """Bytes of the record as text; `at` is where they begin. Raises BadText."""
+        return decode_text(raw, self.encoding, self.errors, message_offset=at, path=path)
+
+    def rest(self, path: str) -> str:
+        """All that follows, as text."""
+        start, self.at = self.at, self.stop
+        return self.text(self.data[start : self.stop], start, path)
+
+    def fail(self, expected: str, path: str, *, at: int | None = None, kind: type[DecodeError] = BadTag) -> NoReturn:
+        """Raise an error about this place, or another."""
+        where = self.where(path, at)
+        left = self.stop - where["message_offset"]
+        if left <= 0:
+            raise ShortData(expected, "the end of the record", **where)
+        raise kind(expected, f"something else, {left} bytes before the end of the record", **where)
+
+    def where(self, path: str, at: int | None = None) -> dict[str, Any]:
+        """The facts about a place for an error."""
+        place = self.at if at is None else at
+        spot = self.data[place : self.stop][:SPOT_BYTES] if self.shows else b""
+        return {"message_offset": place, "path": path, "spot": spot}
+
+
+def decode_text(raw: bytes, encoding: str, errors: str, **where: Any) -> str:
+    """Bytes as text; raises BadText with these facts."""
+    try:
+        return str(raw, encoding, errors)
+    except UnicodeDecodeError as error:
+        raise BadText(
+            f"text in {encoding}", f"{error.end - error.start} bytes that are none", field_offset=error.start, **where
+        ) from None

@@ -1,0 +1,166 @@
+"""Row changes of the JSON styles: one object a record, each value an SQL literal inside a JSON string.
+
+    {"table_name":"s.t","op_type":"UPDATE","columns_name":[…],"columns_type":[…],"columns_val":[…],
+     "old_keys_name":[…],"old_keys_type":[…],"old_keys_val":[…]}
+
+Three layers are undone in this order: JSON's escapes, on bytes; the literal; doubled quotes. An absent tuple and one
+without columns are both empty arrays, and both read as absent. Servers write the keys in this order, without blanks,
+and escape only `" \\ \\b \\f \\n \\r \\t` and other bytes below 0x20; any order and any JSON escape is read. Source:
+GaussDB document "Logical Decoding Options"; openGauss's parallel decoding and its mppdb_decoding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import BadLength, BadTag, BadValue, DecodeError, EncodeError
+from ..events import Delete, Insert, RowChange, TupleData, Unchanged, Update
+from .cursor import Cursor
+from .json_scan import JsonString, read_comma, read_string, read_within, skip_space, write_string
+from .literals import Value, read_literal, write_literal
+from .names import split_relation, unquoted, write_name, write_relation, write_type
+from .tuple_text import write_cells
+
+SIDES = {
+    "new": ("columns_name", "columns_type", "columns_val"),
+    "old": ("old_keys_name", "old_keys_type", "old_keys_val"),
+}
+"""The arrays of names, types and values of each row image."""
+
+ARRAYS = (*SIDES["new"], *SIDES["old"])
+KEYS = ("table_name", "op_type", *ARRAYS)
+KINDS: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
+
+
+class JsonReader:
+    """Reads one record; what it has found of the table's name is there for an error about the rest."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._starts: dict[str, int] = {}
+        self.table: tuple[str, str] | None = None
+
+    def read(self, lsn: int | None) -> RowChange:
+        """The row change that the whole record is; raises DecodeError."""
+        found = self._object()
+        images = {side: self._image(side, *(found[key] for key in keys)) for side, keys in SIDES.items()}
+        schema, table = found["table_name"]
+        event: RowChange = found["op_type"](lsn=lsn, table_schema=schema, table_name=table, **images)
+        return event
+
+    def _object(self) -> dict[str, Any]:
+        cursor = self._cursor
+        cursor.shows = False
+        found: dict[str, Any] = {}
+        cursor.expect(b"{", "record")
+        skip_space(self._cursor)
+        while not found or read_comma(cursor, b"}", "record"):
+            key = self._key(found)
+            self._starts[key] = cursor.at
+            if key in ARRAYS:
+                found[key] = self._array(key)
+            elif key == "op_type":
+                found[key] = read_within(cursor, read_string(cursor, key), _kind)
+            else:
+                found[key] = self.table = read_within(cursor, read_string(cursor, key), split_relation)
+        missing = [name for name in KEYS if name not in found]
+        if missing:
+            where = cursor.where("key", cursor.at - 1)
+            raise BadTag(f"',' and the key {missing[0]}", "the end of the object", **where)
+        skip_space(self._cursor)
+        cursor.expect_end("the end of the record", "end")
+        return found
+
+    def _key(self, found: dict[str, Any]) -> str:
+        """The next key, with its colon."""
+        start = self._cursor.at
+        raw, _ = read_string(self._cursor, "key")
+        key = raw.decode("latin-1")
+        if key not in KEYS or key in found:
+            left = [name for name in KEYS if name not in found]
+            expected = f"a key, one of {', '.join(left)}" if left else "the end of the object"
+            got = "a key that was there before" if key in found else "another key"
+            raise BadValue(expected, got, message_offset=start, path="key")
+        skip_space(self._cursor)
+        self._cursor.expect(b":", key)
+        skip_space(self._cursor)
+        return key
+
+    def _array(self, key: str) -> list[JsonString]:
+        cursor = self._cursor
+        items: list[JsonString] = []
+        cursor.expect(b"[", key)
+        skip_space(self._cursor)
+        if cursor.skip(b"]"):
+            return items
+        items.append(read_string(cursor, f"{key}[0]"))
+        while read_comma(cursor, b"]", key):
+            items.append(read_string(cursor, f"{key}[{len(items)}]"))
+        return items
+
+    def _image(
+        self, side: str, names: list[JsonString], types: list[JsonString], values: list[JsonString]
+    ) -> TupleData | None:
+        if not len(names) == len(types) == len(values):
+            key, odd = (SIDES[side][1], types) if len(types) != len(names) else (SIDES[side][2], values)
+            expected = f"{len(names)} items, as many as in {SIDES[side][0]}"
+            raise BadLength(expected, str(len(odd)), message_offset=self._starts[key], path=key)
+        if not names:
+            return None
+        cells = []
+        for index, (name, type, value) in enumerate(zip(names, types, values, strict=True)):
+            try:
+                cells.append(
+                    (
+                        read_within(self._cursor, name, unquoted),
+                        read_within(self._cursor, value, _literal),
+                        read_within(self._cursor, type, lambda inner: inner.rest("type")),
+                    )
+                )
+            except DecodeError as error:
+                raise error.add(path=f"{side}.cells[{index}].{error.path}") from None
+        return TupleData(*zip(*cells, strict=True))
+
+
+def _kind(cursor: Cursor) -> type[RowChange]:
+    event = KINDS.get(cursor.rest("op_type"))
+    if event is None:
+        cursor.fail("INSERT, UPDATE or DELETE", "op_type", at=0, kind=BadValue)
+    return event
+
+
+def _literal(cursor: Cursor) -> Value:
+    value, _ = read_literal(cursor)
+    cursor.expect_end("the end of the literal", "value")
+    return value
+
+
+def read_change(cursor: Cursor, lsn: int | None) -> RowChange:
+    """The row change that the whole record is; raises DecodeError, with the table's name if it was read."""
+    reader = JsonReader(cursor)
+    try:
+        return reader.read(lsn)
+    except DecodeError as error:
+        raise error.add(table=".".join(reader.table) if reader.table else None) from None
+
+
+def write_change(event: RowChange, encoding: str) -> bytes:
+    """The object of a row change as servers write it; raises EncodeError."""
+    values: list[bytes] = [
+        write_string(write_relation(event.table_schema, event.table_name, encoding)),
+        write_string(event.kind.encode("ascii")),
+    ]
+    for side in SIDES:
+        image: TupleData = getattr(event, side) or TupleData()
+        if image is getattr(event, side) and not image.names:
+            raise EncodeError(f"{side}: JSON does not tell a tuple without columns from none")
+
+        def cell(name: str, value: Value, type: str) -> tuple[bytes, ...]:
+            if isinstance(value, Unchanged):
+                raise EncodeError("value: JSON has no word for a value that was not sent")
+            parts = write_name(name, "name", encoding), write_type(type, encoding), write_literal(value, type, encoding)
+            return tuple(map(write_string, parts))
+
+        cells = write_cells(image, side, cell)
+        values += [b"[" + b",".join(column) + b"]" for column in (zip(*cells, strict=True) if cells else ((),) * 3)]
+    return b"{" + b",".join(b'"%s":%s' % (key.encode(), value) for key, value in zip(KEYS, values, strict=True)) + b"}"

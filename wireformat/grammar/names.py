@@ -1,0 +1,112 @@
+"""Names of relations, columns and types, as the server quotes them.
+
+    name      = [a-z_][a-z0-9_]*  |  '"' ( any but '"' | '""' )* '"'
+    relation  = name '.' name
+    type      = its SQL name: plain words with blanks and dots, parts in double quotes, and '[]' for arrays
+
+Source: PostgreSQL's quote_identifier and format_type; openGauss's are the same but for their keywords.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import EncodeError
+from ..identifiers import quote_identifier
+from .cursor import Cursor
+from .literals import encoded
+
+_PLAIN = re.compile(rb"[a-z_][a-z0-9_]*")
+_BARE = re.compile(rb'[^".]+')
+_TYPE_WORDS = re.compile(rb"[A-Za-z0-9_. ]*")
+_TYPE = re.compile(r'(?a)(?:[\w. ]|\[\]|"(?:[^"]|"")*")+')
+
+
+def read_name(cursor: Cursor, path: str) -> str:
+    """One name, plain or quoted; raises DecodeError."""
+    start = cursor.at
+    if cursor.sees(b'"'):
+        return cursor.text(cursor.quoted(b'"', path), start + 1, path)
+    match = _PLAIN.match(cursor.data, start, cursor.stop)
+    if match is None:
+        cursor.fail("a name: plain, or in double quotes", path)
+    cursor.at = match.end()
+    return match[0].decode("ascii")
+
+
+def read_relation(cursor: Cursor) -> tuple[str, str]:
+    """`schema.table`; raises DecodeError."""
+    schema = read_name(cursor, "table_schema")
+    cursor.expect(b".", "table_name")
+    return schema, read_name(cursor, "table_name")
+
+
+def unquoted(cursor: Cursor) -> str:
+    """The name that all that follows is, quoted or as it stands; raises DecodeError with the path `name`."""
+    if not cursor.sees(b'"'):
+        return cursor.rest("name")
+    start = cursor.at + 1
+    raw = cursor.quoted(b'"', "name")
+    cursor.expect_end("the end of the name, or doubled quotes inside it", "name")
+    return cursor.text(raw, start, "name")
+
+
+def split_relation(cursor: Cursor) -> tuple[str, str]:
+    """`schema.table` that all that follows is; parts without quotes may hold anything else. Raises DecodeError."""
+    names = []
+    for path, end in (("table_schema", b"."), ("table_name", b"")):
+        start = cursor.at
+        if cursor.sees(b'"'):
+            names.append(cursor.text(cursor.quoted(b'"', path), start + 1, path))
+        else:
+            match = _BARE.match(cursor.data, start, cursor.stop)
+            if match is None:
+                cursor.fail("schema.table, each in double quotes where needed", path)
+            cursor.at = match.end()
+            names.append(cursor.text(match[0], start, path))
+        if end:
+            cursor.expect(end, "table_name")
+    cursor.expect_end("the end of the table's name", "table_name")
+    return names[0], names[1]
+
+
+def read_type(cursor: Cursor) -> str:
+    """The name of a type between brackets; raises DecodeError with the path `type`."""
+    cursor.expect(b"[", "type")
+    start = cursor.at
+    while True:
+        match = _TYPE_WORDS.match(cursor.data, cursor.at, cursor.stop)
+        cursor.at = match.end() if match else cursor.stop
+        if cursor.sees(b'"'):
+            cursor.quoted(b'"', "type")
+        elif not cursor.skip(b"[]"):
+            break
+    end = cursor.at
+    if end == start or not cursor.skip(b"]"):
+        cursor.fail("the name of a type and ']'", "type", at=start if cursor.ended else end)
+    return cursor.text(cursor.data[start:end], start, "type")
+
+
+def write_name(name: str, path: str, encoding: str) -> bytes:
+    """A name with quotes where needed; raises EncodeError."""
+    return encoded(quote_identifier(_checked(name, path)), path, encoding)
+
+
+def write_relation(schema: str, table: str, encoding: str) -> bytes:
+    """`schema.table`; raises EncodeError."""
+    return write_name(schema, "table_schema", encoding) + b"." + write_name(table, "table_name", encoding)
+
+
+def write_type(type: str, encoding: str) -> bytes:
+    """The name of a type, as the text formats print it; raises EncodeError for what is the name of none."""
+    if not _TYPE.fullmatch(_checked(type, "type")):
+        raise EncodeError(f"type: expected the SQL name of a type, got {type!r}")
+    if type == "clob":
+        raise EncodeError("type: the text formats name clob text")
+    return encoded(type, "type", encoding)
+
+
+def _checked(text: object, path: str) -> str:
+    if not isinstance(text, str):
+        raise EncodeError(f"{path}: expected a str, got {type(text).__name__}")
+    return text

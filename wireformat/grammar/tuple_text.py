@@ -1,0 +1,111 @@
+"""Row changes of the TEXT styles: what stands behind the table.
+
+    change   = ' INSERT:' new | ' UPDATE:' [ ' old-key:' columns ' new-tuple:' ] new | ' DELETE:' old
+    new, old = ' (no-tuple-data)' | columns
+    columns  = ( ' ' name '[' type ']:' value )*
+
+No tuple is None, a tuple without columns is an empty one. Words like ` new-tuple:` are marks only outside of quotes: a
+name that looks like one would be quoted. Source: PostgreSQL's and openGauss's test_decoding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..errors import DecodeError, EncodeError
+from ..events import Delete, Insert, RowChange, TupleData, Update
+from .cursor import Cursor
+from .literals import Value, read_literal, write_literal
+from .names import read_name, read_type, write_name, write_type
+
+NO_TUPLE = b" (no-tuple-data)"
+_OLD, _NEW = b" old-key:", b" new-tuple:"
+
+_HEAD = re.compile(rb" ([a-z_][a-z0-9_]*)\[([a-z0-9_ ]+(?:\[\])?)\]:")
+"""The beginning of nearly every column; others are read step by step."""
+
+CHANGES: dict[bytes, type[RowChange]] = {b" INSERT:": Insert, b" UPDATE:": Update, b" DELETE:": Delete}
+"""The marks behind the table's name."""
+
+MARKS = {event: mark for mark, event in CHANGES.items()}
+
+T = TypeVar("T")
+
+
+def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, TupleData | None]:
+    """The row images after the mark, to the end of the record; raises DecodeError."""
+    cursor.shows = False
+    if event is Delete:
+        images = {"old": _image(cursor, "old")}
+    elif event is Update and cursor.skip(_OLD):
+        old = _columns(cursor, "old", _NEW)
+        cursor.expect(_NEW, "old")
+        images = {"new": _image(cursor, "new"), "old": old}
+    else:
+        images = {"new": _image(cursor, "new")}
+    cursor.expect_end("a column, or the end of the record", "new" if "new" in images else "old")
+    return images
+
+
+def write_images(event: RowChange, encoding: str) -> bytes:
+    """What stands behind the mark; raises EncodeError."""
+    if not isinstance(event, Delete) and not isinstance(event, Update) and event.old is not None:
+        raise EncodeError("old: an INSERT has no old tuple here")
+    if isinstance(event, Delete):
+        if event.new is not None:
+            raise EncodeError("new: a DELETE has no new tuple here")
+        return _written(event.old, "old", encoding)
+    before = b"" if event.old is None else _OLD + _written(event.old, "old", encoding) + _NEW
+    return before + _written(event.new, "new", encoding)
+
+
+def write_cells(image: TupleData, side: str, cell: Callable[[str, Value, str], T]) -> list[T]:
+    """Each cell of an image by a function of name, value and type; raises EncodeError with the cell's path."""
+    if not len(image.names) == len(image.values) == len(image.types):
+        raise EncodeError(f"{side}: names, values and types must have the same length")
+    written = []
+    for index, parts in enumerate(zip(image.names, image.values, image.types, strict=True)):
+        try:
+            written.append(cell(*parts))
+        except EncodeError as error:
+            raise EncodeError(f"{side}.cells[{index}].{error}") from None
+    return written
+
+
+def _image(cursor: Cursor, side: str) -> TupleData | None:
+    return None if cursor.skip(NO_TUPLE) else _columns(cursor, side, b"")
+
+
+def _columns(cursor: Cursor, side: str, end: bytes) -> TupleData:
+    names: list[str] = []
+    types: list[str] = []
+    values: list[Value] = []
+    try:
+        while not cursor.ended and not (end and cursor.sees(end)):
+            match = _HEAD.match(cursor.data, cursor.at, cursor.stop)
+            if match:
+                names.append(match[1].decode("ascii"))
+                types.append(match[2].decode("ascii"))
+                cursor.at = match.end()
+            else:
+                cursor.expect(b" ", "name")
+                names.append(read_name(cursor, "name"))
+                types.append(read_type(cursor))
+                cursor.expect(b":", "type")
+            values.append(read_literal(cursor)[0])
+    except DecodeError as error:
+        raise error.add(path=f"{side}.cells[{len(values)}].{error.path}") from None
+    return TupleData(tuple(names), tuple(values), tuple(types))
+
+
+def _written(image: TupleData | None, side: str, encoding: str) -> bytes:
+    if image is None:
+        return NO_TUPLE
+
+    def cell(name: str, value: Value, type: str) -> bytes:
+        head = b" " + write_name(name, "name", encoding) + b"[" + write_type(type, encoding) + b"]:"
+        return head + write_literal(value, type, encoding)
+
+    return b"".join(write_cells(image, side, cell))

@@ -1,0 +1,78 @@
+"""Tables of gaussdb-text, whose names are not quoted: where a schema ends, and where a table does.
+
+    table my schema trail  UPDATE: a[integer]:1
+
+A name may hold blanks, and even what looks like a mark, so this is a guess. Marks are tried in the order in which they
+stand, and for each the schemas from the shortest to the longest. The first pair that is among the known tables is
+taken, if the record behind its mark can be read; else the shortest schema before the first mark behind which it can.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from ..errors import DecodeError, EncodeError
+from ..events import RowChange
+from ..limits import NAME_BYTES
+from .cursor import Cursor
+from .literals import encoded
+from .tuple_text import CHANGES
+
+_MARK = re.compile(b"|".join(CHANGES))
+_BLANK = re.compile(rb" ")
+
+T = TypeVar("T")
+
+
+def read_unquoted(
+    cursor: Cursor, known: frozenset[tuple[str, str]], read: Callable[[type[RowChange], str, str], T]
+) -> T:
+    """What `read` makes of the record behind the table, called with event, schema and table; raises DecodeError.
+
+    The cursor is at the schema; before `read` is called it is behind the mark.
+    """
+    start = cursor.at
+    error: DecodeError | None = None
+    for event, blank, mark, end in _candidates(cursor, known):
+        schema = cursor.text(cursor.data[start:blank], start, "table_schema")
+        table = cursor.text(cursor.data[blank + 1 : mark], blank + 1, "table_name")
+        cursor.at = end
+        try:
+            return read(event, schema, table)
+        except DecodeError as found:
+            error = error or found.add(table=f"{schema}.{table}")
+    if error is not None:
+        raise error
+    cursor.at = start
+    cursor.fail("schema, table, and ' INSERT:', ' UPDATE:' or ' DELETE:'", "table_schema")
+
+
+def write_unquoted(schema: str, table: str, encoding: str) -> bytes:
+    """Schema and table as they are; raises EncodeError for an empty one, or one longer than NAME_BYTES."""
+    written = []
+    for path, name in (("table_schema", schema), ("table_name", table)):
+        raw = encoded(name, path, encoding)
+        if not 0 < len(raw) <= NAME_BYTES:
+            raise EncodeError(f"{path}: expected a name of 1 to {NAME_BYTES} bytes, which is written without quotes")
+        written.append(raw)
+    return b" ".join(written)
+
+
+def _candidates(cursor: Cursor, known: frozenset[tuple[str, str]]) -> Iterator[tuple[type[RowChange], int, int, int]]:
+    """Event, the blank behind the schema, the mark, and its end: first known tables, then a guess for each mark."""
+    start = cursor.at
+    stop = min(cursor.stop, start + 2 * NAME_BYTES + 1 + len(b" INSERT:"))
+    marks = [(CHANGES[match[0]], match.start(), match.end()) for match in _MARK.finditer(cursor.data, start, stop)]
+    if known:
+        for event, mark, end in marks:
+            for match in _BLANK.finditer(cursor.data, start + 1, mark - 1):
+                blank = match.start()
+                parts = cursor.data[start:blank], cursor.data[blank + 1 : mark]
+                if tuple(part.decode(cursor.encoding, "replace") for part in parts) in known:
+                    yield event, blank, mark, end
+    for event, mark, end in marks:
+        blank = cursor.data.find(b" ", start + 1, mark - 1)
+        if blank > 0:
+            yield event, blank, mark, end
