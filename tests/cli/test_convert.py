@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
 
 import wireformat as wf
 from wireformat.cli import conversion, convert
 from wireformat.formats.registry import find_format
 
-from .. import handmade
+from .. import handmade, strategies
 from ..golden_cases import CASES, Case, find_case
 from .commands import run
 
@@ -205,6 +206,17 @@ class TestWhatIsLost:
             "        1  BEGIN: username",
             "        2  other reasons",
         ]
+
+
+@pytest.mark.parametrize("format", wf.FORMATS)
+@given(event=strategies.events())
+def test_what_is_not_told_reads_back_as_it_was(format: str, event: wf.Event) -> None:
+    """Hostile names, values and types; a record that is not written is told."""
+    checked = conversion.Conversion(find_format(format), {}, "utf-8")
+    found = list(wf.decode(list(checked.messages([event])), format))
+    assert [item.kind for item in found] in ([event.kind], [])
+    if not checked.lost:
+        assert found == [event]
 
 
 class Lying:
