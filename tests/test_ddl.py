@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat import limits
 
-from .golden_cases import FOLDER
+from .golden_cases import CASES, FOLDER, Case
 
 CAPTURES = sorted(FOLDER.glob("*_ddl_truncate.truth.jsonl"))
 PRINTED = [
@@ -38,6 +38,18 @@ def test_content_without_sql_is_no_template(record: dict[str, Any]) -> None:
     if "decoded" not in record:
         with pytest.raises(wf.BadTemplate, match="expected JSON, got text that is none"):
             wf.ddl.to_sql(record["content"])
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.name.endswith("_ddl_truncate")], ids=lambda case: case.name
+)
+def test_events_of_ddl_hold_both(case: Case) -> None:
+    events = [event for event in wf.decode(case.array, case.format) if isinstance(event, wf.Ddl)]
+    assert len(events) == 16
+    for event in events:
+        if event.sql is not None:
+            assert event.content is not None
+            assert wf.ddl.to_sql(event.content) == event.sql
 
 
 CONVERSIONS: dict[str, tuple[str, Any, str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,15 +13,18 @@ from ..arrow.engine import make_engine
 from ..errors import EncodeError, LimitExceeded, OptionError
 from ..events import Event, TupleData
 from ..formats.base import Format
+from ..formats.differences import adapted
 from ..limits import BATCH_BYTES
 from ..options import WRITE_OPTIONS, ReadOptions
+
+_INDEX = re.compile(r"\[\d+\]")
 
 MOST_REASONS = 50
 """How many reasons are told apart: the texts of an encoder may be as many as the events."""
 
 
 class Conversion:
-    """Writes events, and reads each of them back from a message of its own to see what is lost.
+    """Writes events as far as the format can say them, and reads each back by itself to see what is lost.
 
     given   the servers' options for writing, by name; those that let BEGIN and COMMIT carry more are on by default
     lost    how many records there are for each reason, which begins with their kind
@@ -30,6 +34,7 @@ class Conversion:
     def __init__(self, format: Format, given: Mapping[str, Any], encoding: str) -> None:
         wanted = {**_all_facts(format, encoding), **given}
         alone = {**wanted, "skip-empty-xacts": False} if "skip-empty-xacts" in given else wanted
+        self._format = format
         self._probe = format.writer(alone, encoding=encoding, batch_bytes=BATCH_BYTES)
         self._writer = format.writer(wanted, encoding=encoding, batch_bytes=BATCH_BYTES)
         self._stays_alone = not given.keys() & {"sending-batch", "skip-empty-xacts"}
@@ -47,25 +52,28 @@ class Conversion:
 
     def _sayable(self, events: Sequence[Event]) -> Iterator[tuple[Event, list[bytes]]]:
         """The events that can be said, if not in all their fields, with the messages of each alone."""
-        said: list[tuple[Event, list[bytes], list[Event]]] = []
-        for event in events:
+        said: list[tuple[Event, Event, list[bytes]]] = []
+        for sent in events:
+            event, _ = adapted(sent, self._format.name)
             try:
-                said.append((event, [*self._probe.write(event), *self._probe.flush()], []))
+                said.append((sent, event, [*self._probe.write(event), *self._probe.flush()]))
             except (EncodeError, LimitExceeded) as error:
-                self._count(event, str(error))
-        places = [place for place, (_, messages, _) in enumerate(said) for _ in messages]
-        for located in self._reader.events([message for _, messages, _ in said for message in messages]):
-            said[places[located.message]][2].append(located.event)
-        for event, messages, found in said:
-            if [type(item) for item in found] == [type(event)]:
-                for path in _differences(event, found[0]):
-                    self._count(event, path)
+                self._count(sent, str(error))
+        places = [place for place, (_, _, messages) in enumerate(said) for _ in messages]
+        found: list[list[Event]] = [[] for _ in said]
+        for located in self._reader.events([message for _, _, messages in said for message in messages]):
+            found[places[located.message]].append(located.event)
+        for (sent, event, messages), back in zip(said, found, strict=True):
+            if [type(item) for item in back] == [type(sent)]:
+                for path in _differences(sent, back[0]):
+                    self._count(sent, path)
                 yield event, messages
             else:
-                kinds = " and ".join(item.kind for item in found) or "nothing"
-                self._count(event, f"it reads back as {kinds}")
+                kinds = " and ".join(item.kind for item in back) or "nothing"
+                self._count(sent, f"it reads back as {kinds}")
 
     def _count(self, event: Event, reason: str) -> None:
+        reason = _INDEX.sub("[]", reason.removeprefix(f"{self._format.name} {event.kind}: "))
         text = f"{event.kind}: {reason}"
         self.lost[text if text in self.lost or len(self.lost) < MOST_REASONS else "other reasons"] += 1
 

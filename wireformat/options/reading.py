@@ -93,8 +93,8 @@ class ReadOptions:
         _check_choice("encoding_errors", encoding_errors, ENCODING_ERRORS)
         if heartbeat_unit is not None:
             _check_choice("heartbeat_unit", heartbeat_unit, tuple(UNITS))
-        lists = {"tables": tables, "kinds": kinds, "known_tables": known_tables, "exclude_users": exclude_users}
-        for name, value in lists.items():
+        lists = (("tables", tables), ("kinds", kinds), ("known_tables", known_tables), ("exclude_users", exclude_users))
+        for name, value in lists:
             if isinstance(value, str):
                 raise OptionError(f"option {name}: expected a list of strings, got the string {value!r}")
         users = frozenset(exclude_users or ())
