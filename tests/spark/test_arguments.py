@@ -37,12 +37,8 @@ def test_null_is_the_default() -> None:
 OF_WHOLE_TRANSACTIONS = {"exclude_users", "skip_empty_xacts"}
 """Not there on Spark, where a task sees a part of the stream."""
 
-NOT_YET = {"known_tables"}
-"""Spark's functions do not take it yet."""
-
-
 def test_each_option_is_one_of_read_options() -> None:
-    assert set(OPTIONS) == set(wf.ReadOptions.__dataclass_fields__) - OF_WHOLE_TRANSACTIONS - NOT_YET
+    assert set(OPTIONS) == set(wf.ReadOptions.__dataclass_fields__) - OF_WHOLE_TRANSACTIONS
 
 
 @pytest.mark.parametrize(
