@@ -71,6 +71,7 @@ class TextFormat:
     def _record(self, cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
         for head, read in self.records:
             if cursor.sees(head):
+                cursor.shows = False  # the next bytes may be a value
                 return read(cursor, lsn, options)
         line = find_line(cursor, self.lines)
         if line is not None:

@@ -35,7 +35,6 @@ def read_delete(cursor: Cursor, lsn: int | None) -> RowChange:
     cursor.expect(DELETE, "record")
     schema, table = read_relation(cursor)
     cursor.expect(_WHERE, "old")
-    cursor.shows = False
     with_table = {"table": f"{schema}.{table}"}
     try:
         old = _tuple(cursor, "old")
@@ -77,7 +76,6 @@ def _insert(cursor: Cursor) -> tuple[str, str, TupleData | None]:
     cursor.expect(INSERT, "record")
     schema, table = read_relation(cursor)
     cursor.expect(_VALUES, "new")
-    cursor.shows = False
     try:
         return schema, table, _tuple(cursor, "new")
     except DecodeError as error:

@@ -36,7 +36,6 @@ T = TypeVar("T")
 
 def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, TupleData | None]:
     """The row images after the mark, to the end of the record; raises DecodeError."""
-    cursor.shows = False
     if event is Delete:
         images = {"old": _image(cursor, "old")}
     elif event is Update and cursor.skip(_OLD):
