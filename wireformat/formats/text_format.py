@@ -60,6 +60,13 @@ class TextFormat:
         found: tuple[bool, int] = self.framing.find_end(data, start, searched)
         return found
 
+    def texts(self, message: bytes) -> Iterator[bytes]:
+        """The texts of the records as they are: the reference client prints them, a line feed behind each.
+
+        Raises DecodeError where the framing is broken.
+        """
+        return (message[frame.start : frame.stop] for frame in self.frames(message))
+
     def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         """See Format.read."""
         cursor = Cursor(message, frame.start, frame.stop, options.encoding, options.encoding_errors)
