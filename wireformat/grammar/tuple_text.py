@@ -50,14 +50,18 @@ def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, TupleData |
 
 def write_images(event: RowChange, encoding: str) -> bytes:
     """What stands behind the mark; raises EncodeError."""
-    if not isinstance(event, Delete) and not isinstance(event, Update) and event.old is not None:
-        raise EncodeError("old: an INSERT has no old tuple here")
+    check_images(event)
     if isinstance(event, Delete):
-        if event.new is not None:
-            raise EncodeError("new: a DELETE has no new tuple here")
         return _written(event.old, "old", encoding)
     before = b"" if event.old is None else _OLD + _written(event.old, "old", encoding) + _NEW
     return before + _written(event.new, "new", encoding)
+
+
+def check_images(event: RowChange) -> None:
+    """Raises EncodeError for an image for which statements and lines have no place."""
+    for side, kind in (("old", Insert), ("new", Delete)):
+        if isinstance(event, kind) and getattr(event, side) is not None:
+            raise EncodeError(f"{side}: it has no place in {event.kind}")
 
 
 def write_cells(image: TupleData, side: str, cell: Callable[[str, Value, str], T]) -> list[T]:
