@@ -73,7 +73,8 @@ def _account_texts(message: bytes, left: list[wf.Event], is_alone: bool) -> None
         assert not isinstance(event, (wf.Corrupt, wf.Unknown)) or event.raw == message
         return
     at = 0
-    while left:
+    while message[at : at + 4] != bytes(4):
+        assert left, f"the rows end at byte {at} of {len(message)}"
         event = left.pop(0)
         if isinstance(event, wf.Corrupt) and event.lsn is None:
             assert event.raw == message[at:]
@@ -85,12 +86,8 @@ def _account_texts(message: bytes, left: list[wf.Event], is_alone: bool) -> None
         assert len(body) == length - 8
         assert not isinstance(event, (wf.Corrupt, wf.Unknown)) or event.raw == body
         at += 4 + length
-        if message[at : at + 4] == bytes(4):
-            at += 4
-            if at == len(message):
-                break
-    assert not left
-    assert at == len(message), f"the rows end at byte {at} of {len(message)}"
+    rest = message[at + 4 :]
+    assert [event.raw if isinstance(event, wf.Corrupt) else None for event in left] == ([rest] if rest else [])
 
 
 def _record(message: bytes, at: int, event: wf.Event) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.formats.registry import find_format
+from wireformat.formats.text_format import TextFormat
 
 from .. import golden_cases
 from ..accounting import EVERYTHING, account_all
@@ -155,6 +156,16 @@ def test_handmade_messages_are_written_again_byte_for_byte(case: Case) -> None:
 )
 def test_unbatched_handmade_messages_are_what_encode_gives(case: Case) -> None:
     assert list(wf.encode(read(case.messages), case.format, options=EVERYTHING[case.format])) == case.messages
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.client_text and case.format != PARALLEL[0]], ids=lambda case: case.name
+)
+def test_texts_are_what_the_client_prints(case: Case) -> None:
+    format = find_format(case.format)
+    assert isinstance(format, TextFormat)
+    texts = [text for message in case.messages for text in format.texts(message)]
+    assert b"".join(text + b"\n" for text in texts) == case.client_text
 
 
 @each_engine

@@ -98,6 +98,15 @@ REFUSED = {
     "kind": ({"kinds": ["insert"]}, "option kinds: expected BEGIN, INSERT"),
     "one kind": ({"kinds": "INSERT"}, "option kinds: expected a list of strings, got the string 'INSERT'"),
     "one table": ({"tables": "a.b"}, "option tables: expected a list of strings, got the string 'a.b'"),
+    "one known table": (
+        {"known_tables": "a.b"},
+        "option known_tables: expected a list of strings, got the string 'a.b'",
+    ),
+    "a known table without a schema": ({"known_tables": ["t"]}, "option known_tables: expected schema.table"),
+    "a pattern as known table": (
+        {"known_tables": ["s.*"]},
+        'option known_tables: expected a table, not a pattern, got "s.*"',
+    ),
     "no schema": (
         {"tables": ["orders"]},
         'option tables: expected schema.table, a part with a dot in it in double quotes, got "orders"',
@@ -122,3 +131,18 @@ def test_filters() -> None:
     assert not options.keeps("INSERT", ("a", "b"))
     assert not options.keeps("DELETE", ("public", "x"))
     assert not options.keeps("COMMIT", None)
+
+
+def test_known_tables() -> None:
+    options = wf.ReadOptions.check(known_tables=["my schema.t", '"a.b"."*"'])
+    assert options.known_tables == {("my schema", "t"), ("a.b", "*")}
+    assert wf.ReadOptions.check().known_tables == frozenset()
+
+
+def test_select_takes_tables_out_of_a_truncate() -> None:
+    event = wf.Truncate(tables=(("s", "a"), ("t", "b"), ("s", "c")))
+    assert wf.ReadOptions.check().select(event) == event
+    assert wf.ReadOptions.check(tables=["s.*"]).select(event) == wf.Truncate(tables=(("s", "a"), ("s", "c")))
+    assert wf.ReadOptions.check(tables=["u.*"]).select(event) is None
+    assert wf.ReadOptions.check(kinds=["INSERT"]).select(event) is None
+    assert wf.ReadOptions.check(tables=["u.*"]).select(wf.Ddl(sql="x")) == wf.Ddl(sql="x")

@@ -60,6 +60,13 @@ class TextFormat:
         found: tuple[bool, int] = self.framing.find_end(data, start, searched)
         return found
 
+    def texts(self, message: bytes) -> Iterator[bytes]:
+        """The texts of the records as they are: the reference client prints them, a line feed behind each.
+
+        Raises DecodeError where the framing is broken.
+        """
+        return (message[frame.start : frame.stop] for frame in self.frames(message))
+
     def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         """See Format.read."""
         cursor = Cursor(message, frame.start, frame.stop, options.encoding, options.encoding_errors)
@@ -71,6 +78,7 @@ class TextFormat:
     def _record(self, cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
         for head, read in self.records:
             if cursor.sees(head):
+                cursor.shows = False  # the next bytes may be a value
                 return read(cursor, lsn, options)
         line = find_line(cursor, self.lines)
         if line is not None:

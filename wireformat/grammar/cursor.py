@@ -13,17 +13,21 @@ class Cursor:
 
     encoding, errors    as for bytes.decode
     shows               whether errors may show the bytes there; not where they may be part of a cell's value
+    whole               what data[start:stop] is, for errors
     """
 
-    __slots__ = ("at", "data", "encoding", "errors", "shows", "stop")
+    __slots__ = ("at", "data", "encoding", "errors", "shows", "stop", "whole")
 
-    def __init__(self, data: bytes, start: int, stop: int, encoding: str, errors: str) -> None:
+    def __init__(
+        self, data: bytes, start: int, stop: int, encoding: str, errors: str, *, whole: str = "record"
+    ) -> None:
         self.data = data
         self.at = start
         self.stop = stop
         self.encoding = encoding
         self.errors = errors
         self.shows = True
+        self.whole = whole
 
     @property
     def ended(self) -> bool:
@@ -49,7 +53,7 @@ class Cursor:
     def expect_end(self, expected: str, path: str) -> None:
         """Raises TrailingBytes if anything follows."""
         if self.at < self.stop:
-            self.fail(expected, path, kind=TrailingBytes)
+            raise TrailingBytes(expected, f"{self.stop - self.at} more bytes", **self.where(path))
 
     def quoted(self, quote: bytes, path: str) -> bytes:
         """What stands between this quote and the next single one, doubled ones undone; raises ShortData."""
@@ -61,7 +65,7 @@ class Cursor:
             doubled = True
             end = data.find(quote, end + 2, self.stop)
         if end < 0:
-            raise ShortData(f"{quote.decode()} to close the quotes", "the end of the record", **self.where(path))
+            raise ShortData(f"a closing {quote.decode()}", f"the end of the {self.whole}", **self.where(path))
         self.at = end + 1
         raw = data[start:end]
         return raw.replace(twice, quote) if doubled else raw
@@ -78,10 +82,9 @@ class Cursor:
     def fail(self, expected: str, path: str, *, at: int | None = None, kind: type[DecodeError] = BadTag) -> NoReturn:
         """Raise an error about this place, or another."""
         where = self.where(path, at)
-        left = self.stop - where["message_offset"]
-        if left <= 0:
-            raise ShortData(expected, "the end of the record", **where)
-        raise kind(expected, f"something else, {left} bytes before the end of the record", **where)
+        if where["message_offset"] >= self.stop:
+            raise ShortData(expected, f"the end of the {self.whole}", **where)
+        raise kind(expected, "other bytes", **where)
 
     def where(self, path: str, at: int | None = None) -> dict[str, Any]:
         """The facts about a place for an error."""

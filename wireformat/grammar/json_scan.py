@@ -55,7 +55,7 @@ def read_string(cursor: Cursor, path: str) -> JsonString:
     while end > start and data[end - 1] == 0x5C and _backslashes(data, start, end) % 2:
         end = data.find(b'"', end + 1, cursor.stop)
     if end < 0:
-        cursor.fail("'\"' to close the string", path, at=cursor.stop)
+        cursor.fail('a closing "', path, at=cursor.stop)
     raw = data[start:end]
     control = _CONTROL.search(raw)
     if control:
@@ -66,10 +66,10 @@ def read_string(cursor: Cursor, path: str) -> JsonString:
 
 
 def read_within(cursor: Cursor, string: JsonString, read: Callable[[Cursor], T]) -> T:
-    """What a function reads of a string's content; errors say the place in the message, and show no bytes."""
+    """What a function reads of a string's content; errors say the place in the message."""
     raw, start = string
-    inner = Cursor(raw, 0, len(raw), cursor.encoding, cursor.errors)
-    inner.shows = False
+    inner = Cursor(raw, 0, len(raw), cursor.encoding, cursor.errors, whole="string")
+    inner.shows = cursor.shows
     try:
         return read(inner)
     except DecodeError as error:

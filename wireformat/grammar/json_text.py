@@ -50,7 +50,6 @@ class JsonReader:
 
     def _object(self) -> dict[str, Any]:
         cursor = self._cursor
-        cursor.shows = False
         found: dict[str, Any] = {}
         cursor.expect(b"{", "record")
         skip_space(self._cursor)

@@ -112,14 +112,15 @@ SQL = (
     *_ENDS,
 )
 
-_WORD = re.compile(rb"[A-Za-z]+(?= |\Z)")
+_WORD = re.compile(rb"([A-Za-z]{1,7})(?: |\Z)")
 
 
 def find_line(cursor: Cursor, lines: tuple[Line, ...]) -> Line | None:
     """The line that begins at the cursor, by its word; the cursor is then behind it."""
-    word = cursor.data[cursor.at : cursor.at + 8].split(b" ", 1)[0]
+    match = _WORD.match(cursor.data, cursor.at, cursor.stop)
+    word = match[1] if match else b""
     for line in lines:
-        if word.lower() == line.word.lower() and cursor.at + len(word) <= cursor.stop:
+        if word.lower() == line.word.lower():
             cursor.at += len(word)
             return line
     return None

@@ -49,7 +49,6 @@ def read_literal(cursor: Cursor) -> tuple[Value, str]:
     if word in _WORDS:
         return _WORDS[word]
     if not _NUMBER.match(word):
-        cursor.shows = False
         cursor.fail("a literal: in quotes, a number, null, true or false", "value", at=start, kind=BadValue)
     return word.decode("ascii"), "number"
 

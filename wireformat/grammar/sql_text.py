@@ -17,7 +17,7 @@ from ..events import LITERAL_TYPES, Delete, Insert, RowChange, TupleData, Unchan
 from .cursor import Cursor
 from .literals import WRITERS, Value, read_literal, write_literal
 from .names import read_name, read_relation, write_name, write_relation
-from .tuple_text import NO_TUPLE, write_cells
+from .tuple_text import NO_TUPLE, check_images, write_cells
 
 INSERT, DELETE = b"insert into ", b"delete from "
 _VALUES, _WHERE, _AND, _END = b" values ", b" where ", b" and ", b";"
@@ -35,7 +35,6 @@ def read_delete(cursor: Cursor, lsn: int | None) -> RowChange:
     cursor.expect(DELETE, "record")
     schema, table = read_relation(cursor)
     cursor.expect(_WHERE, "old")
-    cursor.shows = False
     with_table = {"table": f"{schema}.{table}"}
     try:
         old = _tuple(cursor, "old")
@@ -54,9 +53,7 @@ def read_delete(cursor: Cursor, lsn: int | None) -> RowChange:
 def write_change(event: RowChange, encoding: str) -> bytes:
     """The statements of a row change; raises EncodeError."""
     relation = write_relation(event.table_schema, event.table_name, encoding)
-    for side, kind in (("old", Insert), ("new", Delete)):
-        if isinstance(event, kind) and getattr(event, side) is not None:
-            raise EncodeError(f"{side}: it has no place in {event.kind}")
+    check_images(event)
     written = b""
     if not isinstance(event, Insert):
         written += DELETE + relation + _WHERE + _written_where(event.old, encoding) + _END
@@ -77,7 +74,6 @@ def _insert(cursor: Cursor) -> tuple[str, str, TupleData | None]:
     cursor.expect(INSERT, "record")
     schema, table = read_relation(cursor)
     cursor.expect(_VALUES, "new")
-    cursor.shows = False
     try:
         return schema, table, _tuple(cursor, "new")
     except DecodeError as error:

@@ -36,7 +36,6 @@ T = TypeVar("T")
 
 def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, TupleData | None]:
     """The row images after the mark, to the end of the record; raises DecodeError."""
-    cursor.shows = False
     if event is Delete:
         images = {"old": _image(cursor, "old")}
     elif event is Update and cursor.skip(OLD_KEY):
@@ -51,14 +50,18 @@ def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, TupleData |
 
 def write_images(event: RowChange, encoding: str) -> bytes:
     """What stands behind the mark; raises EncodeError."""
-    if not isinstance(event, Delete) and not isinstance(event, Update) and event.old is not None:
-        raise EncodeError("old: an INSERT has no old tuple here")
+    check_images(event)
     if isinstance(event, Delete):
-        if event.new is not None:
-            raise EncodeError("new: a DELETE has no new tuple here")
         return _written(event.old, "old", encoding)
     before = b"" if event.old is None else OLD_KEY + _written(event.old, "old", encoding) + NEW_TUPLE
     return before + _written(event.new, "new", encoding)
+
+
+def check_images(event: RowChange) -> None:
+    """Raises EncodeError for an image for which statements and lines have no place."""
+    for side, kind in (("old", Insert), ("new", Delete)):
+        if isinstance(event, kind) and getattr(event, side) is not None:
+            raise EncodeError(f"{side}: it has no place in {event.kind}")
 
 
 def write_cells(image: TupleData, side: str, cell: Callable[[str, Value, str], T]) -> list[T]:

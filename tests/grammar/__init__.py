@@ -1,0 +1,1 @@
+"""The grammar of the text formats, part by part."""
