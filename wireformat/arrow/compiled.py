@@ -32,6 +32,11 @@ def inner(function: Function) -> Function:
     return numba.extending.register_jitable(error_model="numpy", _nrt=False)(function)
 
 
+def hot(function: Function) -> Function:
+    """An inner function that is copied into its callers: a call for each cell costs, as an array is seven arguments."""
+    return numba.extending.register_jitable(error_model="numpy", _nrt=False, forceinline=True)(function)
+
+
 def compiled(function: Function) -> Function:
     """Compile an entry point at its first call, or load it from the cache.
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..options.reading import KINDS
-from .compiled import Array, Int, inner
+from .compiled import Array, Int, hot, inner
 from .marks import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
 from .scan import make_scan
 from .scan_lines import close_record, open_message, open_record, read_line, sees
-from .scan_literals import BAD_LENGTH, literal, undo
+from .scan_literals import BAD_LENGTH, literal, number_end, special_at, undo
 from .spans import (
     BODY,
     ENDS,
@@ -38,8 +38,7 @@ from .spans import (
     VALUE,
     mark_word,
 )
-from .wire import check_text, is_ascii, read_64
-from .words import same_bytes
+from .wire import check_text, is_ascii, read_64, same_bytes
 
 HEAD, OPERATION, END = (mark_word(mark) for mark in (JSON_HEAD, JSON_KIND, JSON_END))
 FIRST_ARRAY = mark_word(JSON_ARRAYS[0])
@@ -54,12 +53,13 @@ NO_ROOM = -2
 """Where an array ends whose cells have no room."""
 
 
-@inner
+@hot
 def string_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool, Int]:
     """Where the string whose content begins at `at` is closed, or -1; whether a backslash and how many single quotes
     are in it."""
     escaped = False
     quotes = 0
+    at = special_at(buffer, at, stop)
     while at < stop:
         byte = buffer[at]
         if byte == 34:
@@ -69,9 +69,9 @@ def string_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool, Int]:
         elif byte == 92:
             escaped = True
             at += 1
-        elif byte < 32:
+        else:
             return -1, escaped, quotes
-        at += 1
+        at = special_at(buffer, at + 1, stop)
     return -1, escaped, quotes
 
 
@@ -84,14 +84,22 @@ def read_array(
     used = cursor[TEXT_USED]
     unchanged = False
     while at < stop and buffer[at] != 93:
-        end, escaped, quotes = string_end(buffer, at + 1, stop)
-        if buffer[at] != 34 or end < 0:
+        if buffer[at] != 34:
             return -1, cell, unchanged
         if cell == image.shape[1]:
             return NO_ROOM, cell, unchanged
         start = at + 1
+        escaped, quotes = False, 0
+        end = number_end(buffer, start, stop) if field == VALUE else -1
+        is_number = end >= 0 and end < stop and buffer[end] == 34
+        if not is_number:
+            end, escaped, quotes = string_end(buffer, start, stop)
+            if end < 0:
+                return -1, cell, unchanged
         length = end - start
-        if field == VALUE:
+        if is_number:
+            pass
+        elif field == VALUE:
             start, length, used = literal(buffer, start, end, escaped, quotes, text, words, used, True)
             unchanged = unchanged or length == UNCHANGED_LENGTH
         elif escaped:
@@ -145,7 +153,7 @@ def read_table(buffer: Array, at: Int, end: Int, rows: Array, row: Int, text: Ar
 @inner
 def seen_slot(buffer: Array, at: Int) -> Int:
     """Where the cursor may remember a row like the one at `at`: by 24 bytes behind the head, which name the table."""
-    mixed = read_64(buffer, at + 15) ^ (read_64(buffer, at + 23) >> 7) ^ (read_64(buffer, at + 31) >> 13)
+    mixed = read_64(buffer, at + 15) ^ (read_64(buffer, at + 23) << 5) ^ (read_64(buffer, at + 31) << 11)
     mixed ^= mixed >> 32
     mixed ^= mixed >> 16
     mixed ^= mixed >> 8
@@ -155,29 +163,29 @@ def seen_slot(buffer: Array, at: Int) -> Int:
 @inner
 def copy_head(
     buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
-) -> tuple[Int, Int]:
+) -> tuple[Int, Int, bool]:
     """Table, names and types of a row like one that was seen, which most rows are.
 
-    Returns where the values begin, and the cell after them; -1 if there is none: the row that the cursor remembers is
-    not of this table, has other columns, or is no longer there because the filters dropped it. That row says where its
-    parts lie in the buffer: so this one's head is compared with its, not read.
+    Returns where the values begin, the cell after them, and whether the head is ASCII; -1 if there is none: the row
+    that the cursor remembers is not of this table, has other columns, or is no longer there because the filters dropped
+    it. That row says where its parts lie in the buffer: so this one's head is compared with its, not read.
     """
     slot = seen_slot(buffer, at)
     like, body, kind_at, values_at = cursor[slot] - 1, cursor[slot + 1], cursor[slot + 2], cursor[slot + 3]
     if like < 0 or like >= row or rows[BODY, like] != body or stop - at < values_at:
-        return -1, -1
+        return -1, -1, False
     behind = kind_at + KIND_BYTES
     if not (
         same_bytes(buffer, at, buffer, body, kind_at)
         and same_bytes(buffer, at + behind, buffer, body + behind, values_at - behind)
     ):
-        return -1, -1
+        return -1, -1, False
     kind = read_kind(buffer, at + kind_at, stop, text, words)
     begin = rows[ENDS + NEW, row]
     first = rows[ENDS + NEW, like - 1] if like > 0 else 0
     count = rows[ENDS + NEW, like] - first
     if kind < 0 or begin + count > cells.shape[2]:
-        return -1, -1
+        return -1, -1, False
     rows[KIND, row] = kind
     for field in range(TABLE_SCHEMA, TABLE_NAME + 2):
         rows[field, row] = rows[field, like]
@@ -187,7 +195,7 @@ def copy_head(
         image[NAME, begin + cell, 1] = image[NAME, first + cell, 1]
         image[TYPE, begin + cell, 0] = image[TYPE, first + cell, 0]
         image[TYPE, begin + cell, 1] = image[TYPE, first + cell, 1]
-    return at + values_at, begin + count
+    return at + values_at, begin + count, cursor[slot + 4] == 1
 
 
 @inner
@@ -202,25 +210,26 @@ def read_kind(buffer: Array, at: Int, stop: Int, text: Array, words: Array) -> I
 @inner
 def read_object(
     buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
-) -> Int:
-    """A row change, to the end of the record; returns the row's status."""
+) -> tuple[Int, Int]:
+    """A row change, to the end of the record: the row's status, and from where on its bytes may be other than ASCII."""
     body = at
     if stop - body < LEAST_OBJECT:
-        return READ_RECORD
+        return READ_RECORD, body
     first = 2  # of the six arrays, the one to read next
     kind_at = values_at = np.int64(0)
-    at, last = copy_head(buffer, body, stop, rows, row, cells, text, words, cursor)
+    at, last, head_is_ascii = copy_head(buffer, body, stop, rows, row, cells, text, words, cursor)
+    values = at
     if at < 0:
         first = 0
         at = sees(buffer, body, stop, text, words, HEAD)
         end = string_end(buffer, at, stop)[0] if at >= 0 else -1
         if end < 0 or not read_table(buffer, at, end, rows, row, text, cursor):
-            return READ_RECORD
+            return READ_RECORD, body
         at = sees(buffer, end, stop, text, words, OPERATION)
         kind_at = at - body
         rows[KIND, row] = read_kind(buffer, at, stop, text, words) if at >= 0 else -1
         if rows[KIND, row] < 0:
-            return READ_RECORD
+            return READ_RECORD, body
         at += KIND_BYTES
     for array in range(first, 6):
         place, field = array // 3, FIELDS[array % 3]
@@ -228,27 +237,28 @@ def read_object(
         if array > first or first == 0:
             at = sees(buffer, at, stop, text, words, FIRST_ARRAY + array)
         if at < 0:
-            return READ_RECORD
+            return READ_RECORD, body
         if array == 2:
             values_at = at - body
         at, end, unchanged = read_array(buffer, at, stop, cells[place], field, begin, text, words, cursor)
         if at < 0:
-            return FULL if at == NO_ROOM else READ_RECORD
+            return FULL if at == NO_ROOM else READ_RECORD, body
         if field == NAME:
             last = end
         elif end != last:
-            return READ_RECORD
+            return READ_RECORD, body
         if unchanged:
             rows[PRESENT, row] |= 1 << HAS_UNCHANGED
         if field == VALUE and end > begin:
             rows[ENDS + place, row] = end
             rows[PRESENT, row] |= 1 << (GIVEN + place)
     if sees(buffer, at, stop, text, words, END) != stop:
-        return READ_RECORD
-    if first == 0:
+        return READ_RECORD, body
+    if first == 0 and rows[PRESENT, row] >> (GIVEN + NEW) & 1:  # without a new image there is nothing to know again
         slot = seen_slot(buffer, body)
         cursor[slot], cursor[slot + 1], cursor[slot + 2], cursor[slot + 3] = row + 1, body, kind_at, values_at
-    return GOOD
+        cursor[slot + 4] = body >= 8 and is_ascii(buffer, body, values_at)
+    return GOOD, values if head_is_ascii else body
 
 
 @inner
@@ -266,7 +276,7 @@ def read_record(
 ) -> Int:
     """What a record says; see scan.py."""
     if buffer[at] == 123:  # {
-        status = read_object(buffer, at, stop, rows, row, cells, text, words, cursor)
+        status, at = read_object(buffer, at, stop, rows, row, cells, text, words, cursor)
     else:
         status = read_line(buffer, at, stop, rows, row, cells, text, words, settings)
     if status == GOOD and (stop < 8 or not is_ascii(buffer, at, stop - at)):

@@ -15,7 +15,7 @@ from ..grammar import lines as grammar
 from ..grammar.lines import Line, Part
 from ..limits import RECORD_BYTES
 from ..options.reading import KINDS
-from .compiled import Array, Int, inner
+from .compiled import Array, Int, hot, inner
 from .rows import note_detail
 from .scan import DONE, LOST, MORE
 from .spans import (
@@ -32,8 +32,7 @@ from .spans import (
     XID,
     mark_word,
 )
-from .wire import read_32, read_64
-from .words import same_bytes
+from .wire import read_32, read_64, same_bytes
 
 FIRST_LETTER, LEAST_RECORD = text_batch.FIRST_LETTER, text_batch.LEAST_RECORD_BYTES
 LINE_FIELDS = 3
@@ -95,7 +94,7 @@ def open_message(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> 
     return start, stop if start < stop else -1, np.int64(0), False
 
 
-@inner
+@hot
 def sees(buffer: Array, at: Int, stop: Int, text: Array, words: Array, mark: Int) -> Int:
     """Where a mark ends that begins at `at`, or -1."""
     length = np.int64(words[mark, 1])

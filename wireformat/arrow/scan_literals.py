@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import Array, Int, inner
+from .compiled import Array, Int, hot, inner
 from .marks import FALSE, LITERALS, NULL, TRUE, UNCHANGED
 from .scan_lines import sees
 from .spans import UNCHANGED_LENGTH, mark_word
+from .words import BLOCK, find_special
 
 FIRST_LITERAL = mark_word(LITERALS[0])
 TRUE_WORD, FALSE_WORD, T_WORD, F_WORD = (mark_word(mark) for mark in (TRUE, FALSE, b"t", b"f"))
@@ -66,25 +67,38 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
     return at if state == 2 or quote == 0 else -1, used
 
 
-@inner
+@hot
+def special_at(buffer: Array, at: Int, stop: Int) -> Int:
+    """The first quote, backslash or byte below 0x20 in buffer[at:stop]; stop if there is none."""
+    while stop - at >= BLOCK:
+        found = find_special(buffer, at)
+        at += found
+        if found < BLOCK:
+            return at
+    while at < stop and buffer[at] >= 32 and buffer[at] != 34 and buffer[at] != 39 and buffer[at] != 92:
+        at += 1
+    return at
+
+
+@hot
 def quoted_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool]:
     """One past the quote that closes what the quote at `at` opens, or -1, and whether there are doubled ones inside."""
     quote = buffer[at]
     doubled = False
-    at += 1
+    at = special_at(buffer, at + 1, stop)
     while at < stop:
         if buffer[at] == quote:
             if at + 1 == stop or buffer[at + 1] != quote:
                 return at + 1, doubled
             doubled = True
             at += 1
-        at += 1
+        at = special_at(buffer, at + 1, stop)
     return -1, doubled
 
 
-@inner
-def is_number(buffer: Array, at: Int, stop: Int) -> bool:
-    """Whether all of it is a number as the servers print them, but for NaN and Infinity."""
+@hot
+def number_end(buffer: Array, at: Int, stop: Int) -> Int:
+    """Where a number as the servers print it ends, but for NaN and Infinity, or -1 if there is none at `at`."""
     if at < stop and buffer[at] == 45:
         at += 1
     digits = 0
@@ -97,16 +111,17 @@ def is_number(buffer: Array, at: Int, stop: Int) -> bool:
             at += 1
             digits += 1
     if digits == 0:
-        return False
+        return -1
     if at < stop and (buffer[at] | 32) == 101:  # e
         at += 1
         if at < stop and (buffer[at] == 43 or buffer[at] == 45):
             at += 1
-        if at == stop:
-            return False
+        digits = at
         while at < stop and buffer[at] >= 48 and buffer[at] <= 57:
             at += 1
-    return at == stop
+        if at == digits:
+            return -1
+    return at
 
 
 @inner
@@ -125,7 +140,7 @@ def literal(
             return at + 1, length - 2 if buffer[end - 1] == 39 else BAD_LENGTH, used
         stopped, after = undo(buffer, at, end, text, used, 39, json)
         return ~used, after - used if stopped == end else BAD_LENGTH, after
-    if not escaped and first < 58 and is_number(buffer, at, end):
+    if not escaped and first < 58 and number_end(buffer, at, end) == end:
         return at, length, used
     if escaped:
         return at, BAD_LENGTH, used

@@ -5,15 +5,17 @@ Names of gaussdb-text have no quotes: two words before the first mark are no gue
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
 from ..limits import NAME_BYTES
 from ..options.reading import KINDS
-from .compiled import Array, Int, inner
+from .compiled import Array, Int, hot, inner
 from .marks import ROW_CHANGES
 from .marks import TABLE as TABLE_MARK
 from .scan import make_scan
 from .scan_lines import close_record, open_message, open_record, read_line, sees
-from .scan_literals import BAD_LENGTH, literal, quoted_end, undo
+from .scan_literals import BAD_LENGTH, literal, number_end, quoted_end, undo
 from .spans import (
     ENDS,
     FULL,
@@ -47,20 +49,28 @@ NO_ROOM = -2
 """Where columns end whose cells have no room."""
 
 
-@inner
+PLAIN, DIGIT, TYPE_WORD = 1, 2, 4
+BYTES = np.zeros(256, np.uint8)
+"""What each byte may be part of: a plain name, also as its first byte unless it is a digit; the words of a type."""
+for _byte in b"abcdefghijklmnopqrstuvwxyz_0123456789":
+    BYTES[_byte] |= PLAIN
+for _byte in b"0123456789":
+    BYTES[_byte] |= DIGIT
+for _byte in b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_. ":
+    BYTES[_byte] |= TYPE_WORD
+
+
+@hot
 def name_end(buffer: Array, at: Int, stop: Int) -> Int:
     """Where a plain name ends that begins at `at`; `at` itself if there is none."""
-    begin = at
-    while at < stop and (
-        (buffer[at] >= 97 and buffer[at] <= 122)
-        or buffer[at] == 95
-        or (buffer[at] >= 48 and buffer[at] <= 57 and at > begin)
-    ):
+    if at < stop and BYTES[buffer[at]] & DIGIT:
+        return at
+    while at < stop and BYTES[buffer[at]] & PLAIN:
         at += 1
     return at
 
 
-@inner
+@hot
 def read_name(buffer: Array, at: Int, stop: Int, text: Array, cursor: Array) -> tuple[Int, Int, Int]:
     """A name, plain or in quotes: where it ends, or -1, and its pair."""
     if at == stop or buffer[at] != 34:
@@ -75,7 +85,7 @@ def read_name(buffer: Array, at: Int, stop: Int, text: Array, cursor: Array) -> 
     return end, ~used, after - used
 
 
-@inner
+@hot
 def type_end(buffer: Array, at: Int, stop: Int) -> Int:
     """Where the name of a type ends that begins at `at`, before its bracket; -1 for what is odd."""
     while at < stop:
@@ -88,28 +98,26 @@ def type_end(buffer: Array, at: Int, stop: Int) -> Int:
             if at + 1 == stop or buffer[at + 1] != 93:
                 return -1
             at += 2
-        elif (
-            ((byte | 32) >= 97 and (byte | 32) <= 122)
-            or (byte >= 48 and byte <= 57)
-            or byte == 95
-            or byte == 46
-            or byte == 32
-        ):
+        elif BYTES[byte] & TYPE_WORD:
             at += 1
         else:
             return at
     return -1
 
 
-@inner
+@hot
 def value_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, Int]:
-    """Where the literal ends that begins at `at`, or -1, and how many single quotes it holds, three for more."""
+    """Where the literal ends that begins at `at`, or -1, and how many single quotes it holds, three for more; -1 for a
+    number, which has been checked."""
     begin = at
     if at + 1 < stop and buffer[at] == 66 and buffer[at + 1] == 39:
         begin += 1
     if begin < stop and buffer[begin] == 39:
         end, doubled = quoted_end(buffer, begin, stop)
         return end, 3 if doubled else 2
+    end = number_end(buffer, at, stop)
+    if end >= 0 and (end == stop or buffer[end] == 32):
+        return end, -1
     while at < stop and buffer[at] != 32:
         at += 1
     return at, 0
@@ -157,10 +165,12 @@ def read_columns(
         at, quotes = value_end(buffer, begin, stop)
         if at < 0:
             return -1
-        start, length, used = literal(buffer, begin, at, False, quotes, text, words, cursor[TEXT_USED], False)
-        if length == BAD_LENGTH:
-            return -1
-        cursor[TEXT_USED] = used
+        start, length = begin, at - begin
+        if quotes >= 0:
+            start, length, used = literal(buffer, begin, at, False, quotes, text, words, cursor[TEXT_USED], False)
+            if length == BAD_LENGTH:
+                return -1
+            cursor[TEXT_USED] = used
         if length == UNCHANGED_LENGTH:
             rows[PRESENT, row] |= 1 << HAS_UNCHANGED
         image[VALUE, cell, 0] = start

@@ -51,7 +51,7 @@ NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
 
 # Behind that, what a scan remembers of rows that it has seen in this call, to know others like them; 0 is nothing.
 SEEN = 5
-SEEN_SLOTS, SEEN_FIELDS = 64, 4
+SEEN_SLOTS, SEEN_FIELDS = 256, 5
 CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
 
 # A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; of a text style, whether the names of its

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import Array, Int, inner
+from .compiled import Array, Int, hot, inner
 from .spans import GOOD, TRANSCODE
-from .words import read_16, read_32, read_64
+from .words import BLOCK, read_16, read_32, read_64, same_block
 
-__all__ = ["check_text", "is_ascii", "read_16", "read_32", "read_64", "unquote", "write_number"]
+__all__ = ["check_text", "is_ascii", "read_16", "read_32", "read_64", "same_bytes", "unquote", "write_number"]
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
 
@@ -47,7 +47,7 @@ def _make_utf8() -> Array:
 _UTF8 = _make_utf8()
 
 
-@inner
+@hot
 def is_ascii(data: Array, start: Int, length: Int) -> bool:
     """Whether no byte has its high bit set. Eight bytes at a time, the last ones together with bytes before the text:
     no text begins in the first eight bytes of a buffer."""
@@ -68,6 +68,21 @@ def check_text(data: Array, start: Int, length: Int, utf8: bool) -> Int:
     for at in range(start, start + length):
         state = np.int64(_UTF8[state, data[at]])
     return GOOD if state == 0 else TRANSCODE
+
+
+@hot
+def same_bytes(data: Array, at: Int, other: Array, start: Int, length: Int) -> bool:
+    """Whether so many bytes are the same in both places."""
+    if length >= BLOCK:
+        last = length - BLOCK
+        for step in range(0, last, BLOCK):
+            if not same_block(data, at + step, other, start + step):
+                return False
+        return same_block(data, at + last, other, start + last)
+    for step in range(length):
+        if data[at + step] != other[start + step]:
+            return False
+    return True
 
 
 @inner

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from .compiled import inner
 
 BLOCK = 16
-"""Bytes that `copy_block` copies."""
+"""Bytes that `copy_block` copies, `same_block` compares and `find_special` looks at."""
 
 
 def _plain_read(size: int) -> Callable[..., Any]:
@@ -38,11 +38,19 @@ def _plain_copy_block(target: Any, to: int, source: Any, at: int) -> None:
         target[to + place] = source[at + place]
 
 
-def _plain_same_bytes(data: Any, at: int, other: Any, start: int, length: int) -> bool:
-    for place in range(length):
+def _plain_same_block(data: Any, at: int, other: Any, start: int) -> bool:
+    for place in range(BLOCK):
         if data[at + place] != other[start + place]:
             return False
     return True
+
+
+def _plain_find_special(data: Any, at: int) -> int:
+    for place in range(BLOCK):
+        byte = data[at + place]
+        if byte < 32 or byte == 34 or byte == 39 or byte == 92:
+            return place
+    return BLOCK
 
 
 def _word_read(size: int) -> Callable[..., Any]:
@@ -74,18 +82,33 @@ def _word_copy_block(typing_context: Any, target: Any, to: Any, source: Any, at:
 
 
 @intrinsic
-def _word_same_bytes(typing_context: Any, data: Any, at: Any, other: Any, start: Any, length: Any) -> Any:
+def _word_find_special(typing_context: Any, data: Any, at: Any) -> Any:
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
-        byte = ir.IntType(8)
-        places = [
-            _pointer(context, builder, signature.args[place], arguments[place], arguments[place + 1], byte)
-            for place in (0, 2)
-        ]
-        kind = ir.FunctionType(ir.IntType(32), [byte.as_pointer(), byte.as_pointer(), ir.IntType(64)])
-        compare = cgutils.get_or_insert_function(builder.module, kind, "memcmp")
-        return builder.icmp_signed("==", builder.call(compare, [*places, arguments[4]]), ir.IntType(32)(0))
+        block = ir.VectorType(ir.IntType(8), BLOCK)
+        loaded = builder.load(_pointer(context, builder, signature.args[0], arguments[0], arguments[1], block))
+        loaded.align = 1
+        found = builder.icmp_unsigned("<", loaded, ir.Constant(block, [32] * BLOCK))
+        for byte in (34, 39, 92):
+            found = builder.or_(found, builder.icmp_unsigned("==", loaded, ir.Constant(block, [byte] * BLOCK)))
+        bits = builder.zext(builder.bitcast(found, ir.IntType(BLOCK)), ir.IntType(64))
+        return builder.cttz(builder.or_(bits, ir.IntType(64)(1 << BLOCK)), ir.IntType(1)(1))
 
-    return types.boolean(data, types.int64, other, types.int64, types.int64), generate
+    return types.int64(data, types.int64), generate
+
+
+@intrinsic
+def _word_same_block(typing_context: Any, data: Any, at: Any, other: Any, start: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        block = ir.VectorType(ir.IntType(8), BLOCK)
+        loaded = []
+        for place in (0, 2):
+            pointer = _pointer(context, builder, signature.args[place], arguments[place], arguments[place + 1], block)
+            loaded.append(builder.load(pointer))
+            loaded[-1].align = 1
+        bits = builder.bitcast(builder.icmp_unsigned("!=", *loaded), ir.IntType(BLOCK))
+        return builder.icmp_unsigned("==", bits, ir.IntType(BLOCK)(0))
+
+    return types.boolean(data, types.int64, other, types.int64), generate
 
 
 def _pointer(context: BaseContext, builder: ir.IRBuilder, kind: Any, array: Any, at: Any, word: ir.Type) -> Any:
@@ -96,8 +119,10 @@ def _pointer(context: BaseContext, builder: ir.IRBuilder, kind: Any, array: Any,
 if numba.config.DISABLE_JIT or numba.config.BOUNDSCHECK:
     read_16, read_32, read_64 = _plain_read(2), _plain_read(4), _plain_read(8)
     copy_block = inner(_plain_copy_block)
-    same_bytes = inner(_plain_same_bytes)
+    same_block = inner(_plain_same_block)
+    find_special = inner(_plain_find_special)
 else:
     read_16, read_32, read_64 = _word_read(2), _word_read(4), _word_read(8)
     copy_block = _word_copy_block
-    same_bytes = _word_same_bytes
+    same_block = _word_same_block
+    find_special = _word_find_special
