@@ -12,7 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .generate import Capture
-from .measure import Result, Say, forget_peak, in_fresh_process, interleaved, peak_bytes, resident_bytes, timed
+from .measure import (
+    Result,
+    Say,
+    forget_peak,
+    in_fresh_process,
+    interleaved,
+    peak_bytes,
+    repeated,
+    resident_bytes,
+    timed,
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ def _run(contestant: Contestant, messages: pa.Table) -> Callable[[], float]:
         if rows != expected:
             raise AssertionError(f"{contestant.name}: {rows} rows, there are {expected}")
 
-    return lambda: timed(lambda: contestant.work(payloads), check)
+    return lambda: repeated(lambda: timed(lambda: contestant.work(payloads), check))
 
 
 def _result(

@@ -88,6 +88,19 @@ def timed(work: Callable[[], Answer], check: Callable[[Answer], None]) -> float:
     return seconds
 
 
+TURN_SECONDS = 1.0
+"""How long a turn lasts at the least: short work is repeated, as in a process that does nothing else, where memory is
+used again. The first touch of memory that was given back between turns would else be most of what is measured."""
+
+
+def repeated(run: Callable[[], float]) -> float:
+    """The median of as many runs as fit into a turn, one at least."""
+    seconds = [run()]
+    while sum(seconds) < TURN_SECONDS:
+        seconds.append(run())
+    return median(seconds)
+
+
 def in_fresh_process(work: Callable[..., Answer], *arguments: Any) -> Answer:
     """What the function gives in a new Python process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:

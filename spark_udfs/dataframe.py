@@ -31,6 +31,7 @@ def decode(
     encoding: str = "utf-8",
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
+    known_tables: Sequence[str] | None = None,
     engine: str = "arrow",
 ) -> DataFrame:
     """Decode a column of messages; one row a record.
@@ -64,6 +65,7 @@ def decode(
         heartbeat_unit=heartbeat_unit,
         tables=tables,
         kinds=kinds,
+        known_tables=known_tables,
     )
     sent = [column_of(messages), *[packed(field, cannot) for field in kept]]
     places = [column.alias(str(place)) for place, column in enumerate(sent)]

@@ -123,7 +123,7 @@ class Case:
 
 def names_of_files() -> set[str]:
     """The cases that lie in the folder, whatever the table says."""
-    return {path.name.split(".")[0] for path in FOLDER.iterdir() if path.name != "README.md"}
+    return {path.stem for path in FOLDER.glob("*.parquet")}
 
 
 def _cases() -> tuple[Case, ...]:

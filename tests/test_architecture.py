@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 ROWS = (
     "errors lsn limits identifiers times",
-    "pgtypes",
+    "pgtypes ddl",
     "events declare grammar options",
     "framing",
     "formats",

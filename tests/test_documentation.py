@@ -14,6 +14,7 @@ import wireformat as wf
 from wireformat import errors, events
 from wireformat.arrow.spans import DETAIL_KEYS
 from wireformat.options import WRITE_OPTIONS
+from wireformat.options.rules import NEEDS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -74,6 +75,12 @@ def test_write_options() -> None:
         for row in WRITE_OPTIONS
     ]
     assert table("docs/events.md", r"option \| default") == listed
+
+
+def test_options_of_servers() -> None:
+    rows = [list(row) for row in wf.Options.table()]
+    assert table("docs/options.md", "option") == [[cell.replace("*", r"\*") for cell in row] for row in rows]
+    assert table("docs/options.md", "need") == [[name, need.words] for name, need in NEEDS.items()]
 
 
 def test_fields_of_events() -> None:

@@ -10,7 +10,16 @@ import pytest
 
 import wireformat as wf
 
-KINDS = [wf.DecodeError, wf.ShortData, wf.BadTag, wf.BadLength, wf.BadText, wf.BadValue, wf.TrailingBytes]
+KINDS = [
+    wf.DecodeError,
+    wf.ShortData,
+    wf.BadTag,
+    wf.BadLength,
+    wf.BadText,
+    wf.BadValue,
+    wf.TrailingBytes,
+    wf.BadTemplate,
+]
 FACTS = {
     "format": "some-format",
     "message": 7,

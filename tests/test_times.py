@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.arrow.commit_times import parse_times
 from wireformat.times import heartbeat_micros, parse_commit_time
 
 from . import strategies
@@ -24,12 +24,12 @@ INT64_MAX = (1 << 63) - 1
 
 
 def parsed(text: str) -> int | None:
-    """Microseconds, or None; the same out of bytes and out of an array, with other bytes around."""
-    data = text.encode()
-    known, micros = parse_commit_time(data, 0, len(data))
-    inside = np.frombuffer(b"9" + data + b"9", np.uint8)
-    assert tuple(map(int, parse_commit_time(inside, 1, 1 + len(data)))) == (known, micros)
-    return int(micros) if known else None
+    """Microseconds, or None: of one text and of a column, which must agree."""
+    found = parse_commit_time(text)
+    column = parse_times(pa.array([text, "2026-11-21 01:02:03+08", text])).cast(pa.int64())
+    assert column.to_pylist() == [found, 1_795_194_123_000_000, found]
+    assert parse_times(pa.array([text])).cast(pa.int64()).to_pylist() == [found]
+    return found
 
 
 @given(
@@ -175,7 +175,7 @@ UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 @pytest.mark.parametrize("number", GUESSES)
 def test_heartbeat_units_are_guessed_by_size(number: int) -> None:
-    assert tuple(map(int, heartbeat_micros(number, 0))) == (True, GUESSES[number])
+    assert heartbeat_micros(number, 0) == GUESSES[number]
 
 
 @given(strategies.I64, st.sampled_from([None, *UNITS]))

@@ -6,7 +6,7 @@ bytes -> framing -> formats -> events -> stream      where records lie; what the
 api         decode, encode, Decoder                  errors, events, options: what they take and give
 declare     helpers for the formats' declarations    formats: the declarations, one a file
 grammar     what the text formats are made of        pgtypes: type numbers and names
-framing     messages to frames, bytes to messages
+framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
 arrow       the row-change table (loads numba)       cli: the command `wireformat`
 """
 
@@ -15,10 +15,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import ddl
 from .api import Decoder, decode, encode
 from .errors import (
     BadLength,
     BadTag,
+    BadTemplate,
     BadText,
     BadValue,
     DecodeError,
@@ -50,7 +52,7 @@ from .events import (
 )
 from .formats.registry import FORMATS
 from .lsn import lsn_text, lsn_value
-from .options import ReadOptions
+from .options import Options, ReadOptions
 
 if TYPE_CHECKING:
     from . import arrow
@@ -63,6 +65,7 @@ __all__ = [
     "Abort",
     "BadLength",
     "BadTag",
+    "BadTemplate",
     "BadText",
     "BadValue",
     "Begin",
@@ -78,6 +81,7 @@ __all__ = [
     "Insert",
     "LimitExceeded",
     "OptionError",
+    "Options",
     "Prepare",
     "ReadOptions",
     "RowChange",
@@ -90,6 +94,7 @@ __all__ = [
     "Update",
     "WireformatError",
     "arrow",
+    "ddl",
     "decode",
     "encode",
     "lsn_text",

@@ -128,3 +128,9 @@ class TrailingBytes(DecodeError):
     """Bytes after the end of a message or a record body."""
 
     words = "trailing bytes"
+
+
+class BadTemplate(DecodeError):
+    """A DDL template that cannot be turned into SQL; the path names the element."""
+
+    words = "bad DDL template"

@@ -27,3 +27,18 @@ SPOT_BYTES = 16
 NAME_BYTES = 255
 """Longest name of a schema or table in gaussdb-text, where a mark behind it says where it ends: servers cut names at 63
 bytes (NAMEDATALEN), and this has room for those built with longer ones. It bounds the places that are tried."""
+
+DDL_DEPTH = 64
+"""How deep the objects of a DDL template may lie in each other; those of servers stay below ten."""
+
+DDL_ELEMENTS = 1 << 18
+"""How many elements a DDL template may print, in about a second: a table of 1600 columns has some 10,000."""
+
+DDL_CHARACTERS = 1 << 26
+"""How many characters a DDL template may print, counted again at each depth: more than any function's body has."""
+
+DDL_DIGITS = 131072
+"""Largest exponent of a number in a DDL template: that of the servers' type numeric."""
+
+PATH_CHARACTERS = 200
+"""How much of a path an error shows where the names in it come from the input."""

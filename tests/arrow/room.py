@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 
 import pytest
 
-import wireformat.arrow  # noqa: F401 - loads the modules that hold the limits
+from wireformat.arrow import scanner
 
 
 def shrink(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
@@ -18,3 +19,4 @@ def shrink(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
         assert len(holders) > 1, f"nobody uses limits.{name}"
         for module in holders:
             monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(scanner, "_spare", deque(maxlen=1))  # what others left is larger

@@ -21,7 +21,7 @@ def test_formats_lists_all_of_them() -> None:
     assert lines == [[name, format.sentence] for name, format in wf.FORMATS.items()]
 
 
-@pytest.mark.parametrize("command", ["show", "decode"])
+@pytest.mark.parametrize("command", ["show", "decode", "convert", "options"])
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_has_examples(command: str, flag: str) -> None:
     result = run(command, flag)

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ..golden_cases import BINARY, find_case
+import wireformat as wf
+
+from ..engines import FORMAT
+from ..golden_cases import BINARY, CASES, find_case
 from .ways import WAYS, Way, assert_same_rows, found_rows, write_messages
 
 pytestmark = pytest.mark.spark
@@ -65,6 +68,18 @@ class TestGolden:
     def test_batch(self, spark: SparkSession, tmp_path: Path, way: Way, good: Messages) -> None:
         rows = way.run(read(spark, write_messages(tmp_path, good)))
         assert_same_rows(found_rows(rows), way.wanted(good))
+
+    @pytest.mark.parametrize("format", [name for name in wf.FORMATS if name != FORMAT])
+    def test_other_formats(self, spark: SparkSession, tmp_path: Path, way: Way, format: str) -> None:
+        cases = [case for case in CASES if case.format == format and not case.has_bad_text]
+        for encoding in sorted({case.encoding for case in cases}):
+            some = [case for case in cases if case.encoding == encoding]
+            messages = [message for case in some for message in [*case.messages, None]]
+            options = {"encoding": encoding}
+            known = [name for case in some for name in case.known_tables or ()]
+            options |= {"known_tables": known} if known else {}
+            rows = way.run(read(spark, write_messages(tmp_path / encoding, messages)), format, **options)
+            assert_same_rows(found_rows(rows), way.wanted(messages, format, **options))
 
     def test_stream(self, spark: SparkSession, tmp_path: Path, way: Way, good: Messages) -> None:
         rows = run_stream(way.run(read_stream(spark, write_messages(tmp_path / "in", good))), tmp_path)

@@ -24,13 +24,13 @@ class Way:
     """One way to decode."""
 
     run: Callable[..., DataFrame]
-    """(messages with columns seq and payload, options of ReadOptions) to seq and the rows"""
+    """(messages with columns seq and payload, format, options of ReadOptions) to seq and the rows"""
     by_datetime: bool = False
     """whether a commit_time that Python's datetime cannot say is null"""
 
-    def wanted(self, messages: Any, **options: Any) -> list[dict[str, Any]]:
+    def wanted(self, messages: Any, format: str = FORMAT, **options: Any) -> list[dict[str, Any]]:
         """The rows of `wf.arrow.changes`, in the form of `found_rows`."""
-        rows = found_rows(wf.arrow.changes(messages, FORMAT, **options).rename_columns({"message": "seq"}))
+        rows = found_rows(wf.arrow.changes(messages, format, **options).rename_columns({"message": "seq"}))
         for row in rows if self.by_datetime else ():
             if row["commit_time"] is not None and not FIRST_MICROS <= row["commit_time"] <= LAST_MICROS:
                 row["commit_time"] = None
@@ -52,29 +52,29 @@ def write_messages(folder: Path, messages: Sequence[bytes | None], *, files: int
     return str(folder)
 
 
-def _with_arrow(df: DataFrame, **options: Any) -> DataFrame:
-    return spark_udfs.decode(df, "payload", FORMAT, keep=["seq"], **options)
+def _with_arrow(df: DataFrame, format: str = FORMAT, **options: Any) -> DataFrame:
+    return spark_udfs.decode(df, "payload", format, keep=["seq"], **options)
 
 
-def _with_pandas(df: DataFrame, **options: Any) -> DataFrame:
-    return spark_udfs.decode(df, "payload", FORMAT, keep=["seq"], engine="pandas", **options)
+def _with_pandas(df: DataFrame, format: str = FORMAT, **options: Any) -> DataFrame:
+    return spark_udfs.decode(df, "payload", format, keep=["seq"], engine="pandas", **options)
 
 
-def _with_table_function(df: DataFrame, **options: Any) -> DataFrame:
+def _with_table_function(df: DataFrame, format: str = FORMAT, **options: Any) -> DataFrame:
     df.createOrReplaceTempView("messages")
     table = "TABLE(SELECT seq, payload FROM messages)"
-    return df.sparkSession.sql(f"SELECT * FROM wal_changes({table}, format => '{FORMAT}'{_named(options)})")
+    return df.sparkSession.sql(f"SELECT * FROM wal_changes({table}, format => '{format}'{_named(options)})")
 
 
-def _with_scalar(df: DataFrame, **options: Any) -> DataFrame:
+def _with_scalar(df: DataFrame, format: str = FORMAT, **options: Any) -> DataFrame:
     df.createOrReplaceTempView("messages")
-    rows = f"wal_decode(m.payload, '{FORMAT}'{_named(options)})"
+    rows = f"wal_decode(m.payload, '{format}'{_named(options)})"
     return df.sparkSession.sql(f"SELECT m.seq, c.* FROM messages m LATERAL VIEW inline({rows}) c")
 
 
-def _with_pandas_scalar(df: DataFrame, **options: Any) -> DataFrame:
+def _with_pandas_scalar(df: DataFrame, format: str = FORMAT, **options: Any) -> DataFrame:
     df.createOrReplaceTempView("messages")
-    rows = f"wal_decode_pandas(payload, '{FORMAT}'{_named(options)})"
+    rows = f"wal_decode_pandas(payload, '{format}'{_named(options)})"
     return df.sparkSession.sql(f"SELECT seq, inline({rows}) FROM messages")
 
 

@@ -43,6 +43,11 @@ def build(located: Sequence[Located], schema: pa.Schema, heartbeat_factor: int) 
     )
 
 
+def row_count(located: Sequence[Located]) -> int:
+    """How many rows these events fill."""
+    return sum(len(item.event.tables) if isinstance(item.event, Truncate) else 1 for item in located)
+
+
 def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
     """The columns that an event fills, the others are null: one row, or one for each table of a TRUNCATE."""
     row: Row = {"kind": event.kind, "detail": _detail(event)}
@@ -56,10 +61,9 @@ def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
         row |= {"new": _map(event.new), "old": _map(event.old), **_columns(event)}
     elif isinstance(event, (Begin, Commit, Abort, Prepare)):
         row |= {"csn": _signed(getattr(event, "csn", None)), "xid": _signed(event.xid)}
-        row["commit_time"] = _micros(event.commit_time)
+        row["commit_time"] = parse_commit_time(event.commit_time or "")
     elif isinstance(event, Heartbeat):
-        known, micros = heartbeat_micros(event.time, heartbeat_factor)
-        row["commit_time"] = micros if known else None
+        row["commit_time"] = heartbeat_micros(event.time, heartbeat_factor)
     elif isinstance(event, Unknown):
         row["raw"] = event.raw
     elif isinstance(event, Corrupt):
@@ -86,12 +90,6 @@ def _detail(event: Event) -> list[tuple[str, str]] | None:
     found = [(key, getattr(event, key)) for key in DETAIL_KEYS if key in fields]
     texts = [(key, _DETAIL_TEXTS.get(key, str)(value)) for key, value in found if value is not None]
     return texts or None
-
-
-def _micros(time: str | None) -> int | None:
-    text = (time or "").encode()
-    known, micros = parse_commit_time(text, 0, len(text))
-    return int(micros) if known else None
 
 
 def _map(image: TupleData | None) -> list[tuple[str, str | None]] | None:

@@ -25,6 +25,8 @@ def changes(
     columns: Sequence[str] | None = None,
     tables: Iterable[str] | None = None,
     kinds: Iterable[str] | None = None,
+    exclude_users: Iterable[str] | None = None,
+    skip_empty_xacts: bool = False,
     encoding: str = "utf-8",
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
@@ -48,6 +50,8 @@ def changes(
         tables=tables,
         kinds=kinds,
         known_tables=known_tables,
+        exclude_users=exclude_users,
+        skip_empty_xacts=skip_empty_xacts,
     )
     schema = _checked_schema(columns)
     chosen = make_engine(find_format(format), options, engine)

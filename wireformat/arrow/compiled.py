@@ -29,7 +29,7 @@ def inner(function: Function) -> Function:
 
     Unlike njit this compiles one version for all constant arguments, which is most of the time of a cold start.
     """
-    return numba.extending.register_jitable(error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
+    return numba.extending.register_jitable(error_model="numpy", _nrt=False)(function)
 
 
 def compiled(function: Function) -> Function:
@@ -41,9 +41,9 @@ def compiled(function: Function) -> Function:
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = before or cache_folder()
     try:
-        return numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function)
     except RuntimeError:  # numba finds no place for a cache, as for a package inside a zip file
-        return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
     finally:
         numba.config.CACHE_DIR = before
 
@@ -80,8 +80,7 @@ def _usable(folder: Path, owner: int) -> bool:
 def _digest() -> str:
     digest = hashlib.sha256(f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode())
     package = files("wireformat")
-    sources = [package / "times.py", *(package / "arrow").iterdir()]
-    for source in sorted(sources, key=lambda file: file.name):
+    for source in sorted((package / "arrow").iterdir(), key=lambda file: file.name):
         if source.name.endswith(".py"):
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]

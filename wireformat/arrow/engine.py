@@ -9,15 +9,17 @@ import pyarrow as pa
 
 from ..errors import DecodeError, OptionError
 from ..formats.base import Format
+from ..grammar.tuple_text import CHANGES
 from ..options import ReadOptions
 from ..options.table import nearest
 from ..stream.reader import Located, Reader
-from .builder import build
+from .builder import build, row_count
 from .event_rows import located_events
 from .gather import record_batch
 from .messages import chunks
 from .scanner import Scanned, Scanner
 from .scans import SCANS
+from .whole_transactions import WholeTransactions
 
 
 class Engine(Protocol):
@@ -61,7 +63,7 @@ class ScanEngine:
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
         for scanned in self._scanner.scan(messages, first):
-            batch = record_batch(scanned, schema)
+            batch = record_batch(scanned, schema, self._factor)
             yield self._merged(batch, scanned, schema) if scanned.events else batch
 
     def _merged(self, batch: pa.RecordBatch, scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
@@ -72,8 +74,9 @@ class ScanEngine:
         begin = 0
         for row in sorted(scanned.events):
             order += range(begin, row)
-            order += range(extra, extra + len(scanned.events[row]))
-            extra += len(scanned.events[row])
+            more = row_count(scanned.events[row])
+            order += range(extra, extra + more)
+            extra += more
             begin = row + 1
         order += range(begin, scanned.row_count)
         parts = [batch, build(read, schema, self._factor)]
@@ -122,11 +125,19 @@ class DeclarationEngine:
 ENGINES: dict[str, type[ScanEngine] | type[DeclarationEngine]] = {"scan": ScanEngine, "declaration": DeclarationEngine}
 
 
+_MARKS = tuple(mark.decode() for mark in CHANGES)
+
+
 def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Engine:
     """The engine of this name: scan, unless somebody wants to compare. Raises OptionError.
 
-    A format without a scan is read by its declaration, whatever the name.
+    A format without a scan is read by its declaration, whatever the name; so is gaussdb-text where a known table is
+    named like a mark, since the scan takes the first mark for one.
     """
     if name not in ENGINES:
         raise OptionError(f"option engine: expected {', '.join(ENGINES)}; got {name!r}{nearest(name, ENGINES)}")
-    return ENGINES[name if format.name in SCANS else "declaration"](format, options)
+    odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
+    engine = ENGINES["declaration" if odd or format.name not in SCANS else name]
+    if options.exclude_users or options.skip_empty_xacts:
+        return WholeTransactions(engine(format, options.all_kinds()), options)
+    return engine(format, options)

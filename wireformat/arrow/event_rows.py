@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from ..events import Begin, Commit, Delete, Event, Heartbeat, Insert, RowChange, TupleData, Unknown, Update
+from ..events import (
+    UNCHANGED,
+    Abort,
+    Begin,
+    Commit,
+    Delete,
+    Event,
+    Heartbeat,
+    Insert,
+    Prepare,
+    RowChange,
+    TupleData,
+    Unknown,
+    Update,
+)
 from ..lsn import lsn_value, unsigned
 from ..options.reading import KINDS
 from ..stream.reader import Located
@@ -32,11 +47,19 @@ from .spans import (
     TABLE_NAME,
     TABLE_SCHEMA,
     TYPE,
+    UNCHANGED_LENGTH,
     VALUE,
     XID,
 )
 
 _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
+_OTHERS: dict[str, type[Event]] = {event.kind: event for event in (Begin, Commit, Abort, Prepare, Heartbeat)}
+_NUMBERS = {
+    event: tuple((name, place) for name, place in (("xid", XID), ("csn", CSN)) if name in event.__dataclass_fields__)
+    for event in _OTHERS.values()
+}
+"""The numbers of each kind of event that have their own columns."""
+
 _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
     "first_lsn": lsn_value,
     "origin": int,
@@ -62,7 +85,7 @@ class _Notes:
     def __init__(self, scanned: Scanned) -> None:
         self.rows: list[list[int]] = scanned.rows[:, : scanned.row_count].T.tolist()
         self._schemas, self._tables = (
-            _texts(text_pairs(scanned, field), 0, scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
+            _texts(text_pairs(scanned, field), scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
         )
         self._source = scanned.source
         self._maps = [_Map(scanned, place) for place in range(len(MAPS))]
@@ -77,12 +100,9 @@ class _Notes:
             return _ROW_CHANGES[kind](lsn=lsn, table_schema=schema, table_name=table, new=new, old=old)
         if kind == Unknown.kind:
             return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
-        detail = self._detail(row, fields)
-        if kind == Begin.kind:
-            return Begin(lsn=lsn, csn=_number(fields, CSN), xid=_number(fields, XID), **detail)
-        if kind == Commit.kind:
-            return Commit(lsn=lsn, xid=_number(fields, XID), **detail)
-        return Heartbeat(lsn=lsn, **detail)
+        event = _OTHERS[kind]
+        numbers = {name: _number(fields, place) for name, place in _NUMBERS[event]}
+        return event(lsn=lsn, **numbers, **self._detail(row, fields))
 
     def _bounds(self, place: int, row: int, fields: list[int]) -> slice:
         return slice(self.rows[row - 1][ENDS + place] if row else 0, fields[ENDS + place])
@@ -106,27 +126,20 @@ class _Map:
     def __init__(self, scanned: Scanned, place: int) -> None:
         cells = scanned.cells[place]
         count = cell_count(scanned, place)
-        self.names = _texts(cells, NAME, count, scanned)
-        self.values = _texts(cells, VALUE, count, scanned)
-        self._type_starts: list[int] = cells[:count, TYPE].tolist()
-        self._text = scanned.text
-        self._type_lengths: list[int] = cells[:count, TYPE + 1].tolist()
-        self._shapes: dict[tuple[int, ...], tuple[str, ...]] = {}
+        self.names = _texts(cells[NAME], count, scanned)
+        self.values = _texts(cells[VALUE], count, scanned)
+        for cell in np.flatnonzero(cells[VALUE, :count, 1] == UNCHANGED_LENGTH).tolist():
+            self.values[cell] = UNCHANGED
+        self._types = _texts(cells[TYPE], count, scanned) if place != DETAIL else []
 
     def tuple_data(self, bounds: slice) -> TupleData:
-        """The row image of these cells. Most rows of a table have the same types, so they are kept."""
-        shape = tuple(self._type_starts[bounds])
-        types = self._shapes.get(shape)
-        if types is None:
-            pairs = zip(shape, self._type_lengths[bounds], strict=True)
-            types = tuple([self._text[~start : ~start + length].tobytes().decode() for start, length in pairs])
-            self._shapes[shape] = types
-        return TupleData(tuple(self.names[bounds]), tuple(self.values[bounds]), types)
+        """The row image of these cells."""
+        return TupleData(tuple(self.names[bounds]), tuple(self.values[bounds]), tuple(self._types[bounds]))
 
 
-def _texts(pairs: Array, place: int, count: int, scanned: Scanned) -> list[Any]:
+def _texts(pairs: Array, count: int, scanned: Scanned) -> list[Any]:
     """Texts as Python strings, by way of Arrow; None for NULL."""
-    texts: list[Any] = strings(pairs, place, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
+    texts: list[Any] = strings(pairs, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
     return texts
 
 

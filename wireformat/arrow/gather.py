@@ -7,15 +7,36 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from ..times import heartbeat_micros
+from .commit_times import parse_times
 from .compiled import Array, Int, compiled
 from .scanner import Scanned
-from .spans import ENDS, GIVEN, KIND, MAPS, NAME, NEW, NUMBERS, OLD, PRESENT, TEXTS, TYPE, VALUE, WORDS
+from .schemas import CHANGES
+from .spans import (
+    COMMIT_TIME,
+    ENDS,
+    GIVEN,
+    HAS_UNCHANGED,
+    KIND,
+    MAPS,
+    NAME,
+    NEW,
+    NUMBERS,
+    OLD,
+    PRESENT,
+    TEXTS,
+    TIME_TEXT,
+    TYPE,
+    UNCHANGED_LENGTH,
+    VALUE,
+    WORDS,
+)
 from .words import BLOCK, copy_block
 
 
 @compiled
-def _measure(pairs: Array, place: Int, count: Int, offsets: Array, valid: Array) -> Int:
-    """Fill offsets[count + 1] from the lengths at pairs[:, place + 1], and set a bit of valid for each that is no NULL.
+def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> Int:
+    """Fill offsets[count + 1] from the lengths at pairs[:, 1], and set a bit of valid for each that is no NULL.
 
     Returns how many are NULL.
     """
@@ -23,7 +44,7 @@ def _measure(pairs: Array, place: Int, count: Int, offsets: Array, valid: Array)
     nulls = 0
     for item in range(count):
         offsets[item] = total
-        length = np.int64(pairs[item, place + 1])
+        length = np.int64(pairs[item, 1])
         if length < 0:
             nulls += 1
         else:
@@ -34,12 +55,12 @@ def _measure(pairs: Array, place: Int, count: Int, offsets: Array, valid: Array)
 
 
 @compiled
-def _copy(pairs: Array, place: Int, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
+def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
     """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text lies."""
     # Whole blocks: what is written past a text the next one overwrites, and the last one has room for it.
     for item in range(count):
-        start = np.int64(pairs[item, place])
-        length = np.int64(pairs[item, place + 1])
+        start = np.int64(pairs[item, 0])
+        length = np.int64(pairs[item, 1])
         to = np.int64(offsets[item])
         if start >= 0:
             if start + length + BLOCK <= len(source):
@@ -54,77 +75,70 @@ def _copy(pairs: Array, place: Int, count: Int, offsets: Array, source: Array, t
 
 
 @compiled
-def _measure_types(rows: Array, count: Int, cells: Array, ends: Array, given: Array, like: Array) -> Int:
-    """The types of every row, those of new, or of old where there is no new; returns how many bytes their names have.
+def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Array, given: Array) -> Int:
+    """The types of every row, those of new, or of old where there is no new; returns how many there are.
 
-    ends, given     int32[count], uint8[count]: one past the row's last type; whether it has any image
-    like            uint8[count]: 1 for a row with the types of the row before it, as most have
+    pairs   int32[n, 2]: where they lie
+    ends    int32[count]: one past the row's last type
+    given   uint8[count]: whether the row has any image
     """
-    total = 0
-    names = 0
-    row_bytes = 0
-    before = cells[NEW]
-    before_begin, before_length = 0, -1
+    used = 0
     for row in range(count):
         has_new = rows[PRESENT, row] >> (GIVEN + NEW) & 1
         place = NEW if has_new else OLD
-        image = cells[place]
+        types = cells[place, TYPE]
         begin = rows[ENDS + place, row - 1] if row > 0 else 0
-        length = rows[ENDS + place, row] - begin
-        same = length == before_length
-        for cell in range(length if same else 0):
-            same = same and image[begin + cell, TYPE] == before[before_begin + cell, TYPE]
-        if not same:
-            row_bytes = 0
-            for cell in range(begin, begin + length):
-                row_bytes += image[cell, TYPE + 1]
-        before, before_begin, before_length = image, begin, length
-        total += row_bytes
-        names += length
-        ends[row] = names
+        for cell in range(begin, rows[ENDS + place, row]):
+            pairs[used, 0] = types[cell, 0]
+            pairs[used, 1] = types[cell, 1]
+            used += 1
+        ends[row] = used
         given[row] = has_new | (rows[PRESENT, row] >> (GIVEN + OLD) & 1)
-        like[row] = same
-    return total
+    return used
 
 
-@compiled
-def _copy_types(
-    rows: Array, count: Int, cells: Array, text: Array, ends: Array, like: Array, offsets: Array, target: Array
-) -> None:
-    """Copy the type names that `_measure_types` counted; a row like the one before it in one piece, from there."""
-    used = 0
-    row_start = 0
-    name = 0
-    for row in range(count):
-        start = used
-        length = ends[row] - name
-        if like[row]:
-            size = start - row_start
-            for step in range(0, size, BLOCK):
-                copy_block(target, start + step, target, row_start + step)
-            for item in range(name, name + length):
-                offsets[item] = offsets[item - length] + size
-            used += size
-        else:
-            place = NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
-            image = cells[place]
-            begin = rows[ENDS + place, row] - length
-            for item in range(length):
-                at = ~np.int64(image[begin + item, TYPE])
-                size = np.int64(image[begin + item, TYPE + 1])
-                offsets[name + item] = used
-                for step in range(0, size, BLOCK):
-                    copy_block(target, used + step, text, at + step)
-                used += size
-        row_start = start
-        name += length
-    offsets[name] = used
-
-
-def record_batch(scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
+def record_batch(scanned: Scanned, schema: pa.Schema, heartbeat_factor: int) -> pa.RecordBatch:
     """The rows that were noted as columns."""
+    scanned, unchanged = _without_unchanged(scanned)
     seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
-    return pa.RecordBatch.from_arrays([_column(field, scanned, seen) for field in schema], schema=schema)
+    columns = [
+        _commit_times(field.type, scanned, seen, heartbeat_factor)
+        if field.name == "commit_time"
+        else unchanged
+        if field.name == "unchanged" and unchanged is not None
+        else _column(field, scanned, seen)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _without_unchanged(scanned: Scanned) -> tuple[Scanned, pa.Array | None]:
+    """The notes without the cells of values that were not sent, and the column of their names if there are any."""
+    present = scanned.rows[PRESENT, : scanned.row_count]
+    if not (present >> HAS_UNCHANGED & 1).any():
+        return scanned, None
+    has_new = present >> (GIVEN + NEW) & 1
+    rows, cells, text = scanned.rows.copy(), scanned.cells.copy(), scanned.text
+    names, owners = [], []
+    for place in (NEW, OLD):
+        count = cell_count(scanned, place)
+        sent = scanned.cells[place, VALUE, :count, 1] != UNCHANGED_LENGTH
+        before = np.concatenate([[0], np.cumsum(sent)])
+        ends = scanned.rows[ENDS + place, : scanned.row_count]
+        rows[ENDS + place, : scanned.row_count] = before[ends]
+        cells[place, :, : before[-1]] = scanned.cells[place, :, :count][:, sent]
+        lost = np.flatnonzero(~sent)
+        owner = np.searchsorted(ends, lost, side="right")
+        shown = (has_new[owner] == 1) == (place == NEW)  # as for the types: of new, or of old where there is no new
+        names.append(scanned.cells[place, NAME, lost[shown]])
+        owners.append(owner[shown])
+    pairs, owner = np.concatenate(names), np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    counts = np.bincount(owner, minlength=scanned.row_count)
+    kind = CHANGES.field("unchanged").type
+    column = strings(np.ascontiguousarray(pairs[order]), len(pairs), scanned, pa.string())
+    nested = _nested(kind, np.cumsum(counts), _bitmap(counts > 0), column)
+    return scanned._replace(rows=rows, cells=cells, text=text), nested
 
 
 def text_pairs(scanned: Scanned, field: int) -> Array:
@@ -161,9 +175,9 @@ def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
     if name in NUMBERS:
         return _numbers(NUMBERS.index(name), kind, scanned, seen)
     if name == "kind":
-        return strings(WORDS[scanned.rows[KIND, :count]], 0, count, scanned, kind)
+        return strings(WORDS[scanned.rows[KIND, :count]], count, scanned, kind)
     if name in TEXTS:
-        return strings(text_pairs(scanned, TEXTS[name]), 0, count, scanned, kind)
+        return strings(text_pairs(scanned, TEXTS[name]), count, scanned, kind)
     if name in MAPS:
         return _map(MAPS.index(name), kind, scanned, seen)
     if name == "types":
@@ -179,27 +193,40 @@ def _numbers(number: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> p
     return pa.Array.from_buffers(kind, scanned.row_count, [seen.validity(number), data])
 
 
+def _commit_times(kind: pa.DataType, scanned: Scanned, seen: _Seen, heartbeat_factor: int) -> pa.Array:
+    rows, count = scanned.rows, scanned.row_count
+    micros, known = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
+    if len(with_text):
+        pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
+        times = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
+        micros[with_text] = times.cast(pa.int64()).fill_null(0)
+        known[with_text] = times.is_valid()
+    heartbeats = [] if seen.never(COMMIT_TIME) else np.flatnonzero(rows[PRESENT, :count] >> COMMIT_TIME & 1).tolist()
+    for row in heartbeats:
+        found = heartbeat_micros(int(rows[COMMIT_TIME, row]), heartbeat_factor)
+        micros[row], known[row] = found or 0, found is not None
+    if not known.any():
+        return _nulls(kind, count)
+    return pa.Array.from_buffers(kind, count, [_bitmap(known), pa.py_buffer(micros)])
+
+
 def _map(place: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Array:
     if seen.never(GIVEN + place):
         return _nulls(kind, scanned.row_count)
     count = cell_count(scanned, place)
-    cells = scanned.cells[place]
-    keys = strings(cells, NAME, count, scanned, pa.string())
-    values = strings(cells, VALUE, count, scanned, pa.string())
+    keys = strings(scanned.cells[place, NAME], count, scanned, pa.string())
+    values = strings(scanned.cells[place, VALUE], count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
     return _nested(kind, scanned.rows[ENDS + place, : scanned.row_count], seen.validity(GIVEN + place), entries)
 
 
 def _types(kind: pa.DataType, scanned: Scanned) -> pa.Array:
-    rows, cells, count = scanned.rows, scanned.cells, scanned.row_count
-    ends, given, like = np.empty(count, np.int32), np.empty(count, np.uint8), np.empty(count, np.uint8)
-    size = _measure_types(rows, count, cells, ends, given, like)
-    names = int(ends[-1]) if count else 0
-    offset_buffer, data = pa.allocate_buffer(4 * (names + 1)), pa.allocate_buffer(size + BLOCK, resizable=True)
-    offsets, target = np.frombuffer(offset_buffer, np.int32), np.frombuffer(data, np.uint8)
-    _copy_types(rows, count, cells, scanned.text, ends, like, offsets, target)
-    data.resize(size, shrink_to_fit=False)
-    types = pa.Array.from_buffers(pa.string(), names, [None, offset_buffer, data], 0)
+    rows, count = scanned.rows, scanned.row_count
+    ends, given = np.empty(count, np.int32), np.empty(count, np.uint8)
+    pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
+    names = _select_types(rows, count, scanned.cells, pairs, ends, given)
+    types = strings(pairs, names, scanned, pa.string())
     return _nested(kind, ends, None if given.all() else _bitmap(given), types)
 
 
@@ -209,15 +236,15 @@ def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children
     return pa.Array.from_buffers(kind, len(ends), [validity, pa.py_buffer(offsets)], children=[children])
 
 
-def strings(pairs: Array, place: int, count: int, scanned: Scanned, kind: pa.DataType) -> pa.Array:
-    """The texts at pairs[:count, place:place + 2] as a string or binary column."""
+def strings(pairs: Array, count: int, scanned: Scanned, kind: pa.DataType) -> pa.Array:
+    """The texts at pairs[:count] as a string or binary column."""
     offset_buffer = pa.allocate_buffer(4 * (count + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
     valid = np.zeros((count + 7) // 8, np.uint8)
-    nulls = _measure(pairs, place, count, offsets, valid)
+    nulls = _measure(pairs, count, offsets, valid)
     size = int(offsets[count])
     data = pa.allocate_buffer(size + BLOCK, resizable=True)
-    _copy(pairs, place, count, offsets, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
+    _copy(pairs, count, offsets, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
     data.resize(size, shrink_to_fit=False)
     return pa.Array.from_buffers(kind, count, [pa.py_buffer(valid) if nulls else None, offset_buffer, data], nulls)
 
@@ -233,4 +260,4 @@ def _kept_nulls(kind: pa.DataType, count: int) -> pa.Array:
 
 
 def _bitmap(present: Array) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(present != 0, bitorder="little"))
+    return pa.py_buffer(np.packbits(present, bitorder="little"))

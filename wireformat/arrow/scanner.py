@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ from .scans import SCANS
 from .spans import (
     BODY,
     CURSOR_FIELDS,
+    DETAIL,
     ENDS,
     GOOD,
     KIND,
@@ -36,9 +39,13 @@ from .spans import (
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_NEEDED,
+    TEXT_PER_BYTE,
+    TEXT_PER_RECORD,
     TEXT_SLACK,
     TEXT_USED,
+    TIME_TEXT,
     TRANSCODE,
+    TYPE,
     VALUE,
     WORD_TEXT,
     WORDS,
@@ -49,8 +56,15 @@ from .spans import (
 Array = np.ndarray[Any, Any]
 
 
-LEAST_ROW_BYTES = 14  # of a record with its framing, the smallest of any style
-LEAST_CELL_BYTES = 10  # of a cell of two empty texts, the smallest of any style
+LEAST_ROW_BYTES = 5  # of BEGIN alone, the smallest record of any style
+LEAST_CELL_BYTES = 7  # of a column as TEXT prints it, the smallest of any style
+
+
+SPARE_TEXT_BYTES = 2 * TEXT_PER_BYTE * CHUNK_BYTES
+"""Room for more text than this was made for a huge record: it is not kept."""
+
+_spare: deque[Spans] = deque(maxlen=1)
+"""The room of the last scan that ended, for the next one: the first touch of fresh memory costs a tenth of a scan."""
 
 
 class Scanned(NamedTuple):
@@ -61,7 +75,7 @@ class Scanned(NamedTuple):
     row_count: int
     """n"""
     cells: Array
-    """int32[maps, cells, CELL_FIELDS]"""
+    """int32[maps, CELL_FIELDS, cells, 2]"""
     text: Array
     """uint8[k]"""
     source: Array
@@ -71,18 +85,18 @@ class Scanned(NamedTuple):
 
 
 class Scanner:
-    """Scans messages; keeps its room from chunk to chunk.
+    """Scans messages; keeps its room from chunk to chunk, and leaves it to the next scanner.
 
     reader      reads what the scan gives back, and counts what it drops
     """
 
     def __init__(self, format: Format, options: ReadOptions) -> None:
-        self._scan = SCANS[format.name]
+        self._scan, more = SCANS[format.name]
         self._options = options
         filters = make_filters(options)
-        settings = np.array([options.encoding == "utf-8", options.heartbeat_factor, filters.kinds], np.int64)
+        settings = np.array([options.encoding == "utf-8", filters.kinds, *more], np.int64)
         self._constants = (WORDS, settings, filters.patterns, filters.names)
-        self._spans: Spans | None = None
+        self._spans: Spans | None = None  # held while a scan runs
         self.reader = Reader(format, options)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[Scanned]:
@@ -90,30 +104,40 @@ class Scanner:
 
         Raises DecodeError in FAILFAST, after the rows before it.
         """
-        for chunk in chunks(messages, first):
-            cursor = np.zeros(CURSOR_FIELDS, np.int64)
-            while cursor[NEXT_MESSAGE] < len(chunk.starts):
-                spans = self._room(chunk, int(cursor[TEXT_NEEDED]))
-                cursor[TEXT_USED] = len(WORD_TEXT)
-                count = self._scan(*chunk, cursor, *spans, *self._constants)
-                if count == 0:  # the next record needs more text than there is room for
-                    continue
-                scanned, error = self._settled(chunk, spans, count, int(cursor[TEXT_USED]))
-                yield scanned
-                if error is not None:
-                    raise error
+        with suppress(IndexError):
+            self._spans = _spare.pop()
+        try:
+            for chunk in chunks(messages, first):
+                yield from self._chunk(chunk)
+        finally:
+            if self._spans is not None and len(self._spans.text) <= SPARE_TEXT_BYTES:
+                _spare.append(self._spans)
+            self._spans = None
+
+    def _chunk(self, chunk: Chunk) -> Iterator[Scanned]:
+        cursor = np.zeros(CURSOR_FIELDS, np.int64)
+        while cursor[NEXT_MESSAGE] < len(chunk.starts):
+            spans = self._room(chunk, int(cursor[TEXT_NEEDED]))
+            cursor[TEXT_USED] = len(WORD_TEXT)
+            count = self._scan(*chunk, cursor, *spans, *self._constants)
+            if count == 0:  # the next record needs more text than there is room for
+                continue
+            scanned, error = self._settled(chunk, spans, count, int(cursor[TEXT_USED]))
+            yield scanned
+            if error is not None:
+                raise error
 
     def _room(self, chunk: Chunk, text_needed: int) -> Spans:
         """Notes with room for the chunk, never for more than CHUNK_ROWS and CHUNK_CELLS at once."""
         size = len(chunk.buffer)
         rows = min(size // LEAST_ROW_BYTES + len(chunk.starts) + 2, CHUNK_ROWS)
         cells = min(size // LEAST_CELL_BYTES + 1, CHUNK_CELLS)
-        text = max(min(4 * size, 4 * CHUNK_BYTES), text_needed) + TEXT_SLACK
+        text = max(TEXT_PER_BYTE * min(size, CHUNK_BYTES) + TEXT_PER_RECORD, text_needed) + TEXT_SLACK
         held = self._spans
         if (
             held is None
             or held.rows.shape[1] < rows
-            or held.cells.shape[1] < cells
+            or held.cells.shape[2] < cells
             or len(held.text) < len(WORD_TEXT) + text
         ):
             held = self._spans = make_spans(rows, cells, text)
@@ -178,16 +202,16 @@ class _Again:
             (int(rows[ENDS + place, row - 1]) if row else 0, int(rows[ENDS + place, row])) for place in range(len(MAPS))
         ]
         try:
-            for field in (TABLE_SCHEMA, TABLE_NAME):
+            for field in (TABLE_SCHEMA, TABLE_NAME, TIME_TEXT):
                 self._encode(rows[field : field + 2, row], *rows[field : field + 2, row].tolist())
             for place, (begin, end) in enumerate(bounds):
-                for cell, fields in enumerate(cells[place, begin:end].tolist(), begin):
-                    for field in (NAME, VALUE):
-                        self._encode(cells[place, cell, field : field + 2], *fields[field : field + 2])
+                for field in (NAME, VALUE) if place == DETAIL else (NAME, VALUE, TYPE):
+                    for pair in cells[place, field, begin:end]:
+                        self._encode(pair, *pair.tolist())
         except UnicodeDecodeError:
-            rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1], row] = 0
+            rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1], row] = 0
             for place, (begin, end) in enumerate(bounds):
-                cells[place, begin:end, NAME + 1] = cells[place, begin:end, VALUE + 1] = 0
+                cells[place, :, begin:end, 1] = 0
             return False
         return True
 

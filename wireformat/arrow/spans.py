@@ -15,6 +15,7 @@ import numpy as np
 
 from ..options.reading import KINDS
 from ..pgtypes import SQL_NAMES
+from .marks import MARKS
 
 Array = np.ndarray[Any, Any]
 
@@ -23,29 +24,42 @@ MESSAGE, RECORD, LSN, XID, CSN, COMMIT_LSN, COMMIT_TIME = range(7)
 PRESENT = 7  # bit n is 1 where number n is there; bit GIVEN + m where map m is not null
 STATUS = 8
 KIND = 9  # index in KINDS
-TABLE_SCHEMA, TABLE_NAME, RAW, BODY = 10, 12, 14, 16  # pairs; BODY is the record without its framing
-ENDS = 18  # + map: one past the row's last cell
-ROW_FIELDS = 21
+TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 10, 12, 14, 16, 18  # pairs; BODY is the record without its framing
+ENDS = 20  # + map: one past the row's last cell
+ROW_FIELDS = 23
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn", "commit_time")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
 
-# The maps of the table, and the fields of their cells, where pairs begin; detail has no types.
+# The maps of the table, and the fields of their cells, each a pair; detail has no types.
 NEW, OLD, DETAIL = range(3)
 MAPS = ("new", "old", "detail")
 GIVEN = 8
-NAME, VALUE, TYPE = 0, 2, 4
-CELL_FIELDS = 6
+HAS_UNCHANGED = GIVEN + len(MAPS)
+NAME, VALUE, TYPE = range(3)
+CELL_FIELDS = 3
 
 # A row's status: what becomes of it after the scan.
 GOOD = 0
 READ_RECORD = 1  # the declaration reads this record: to decode it, or to say what is wrong
 READ_REST = 2  # the framing is broken: the declaration reads the message from this record on
 TRANSCODE = 3  # text that is not ASCII, in an encoding that is not UTF-8
+FULL = 4  # no room for its cells; no row keeps this
 
 # A scan's cursor: where it goes on when it is called again, and how much text it has used and would need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
-CURSOR_FIELDS = 5
+
+# Behind that, what a scan remembers of rows that it has seen in this call, to know others like them; 0 is nothing.
+SEEN = 5
+SEEN_SLOTS, SEEN_FIELDS = 64, 4
+CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
+
+# A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; of a text style, whether the names of its
+# tables are quoted, and from there on its table of lines.
+UTF8, KINDS_WANTED, QUOTED, LINES = range(4)
+
+UNCHANGED_LENGTH = -2
+"""Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
 
 # Keys of the detail map, in its order.
 DETAIL_KEYS = (
@@ -67,15 +81,27 @@ DETAIL_KEYS = (
     "cascade",
     "text",
 )
-FIRST_LSN, COMMIT_TIME_TEXT, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME = range(7)
+FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME_KEY = range(7)
 DETAILS_PER_ROW = 4
 
-# Places in WORDS: of kinds, of detail keys, and of type names by number.
+# Places in WORDS: of kinds, of detail keys, of marks, and of type names by number.
 KIND_WORDS = 0
 KEY_WORDS = len(KINDS)
-TYPE_WORDS = KEY_WORDS + len(DETAIL_KEYS)
+MARK_WORDS = KEY_WORDS + len(DETAIL_KEYS)
+TYPE_WORDS = MARK_WORDS + len(MARKS)
+
+
+def mark_word(mark: bytes) -> int:
+    """The place of a mark in WORDS."""
+    return MARK_WORDS + MARKS.index(mark)
+
+
 TYPE_TABLE_SIZE = 1 << 14
 """PostgreSQL gives numbers below 16384 to built-in types; others are not in the catalogue."""
+
+TEXT_PER_BYTE, TEXT_PER_RECORD = 5, 128
+"""How much text a scan writes at the most: a cell of 10 bytes may need 14 for `oid:` and its type number besides what
+stands in it; the numbers of a heartbeat need less than TEXT_PER_RECORD."""
 
 TEXT_SLACK = 256
 """Bytes of `text` beyond what is used: for the numbers of one record, and for a short copy that reads past its end."""
@@ -87,7 +113,7 @@ class Spans(NamedTuple):
     rows: Array
     """int64[ROW_FIELDS, rows]"""
     cells: Array
-    """int32[maps, cells, CELL_FIELDS]"""
+    """int32[maps, CELL_FIELDS, cells, 2]"""
     text: Array
     """uint8[n]: the words, then the scan's own text"""
 
@@ -96,7 +122,7 @@ def make_spans(rows: int, cells: int, text: int) -> Spans:
     """Room for so many rows, so many cells in each map, and so many bytes of text beside the words."""
     spans = Spans(
         np.empty((ROW_FIELDS, _spread(rows)), np.int64),
-        np.empty((len(MAPS), max(cells, DETAILS_PER_ROW * rows), CELL_FIELDS), np.int32),
+        np.empty((len(MAPS), CELL_FIELDS, max(cells, DETAILS_PER_ROW * rows), 2), np.int32),
         np.empty(len(WORD_TEXT) + text, np.uint8),
     )
     spans.text[: len(WORD_TEXT)] = WORD_TEXT
@@ -111,10 +137,11 @@ def _spread(rows: int) -> int:
 def _make_words() -> tuple[Array, Array]:
     text = bytearray()
     words = np.zeros((TYPE_WORDS + TYPE_TABLE_SIZE, 2), np.int32)
-    types = [(TYPE_WORDS + oid, name) for oid, name in SQL_NAMES.items()]
-    for place, word in [*enumerate(KINDS), *enumerate(DETAIL_KEYS, KEY_WORDS), *types]:
-        words[place] = ~len(text), len(word.encode())
-        text += word.encode()
+    keys = [word.encode() for word in (*KINDS, *DETAIL_KEYS)]
+    types = [(TYPE_WORDS + oid, name.encode()) for oid, name in SQL_NAMES.items()]
+    for place, word in [*enumerate((*keys, *MARKS)), *types]:
+        words[place] = ~len(text), len(word)
+        text += word
     return words, np.frombuffer(bytes(text), np.uint8)
 
 

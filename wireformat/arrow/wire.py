@@ -9,26 +9,42 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import times
 from .compiled import Array, Int, inner
+from .spans import GOOD, TRANSCODE
 from .words import read_16, read_32, read_64
 
-__all__ = [
-    "heartbeat_micros",
-    "is_ascii",
-    "is_utf8",
-    "parse_commit_time",
-    "read_16",
-    "read_32",
-    "read_64",
-    "unquote",
-    "write_number",
-]
-
-parse_commit_time = inner(times.parse_commit_time)
-heartbeat_micros = inner(times.heartbeat_micros)
+__all__ = ["check_text", "is_ascii", "read_16", "read_32", "read_64", "unquote", "write_number"]
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
+
+_START, _ONE_MORE, _TWO_MORE, _THREE_MORE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4, _NO_TEXT = range(9)
+
+
+def _make_utf8() -> Array:
+    """uint8[state, byte]: the next state of a walk over UTF-8 as Python's strict decoder takes it."""
+    table = np.full((9, 256), _NO_TEXT, np.uint8)
+    for state, first, last, following in (
+        (_START, 0x00, 0x7F, _START),
+        (_START, 0xC2, 0xDF, _ONE_MORE),
+        (_START, 0xE0, 0xEF, _TWO_MORE),
+        (_START, 0xE0, 0xE0, _AFTER_E0),  # no longer forms of what fits in two bytes
+        (_START, 0xED, 0xED, _AFTER_ED),  # no surrogates
+        (_START, 0xF0, 0xF4, _THREE_MORE),
+        (_START, 0xF0, 0xF0, _AFTER_F0),  # no longer forms of what fits in three bytes
+        (_START, 0xF4, 0xF4, _AFTER_F4),  # nothing above U+10FFFF
+        (_ONE_MORE, 0x80, 0xBF, _START),
+        (_TWO_MORE, 0x80, 0xBF, _ONE_MORE),
+        (_THREE_MORE, 0x80, 0xBF, _TWO_MORE),
+        (_AFTER_E0, 0xA0, 0xBF, _ONE_MORE),
+        (_AFTER_ED, 0x80, 0x9F, _ONE_MORE),
+        (_AFTER_F0, 0x90, 0xBF, _TWO_MORE),
+        (_AFTER_F4, 0x80, 0x8F, _TWO_MORE),
+    ):
+        table[state, first : last + 1] = following
+    return table
+
+
+_UTF8 = _make_utf8()
 
 
 @inner
@@ -44,22 +60,14 @@ def is_ascii(data: Array, start: Int, length: Int) -> bool:
 
 
 @inner
-def is_utf8(data: Array, start: Int, length: Int) -> bool:
-    """Whether Python's strict UTF-8 decoder takes the bytes: shortest forms, no surrogates, up to U+10FFFF."""
-    left, low, high = 0, 0x80, 0xBF  # how many bytes of a character follow, and the range of the next one
+def check_text(data: Array, start: Int, length: Int, utf8: bool) -> Int:
+    """For text that is not ASCII: GOOD if it is UTF-8 and may be, else TRANSCODE: another encoding, or no text."""
+    if not utf8:
+        return TRANSCODE
+    state = np.int64(0)
     for at in range(start, start + length):
-        byte = np.int64(data[at])
-        if left > 0:
-            if byte < low or byte > high:
-                return False
-            left, low, high = left - 1, 0x80, 0xBF
-        elif byte >= 0x80:
-            if byte < 0xC2 or byte > 0xF4:
-                return False
-            left = 1 + (byte >= 0xE0) + (byte >= 0xF0)
-            low = 0xA0 if byte == 0xE0 else (0x90 if byte == 0xF0 else 0x80)
-            high = 0x9F if byte == 0xED else (0x8F if byte == 0xF4 else 0xBF)
-    return left == 0
+        state = np.int64(_UTF8[state, data[at]])
+    return GOOD if state == 0 else TRANSCODE
 
 
 @inner

@@ -1,9 +1,9 @@
-"""The Parquet file that `decode` writes: under another name until it is complete, in row groups of even size."""
+"""The Parquet file that a command writes: under another name until it is complete, in row groups of even size."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .exits import BAD_USAGE, Failed
+from .inputs import STDIN
 
 ROW_GROUP_BYTES = 64 << 20
 """How much of the table, in memory, makes a row group: enough for readers in parallel, and all that is held back."""
@@ -39,6 +40,12 @@ class RowGroups:
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)
         self._batches, self._bytes = [], 0
+
+
+def check_output(path: Path, inputs: Sequence[str]) -> None:
+    """Raises Failed if the file to write is one of those to read."""
+    if any(name != STDIN and path.exists() and Path(name).exists() and path.samefile(name) for name in inputs):
+        raise Failed(f"{path}: is an input, and would be overwritten", BAD_USAGE)
 
 
 @contextmanager

@@ -13,10 +13,9 @@ import typer
 from ..arrow import change_schema
 from ..formats.registry import find_format
 from ..options import ReadOptions
-from .changes_file import changes_file
+from .changes_file import changes_file, check_output
 from .decoding import Decoding
-from .exits import BAD_USAGE, Failed
-from .inputs import STDIN, all_parts, find_inputs
+from .inputs import all_parts, find_inputs
 from .progress import progress
 
 
@@ -32,8 +31,7 @@ def decode(
     counted = change_schema([*schema.names, "kind"])
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
-    if any(path != STDIN and output.exists() and Path(path).exists() and output.samefile(path) for path in paths):
-        raise Failed(f"{output}: is an input, and would be overwritten", BAD_USAGE)
+    check_output(output, paths)
     rows = corrupt = 0
     with (
         find_inputs(paths, find_format(format), column) as inputs,

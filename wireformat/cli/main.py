@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +9,19 @@ import typer
 from .. import __version__
 from ..formats.registry import FORMATS
 from .exits import exit_codes, open_missing_streams
-from .options import Column, EncodingErrors, Files, FormatName, Kinds, Mode, Tables, split_lists
+from .options import (
+    Column,
+    Encoding,
+    EncodingErrors,
+    Files,
+    FormatName,
+    Kinds,
+    Mode,
+    Output,
+    Tables,
+    parse_settings,
+    split_lists,
+)
 
 DEFAULT_FORMAT = "gaussdb-binary"
 
@@ -90,7 +101,7 @@ def show(
 )
 def decode(
     files: Files,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Parquet file to write.")],
+    output: Output,
     format: FormatName = DEFAULT_FORMAT,
     column: Column = "payload",
     mode: Mode = "FAILFAST",
@@ -99,7 +110,7 @@ def decode(
     ] = None,
     tables: Tables = None,
     kinds: Kinds = None,
-    encoding: Annotated[str, typer.Option(metavar="NAME", help="Of the server, as Python names it.")] = "utf-8",
+    encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     heartbeat_unit: Annotated[
         str | None, typer.Option(metavar="s|ms|us", help="Of the time in heartbeats. Else guessed by its size.")
@@ -124,6 +135,50 @@ def decode(
         )
 
 
+@app.command(
+    epilog="\b\nExamples:\n"
+    "  wireformat convert --to gaussdb-binary --option sending-batch=1 capture.parquet -o batched.parquet\n"
+    "  wireformat convert --skip --format gaussdb-binary --to mppdb-json day1.bin -o serial.parquet"
+)
+def convert(
+    files: Files,
+    output: Output,
+    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="The format to write.")],
+    format: FormatName = DEFAULT_FORMAT,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Of the server, for writing, as sending-batch=1; may be repeated."),
+    ] = None,
+    skip: Annotated[
+        bool, typer.Option("--skip", help="Leave out what the format cannot say. Else nothing is written then.")
+    ] = False,
+    column: Column = "payload",
+    mode: Mode = "FAILFAST",
+    tables: Tables = None,
+    kinds: Kinds = None,
+    encoding: Encoding = "utf-8",
+    encoding_errors: EncodingErrors = "strict",
+) -> None:
+    """Write the same events in another format, as Parquet with seq and payload."""
+    with exit_codes():
+        from . import convert as command
+
+        command.convert(
+            files,
+            output,
+            format=format,
+            to=to,
+            given=parse_settings(option or ()),
+            skip=skip,
+            column=column,
+            mode=mode,
+            tables=split_lists(tables),
+            kinds=split_lists(kinds),
+            encoding=encoding,
+            encoding_errors=encoding_errors,
+        )
+
+
 @app.command()
 def formats() -> None:
     """List the formats that can be read."""
@@ -131,3 +186,35 @@ def formats() -> None:
         width = max(map(len, FORMATS))
         for name, format in FORMATS.items():
             typer.echo(f"{name:{width}}  {format.sentence}")
+
+
+@app.command(
+    epilog="\b\nExamples:\n"
+    "  wireformat options\n"
+    "  wireformat options --check parallel-decode-num=4 sending-batch=1 'white-table-list=public.*'\n"
+    "  wireformat options --check --plugin sql_decoding --via sql skip-empty-xacts=on"
+)
+def options(
+    settings: Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Options to check.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Print what these options mean, not the table.")] = False,
+    plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of the slot.")] = "mppdb_decoding",
+    product: Annotated[str, typer.Option(metavar="GaussDB|openGauss", help="The server.")] = "GaussDB",
+    via: Annotated[
+        str, typer.Option(metavar="streaming|sql|area", help="START_REPLICATION, or which SQL function.")
+    ] = "streaming",
+    max_process_memory: Annotated[
+        int | None, typer.Option(metavar="MB", help="Of the server; two ranges depend on it.", min=1)
+    ] = None,
+) -> None:
+    """List the options of GaussDB's and openGauss's logical decoding, or check some."""
+    with exit_codes():
+        from . import server_options as command
+
+        if check:
+            command.print_check(
+                settings or (), plugin=plugin, product=product, via=via, max_process_memory_mb=max_process_memory
+            )
+        elif settings:
+            raise typer.BadParameter("options to check need --check")
+        else:
+            command.print_table()

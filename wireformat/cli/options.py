@@ -1,9 +1,10 @@
-"""The options that several commands share, a row each, and how lists are written on a command line."""
+"""The options that several commands share, a row each, and how lists and settings are written there."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,8 @@ Kinds = Annotated[list[str] | None, typer.Option(metavar="LIST", help="Only thes
 EncodingErrors = Annotated[
     str, typer.Option(metavar="strict|replace", help="Text that is not valid in the encoding: an error, or U+FFFD.")
 ]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Parquet file to write.")]
+Encoding = Annotated[str, typer.Option(metavar="NAME", help="Of the server, as Python names it.")]
 
 _ITEM = re.compile(r'(?:"[^"]*"|[^,"])+|"')
 
@@ -40,3 +43,16 @@ def split_lists(values: Iterable[str] | None) -> list[str] | None:
     if not items:
         raise typer.BadParameter("expected a list, as a,b; got nothing")
     return items
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, str]:
+    """The options given as `name=value`; raises BadParameter."""
+    given: dict[str, str] = {}
+    for setting in settings:
+        name, is_there, value = setting.partition("=")
+        if not is_there:
+            raise typer.BadParameter(f"expected name=value, got {setting!r}")
+        if name in given:
+            raise typer.BadParameter(f"{name} is given twice")
+        given[name] = value
+    return given

@@ -7,7 +7,7 @@ from ..grammar.cursor import Cursor
 from ..grammar.ddl_lines import OBJECTS, DdlLine, read_ddl_line, read_ddl_object, write_ddl_line
 from ..grammar.names import read_relation
 from ..grammar.truncate import read_truncate, write_truncate
-from ..options import WRITE_OPTIONS, Option, ReadOptions
+from ..options import Option, ReadOptions, write_options
 from .text_format import RecordReader, RecordWriter
 
 TABLE = b"table "
@@ -15,8 +15,7 @@ TABLE = b"table "
 
 def serial_options(*names: str) -> tuple[Option, ...]:
     """Some of the options, with the serial plugins' defaults: times are written."""
-    rows = [row for row in WRITE_OPTIONS if row.name in names]
-    return tuple(row._replace(default=True) if row.name == "include-timestamp" else row for row in rows)
+    return tuple(row for row in write_options("serial") if row.name in names)
 
 
 def ddl_records(line: DdlLine) -> tuple[tuple[bytes, RecordReader], ...]:

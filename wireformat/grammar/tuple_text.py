@@ -21,7 +21,7 @@ from .literals import Value, read_literal, write_literal
 from .names import read_name, read_type, write_name, write_type
 
 NO_TUPLE = b" (no-tuple-data)"
-_OLD, _NEW = b" old-key:", b" new-tuple:"
+OLD_KEY, NEW_TUPLE = b" old-key:", b" new-tuple:"
 
 _HEAD = re.compile(rb" ([a-z_][a-z0-9_]*)\[([a-z0-9_ ]+(?:\[\])?)\]:")
 """The beginning of nearly every column; others are read step by step."""
@@ -38,9 +38,9 @@ def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, TupleData |
     """The row images after the mark, to the end of the record; raises DecodeError."""
     if event is Delete:
         images = {"old": _image(cursor, "old")}
-    elif event is Update and cursor.skip(_OLD):
-        old = _columns(cursor, "old", _NEW)
-        cursor.expect(_NEW, "old")
+    elif event is Update and cursor.skip(OLD_KEY):
+        old = _columns(cursor, "old", NEW_TUPLE)
+        cursor.expect(NEW_TUPLE, "old")
         images = {"new": _image(cursor, "new"), "old": old}
     else:
         images = {"new": _image(cursor, "new")}
@@ -53,7 +53,7 @@ def write_images(event: RowChange, encoding: str) -> bytes:
     check_images(event)
     if isinstance(event, Delete):
         return _written(event.old, "old", encoding)
-    before = b"" if event.old is None else _OLD + _written(event.old, "old", encoding) + _NEW
+    before = b"" if event.old is None else OLD_KEY + _written(event.old, "old", encoding) + NEW_TUPLE
     return before + _written(event.new, "new", encoding)
 
 

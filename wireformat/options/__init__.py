@@ -1,6 +1,8 @@
 """Options: the servers' options that shape a stream, and this package's own for reading one."""
 
+from .gaussdb import Options
 from .reading import MODES, ReadOptions
-from .table import WRITE_OPTIONS, Option, resolve
+from .spec import Option
+from .table import WRITE_OPTIONS, resolve, write_options
 
-__all__ = ["MODES", "WRITE_OPTIONS", "Option", "ReadOptions", "resolve"]
+__all__ = ["MODES", "WRITE_OPTIONS", "Option", "Options", "ReadOptions", "resolve", "write_options"]

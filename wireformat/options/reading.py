@@ -59,6 +59,8 @@ class ReadOptions:
     kinds           the kinds wanted. What cannot be read is always reported, whatever the filters
     known_tables    pairs of schema and table. gaussdb-text writes names without quotes: where blanks in them leave a
                     choice, one of these tables is preferred
+    exclude_users   transactions whose BEGIN carries one of these names are left out
+    skip_empty_xacts    transactions of which the other filters, but for kinds, leave nothing are left out
     Raises OptionError.
     """
 
@@ -69,6 +71,8 @@ class ReadOptions:
     tables: tuple[tuple[str | None, str | None], ...] | None = None
     kinds: frozenset[str] | None = None
     known_tables: frozenset[tuple[str, str]] = frozenset()
+    exclude_users: frozenset[str] = frozenset()
+    skip_empty_xacts: bool = False
 
     @classmethod
     def check(
@@ -81,15 +85,23 @@ class ReadOptions:
         tables: Iterable[str] | None = None,
         kinds: Iterable[str] | None = None,
         known_tables: Iterable[str] | None = None,
+        exclude_users: Iterable[str] | None = None,
+        skip_empty_xacts: bool = False,
     ) -> ReadOptions:
         """The options as users give them, checked."""
         _check_choice("mode", mode, MODES)
         _check_choice("encoding_errors", encoding_errors, ENCODING_ERRORS)
         if heartbeat_unit is not None:
             _check_choice("heartbeat_unit", heartbeat_unit, tuple(UNITS))
-        for name, value in (("tables", tables), ("kinds", kinds), ("known_tables", known_tables)):
+        lists = (("tables", tables), ("kinds", kinds), ("known_tables", known_tables), ("exclude_users", exclude_users))
+        for name, value in lists:
             if isinstance(value, str):
                 raise OptionError(f"option {name}: expected a list of strings, got the string {value!r}")
+        users = frozenset(exclude_users or ())
+        if not all(isinstance(user, str) for user in users):
+            raise OptionError("option exclude_users: expected a list of strings, got something else in the list")
+        if not isinstance(skip_empty_xacts, bool):
+            raise OptionError(f"option skip_empty_xacts: expected True or False, got {skip_empty_xacts!r}")
         wanted = None if kinds is None else frozenset(kinds)
         for kind in wanted or ():
             _check_choice("kinds", kind, KINDS)
@@ -101,6 +113,8 @@ class ReadOptions:
             tables=None if tables is None else tuple(_pattern("tables", text) for text in tables),
             kinds=wanted,
             known_tables=frozenset(map(_known_table, known_tables or ())),
+            exclude_users=users,
+            skip_empty_xacts=skip_empty_xacts,
         )
 
     @property
@@ -115,6 +129,10 @@ class ReadOptions:
             return replace(event, tables=kept) if kept else None
         table = (event.table_schema, event.table_name) if isinstance(event, RowChange) else None
         return event if self.keeps(event.kind, table) else None
+
+    def all_kinds(self) -> ReadOptions:
+        """The same options for one that looks at every kind of record itself."""
+        return replace(self, kinds=None)
 
     def keeps(self, kind: str, table: tuple[str, str] | None) -> bool:
         """Whether the filters keep a record of this kind and, if it names one, of this table."""

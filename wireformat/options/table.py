@@ -1,56 +1,273 @@
-"""The servers' options that shape what is written, a row each, and how a set of them is checked."""
+"""Every option of GaussDB's and openGauss's logical decoding, a row each, and how one set of them is checked.
+
+Source: GaussDB document "Logical Decoding Options"; openGauss's documentation of the same functions. The page of the
+document leaves the name of auto-advance blank: the text is that of the option of this name.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..errors import OptionError
+from .kinds import Items, Number, Position, Share, Switch, Word, ZeroOrOne, check_name, check_oid, check_pattern
+from .spec import ByMode, Option, Spec
 
+_GAUSSDB, _OPENGAUSS = ("GaussDB",), ("openGauss",)
+_MOST = (1 << 31) - 1
 
-class Option(NamedTuple):
-    """One option. A switch has a bool as default, and `allowed` is what its values are called."""
-
-    name: str
-    default: bool | int
-    allowed: tuple[str | int, ...]
-    sentence: str
-
-
-SWITCH = ("on", "off")
-
-WRITE_OPTIONS = (
-    Option("sending-batch", 0, (0, 1), "1 collects records into messages of a little more than 1 MiB."),
-    Option("include-xids", True, SWITCH, "BEGIN and COMMIT carry the transaction id, if the event has one."),
-    Option("include-timestamp", False, SWITCH, "BEGIN and COMMIT carry the commit time, if the event has one."),
-    Option("include-originid", False, SWITCH, "BEGIN carries the replication origin, if the event has one."),
-    Option("include-user", False, SWITCH, "BEGIN carries the user name, if the event has one."),
-    Option("skip-empty-xacts", False, SWITCH, "Transactions without row changes are left out."),
+OPTIONS = (
+    Spec(
+        "include-xids",
+        Switch(),
+        True,
+        "BEGIN and COMMIT carry the transaction id.",
+        is_written=True,
+    ),
+    Spec(
+        "include-timestamp",
+        Switch(),
+        ByMode(serial=True, parallel=False, sql=True),
+        "BEGIN and COMMIT carry the commit time.",
+        is_written=True,
+    ),
+    Spec(
+        "include-originid",
+        Switch(),
+        False,
+        "BEGIN carries the replication origin.",
+        products=_OPENGAUSS,
+        is_written=True,
+    ),
+    Spec(
+        "include-user",
+        Switch(),
+        False,
+        "BEGIN carries the user name.",
+        products=_GAUSSDB,
+        is_written=True,
+    ),
+    Spec(
+        "skip-empty-xacts",
+        Switch(),
+        False,
+        "Transactions without row changes are left out.",
+        is_written=True,
+    ),
+    Spec("only-local", Switch(), True, "Changes that were replicated to this server are left out."),
+    Spec(
+        "white-table-list",
+        Items("s.t, *.t or s.* in a list with commas and no blanks", check_pattern),
+        None,
+        "Row changes of other tables are left out.",
+    ),
+    Spec(
+        "exclude-userids",
+        Items("numbers of users in a list with commas", check_oid),
+        None,
+        "Transactions of these users are left out.",
+        products=_GAUSSDB,
+    ),
+    Spec(
+        "exclude-users",
+        Items("names of users in a list with commas", check_name),
+        None,
+        "Transactions of these users are left out.",
+        products=_GAUSSDB,
+    ),
+    Spec(
+        "dynamic-resolution",
+        Switch(),
+        True,
+        "Names in the lists of tables and users are looked up while decoding, not only at the start.",
+    ),
+    Spec(
+        "max-txn-in-memory",
+        ByMode(serial=Number(0, 100, "MB"), parallel=Share(25, "MB"), sql=Number(0, 100, "MB")),
+        0,
+        "A transaction that is larger goes to disk before it is sent.",
+    ),
+    Spec(
+        "max-reorderbuffer-in-memory",
+        ByMode(serial=Number(0, 100, "GB"), parallel=Share(50, "GB"), sql=Number(0, 100, "GB")),
+        0,
+        "When all transactions together are larger, they go to disk before they are sent.",
+    ),
+    Spec(
+        "desc-memory-limit",
+        Number(10, 1024, "MB"),
+        100,
+        "Memory for the descriptions of tables.",
+        products=_GAUSSDB,
+    ),
+    Spec(
+        "standby-connection",
+        Switch(),
+        False,
+        "Only a standby takes the connection.",
+        needs=("streaming",),
+    ),
+    Spec(
+        "sender-timeout",
+        Number(0, _MOST, "ms"),
+        None,
+        "The sender waits so long for a sign of its client before it closes the connection.",
+        needs=("streaming",),
+    ),
+    Spec(
+        "enable-heartbeat",
+        Switch(),
+        False,
+        "Heartbeats are sent.",
+        needs=("streaming",),
+        products=_GAUSSDB,
+    ),
+    Spec(
+        "parallel-decode-num",
+        Number(1, 20),
+        1,
+        "Decoders that work at the same time; 1 is serial decoding.",
+        needs=("streaming", "parallel plugin"),
+    ),
+    Spec(
+        "output-order",
+        ZeroOrOne(),
+        0,
+        "Transactions come 0 by LSN, 1 by CSN.",
+        needs=("streaming",),
+    ),
+    Spec(
+        "auto-advance",
+        Switch(),
+        False,
+        "The slot advances by itself when all that was sent is confirmed.",
+        needs=("streaming",),
+    ),
+    Spec("skip-generated-columns", Switch(), False, "Generated columns are left out.", products=_GAUSSDB),
+    Spec("enable-ddl-decoding", Switch(), False, "DDL statements are sent.", products=_GAUSSDB),
+    Spec(
+        "enable-ddl-json-format",
+        Switch(),
+        False,
+        "DDL comes as a JSON template, not as SQL.",
+        products=_GAUSSDB,
+    ),
+    Spec(
+        "timezone-is-utc",
+        Switch(),
+        False,
+        "Times are in UTC.",
+        needs=("streaming",),
+        products=_GAUSSDB,
+    ),
+    Spec(
+        "decode-sequence",
+        Switch(("off",)),
+        False,
+        "Sequences are not decoded; there is no other value.",
+        products=_GAUSSDB,
+    ),
+    Spec(
+        "data-limit",
+        Number(0, 100, "GB"),
+        10,
+        "How much log one call decodes.",
+        needs=("area function",),
+    ),
+    Spec(
+        "change-log-max-len",
+        Number(1, 65535),
+        4096,
+        "How many changes a queue of decoded changes holds.",
+        needs=("parallel",),
+    ),
+    Spec(
+        "max-decode-to-sender-cache-num",
+        Number(1, 65535),
+        4096,
+        "How many decoded changes may wait for the sender.",
+        needs=("parallel",),
+    ),
+    Spec(
+        "logical-receiver-num",
+        Number(1, 20),
+        1,
+        "Receivers of a distributed decoding.",
+        needs=("streaming", "CSN order"),
+    ),
+    Spec(
+        "slice-id",
+        Number(0, 8192),
+        -1,
+        "The slice that this data node belongs to; -1 is not set.",
+        needs=("data node", "CSN order"),
+    ),
+    Spec(
+        "start-position",
+        Position(),
+        None,
+        "Where a data node begins to send.",
+        needs=("data node", "CSN order"),
+    ),
+    Spec(
+        "force-binary",
+        Switch(),
+        False,
+        "The output is declared as binary.",
+        needs=("serial",),
+    ),
+    Spec(
+        "decode-style",
+        Word(("j", "t", "b")),
+        "b",
+        "j is JSON, t TEXT, b binary; the plugins parallel_json_decoding and parallel_text_decoding begin with theirs.",
+        needs=("parallel",),
+    ),
+    Spec(
+        "sending-batch",
+        ZeroOrOne(),
+        0,
+        "1 collects records into messages of a little more than 1 MiB.",
+        needs=("parallel",),
+        is_written=True,
+    ),
+    Spec(
+        "parallel-queue-size",
+        Number(2, 1024, is_power_of_two=True),
+        128,
+        "Length of the queues between the decoders.",
+        needs=("parallel",),
+    ),
 )
-"""Defaults are those of parallel decoding. Source: GaussDB document, "Logical Decoding Options"."""
-
-_WORDS: dict[str, bool | int] = {"on": True, "true": True, "off": False, "false": False, "0": 0, "1": 1}
+"""All of them; what a need is, and the plugins, are in rules.py."""
 
 
-def resolve(given: Mapping[str, Any] | None, table: tuple[Option, ...] = WRITE_OPTIONS) -> dict[str, bool | int]:
+def write_options(mode: str) -> tuple[Option, ...]:
+    """The options that shape what is written, with the defaults of one of MODES."""
+    return tuple(row.in_mode(mode) for row in OPTIONS if row.is_written)
+
+
+WRITE_OPTIONS = write_options("parallel")
+
+
+def resolve(given: Mapping[str, Any] | None, table: Iterable[Option] = WRITE_OPTIONS) -> dict[str, Any]:
     """All options of the table with the given values checked and the others at their defaults.
 
     Switches and numbers also take on, off, true, false, 0 and 1 as words. Raises OptionError with the name, the value
     and what is allowed.
     """
     rows = {row.name: row for row in table}
-    values = {row.name: row.default for row in table}
-    for name, value in (given or {}).items():
-        if name not in rows:
-            raise OptionError(f"unknown option {name!r}{nearest(name, rows)}; known are {', '.join(rows)}")
-        row = rows[name]
-        known = _WORDS.get(value.lower()) if isinstance(value, str) else value
-        is_switch = row.allowed == SWITCH
-        if not isinstance(known, int) or known not in ((False, True) if is_switch else row.allowed):
-            raise OptionError(f"option {name}: expected {' or '.join(map(str, row.allowed))}, got {value!r}")
-        values[name] = bool(known) if is_switch else int(known)
-    return values
+    check_names(given or {}, rows)
+    return {name: row.read((given or {})[name]) if name in (given or {}) else row.default for name, row in rows.items()}
+
+
+def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises OptionError for a name that is not known."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise OptionError(f"unknown option {name!r}{nearest(name, known)}; known are {', '.join(known)}")
 
 
 def nearest(name: str, known: Any) -> str:

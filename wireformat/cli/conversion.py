@@ -1,0 +1,104 @@
+"""Events into another style, with a count of what that style cannot say."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from typing import Any
+
+from ..arrow.engine import make_engine
+from ..errors import EncodeError, LimitExceeded, OptionError
+from ..events import Event, TupleData
+from ..formats.base import Format
+from ..formats.differences import adapted
+from ..limits import BATCH_BYTES
+from ..options import WRITE_OPTIONS, ReadOptions
+
+_INDEX = re.compile(r"\[\d+\]")
+
+MOST_REASONS = 50
+"""How many reasons are told apart: the texts of an encoder may be as many as the events."""
+
+
+class Conversion:
+    """Writes events as far as the format can say them, and reads each back by itself to see what is lost.
+
+    given   the servers' options for writing, by name; those that let BEGIN and COMMIT carry more are on by default
+    lost    how many records there are for each reason, which begins with their kind
+    Raises OptionError.
+    """
+
+    def __init__(self, format: Format, given: Mapping[str, Any], encoding: str) -> None:
+        wanted = {**_all_facts(format, encoding), **given}
+        alone = {**wanted, "skip-empty-xacts": False} if "skip-empty-xacts" in given else wanted
+        self._format = format
+        self._probe = format.writer(alone, encoding=encoding, batch_bytes=BATCH_BYTES)
+        self._writer = format.writer(wanted, encoding=encoding, batch_bytes=BATCH_BYTES)
+        self._stays_alone = not given.keys() & {"sending-batch", "skip-empty-xacts"}
+        self._reader = make_engine(format, ReadOptions.check(mode="PERMISSIVE", encoding=encoding))
+        self.lost: Counter[str] = Counter()
+
+    def messages(self, events: Sequence[Event]) -> Iterator[bytes]:
+        """The messages that are complete with these events."""
+        for event, alone in self._sayable(events):
+            yield from alone if self._stays_alone else self._writer.write(event)
+
+    def flush(self) -> list[bytes]:
+        """What is left at the end."""
+        return self._writer.flush()
+
+    def _sayable(self, events: Sequence[Event]) -> Iterator[tuple[Event, list[bytes]]]:
+        """The events that can be said, if not in all their fields, with the messages of each alone."""
+        said: list[tuple[Event, Event, list[bytes]]] = []
+        for sent in events:
+            event, _ = adapted(sent, self._format.name)
+            try:
+                said.append((sent, event, [*self._probe.write(event), *self._probe.flush()]))
+            except (EncodeError, LimitExceeded) as error:
+                self._count(sent, str(error))
+        places = [place for place, (_, _, messages) in enumerate(said) for _ in messages]
+        found: list[list[Event]] = [[] for _ in said]
+        for located in self._reader.events([message for _, _, messages in said for message in messages]):
+            found[places[located.message]].append(located.event)
+        for (sent, event, messages), back in zip(said, found, strict=True):
+            if [type(item) for item in back] == [type(sent)]:
+                for path in _differences(sent, back[0]):
+                    self._count(sent, path)
+                yield event, messages
+            else:
+                kinds = " and ".join(item.kind for item in back) or "nothing"
+                self._count(sent, f"it reads back as {kinds}")
+
+    def _count(self, event: Event, reason: str) -> None:
+        reason = _INDEX.sub("[]", reason.removeprefix(f"{self._format.name} {event.kind}: "))
+        text = f"{event.kind}: {reason}"
+        self.lost[text if text in self.lost or len(self.lost) < MOST_REASONS else "other reasons"] += 1
+
+
+def _all_facts(format: Format, encoding: str) -> dict[str, bool]:
+    """The options that let BEGIN and COMMIT carry more, as far as the writer knows them."""
+    names = [row.name for row in WRITE_OPTIONS if row.name.startswith("include-")]
+    known = {}
+    for name in names:
+        with suppress(OptionError):
+            format.writer({name: True}, encoding=encoding, batch_bytes=BATCH_BYTES)
+            known[name] = True
+    return known
+
+
+def _differences(event: Event, other: Event) -> Iterator[str]:
+    """The fields of two events of one kind that are not the same."""
+    if event == other:
+        return
+    for field in fields(event):
+        left, right = getattr(event, field.name), getattr(other, field.name)
+        if left == right:
+            continue
+        if isinstance(left, TupleData) and isinstance(right, TupleData):
+            parts = [part.name for part in fields(left) if getattr(left, part.name) != getattr(right, part.name)]
+            yield from (f"{field.name}.{part}" for part in parts)
+        else:
+            yield field.name

@@ -1,0 +1,64 @@
+"""`wireformat options`: the servers' options as a table, and what a set of them means."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..errors import OptionError
+from ..options import Options
+from .options import parse_settings
+
+WIDE = 500
+"""Columns of the table where nobody looks at it: no cell is wrapped."""
+
+
+def print_table() -> None:
+    """Every option of GaussDB and openGauss, a line each; on a terminal as wide as that."""
+    rows = Options.table()
+    table = Table(*rows[0]._fields, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(width=None if sys.stdout.isatty() else WIDE, markup=False, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def print_check(
+    settings: Sequence[str], *, plugin: str, product: str, via: str, max_process_memory_mb: int | None
+) -> None:
+    """What the settings `name=value` ask of the server, and how to read what it then sends. Raises OptionError."""
+    options = Options.gaussdb(
+        parse_settings(settings),
+        plugin=plugin,
+        product=product,
+        via=via,
+        max_process_memory_mb=max_process_memory_mb,
+    )
+    lines = [
+        ("mode", options.mode),
+        ("format", options.format),
+        ("START_REPLICATION", _text_or_error(options.start_replication)),
+        ("pg_logical_slot_peek_changes", _text_or_error(options.peek_changes)),
+        ("pg_logical_get_area_changes", _text_or_error(options.area_changes)),
+        *((f"filter {name}", _words(value)) for name, value in options.filters.items()),
+    ]
+    width = max(len(name) for name, _ in lines)
+    for name, text in lines:
+        typer.echo(f"{name:{width}}  {text}")
+
+
+def _text_or_error(make: Callable[[], str]) -> str:
+    try:
+        return make() or "no options"
+    except OptionError as error:
+        return f"refuses: {error}"
+
+
+def _words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,69 @@
+"""What options depend on: the plugins of a slot, and the rules between options; a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .spec import PRODUCTS
+
+
+class Plugin(NamedTuple):
+    """An output plugin: what it sends in serial decoding, and its decode-style in parallel; None: it does not do that.
+
+    A plugin without serial decoding sends its own style in an SQL function too.
+    """
+
+    serial_format: str | None
+    decode_style: str | None
+    products: tuple[str, ...] = PRODUCTS
+
+
+PLUGINS = {
+    "mppdb_decoding": Plugin("mppdb-json", "b"),
+    "sql_decoding": Plugin("sql-decoding", "b"),
+    "parallel_binary_decoding": Plugin(None, "b"),
+    "parallel_json_decoding": Plugin(None, "j"),
+    "parallel_text_decoding": Plugin(None, "t"),
+    "test_decoding": Plugin("opengauss-test-decoding", None, ("openGauss",)),
+}
+
+PARALLEL_FORMATS = {"b": "gaussdb-binary", "j": "gaussdb-json", "t": "gaussdb-text"}
+"""By decode-style."""
+
+VIA = ("streaming", "sql", "area")
+"""How a slot is read: START_REPLICATION, pg_logical_slot_peek_changes and its like, pg_logical_get_area_changes."""
+
+
+class Setting(NamedTuple):
+    """What a rule looks at."""
+
+    plugin: Plugin
+    via: str
+    values: Mapping[str, Any]
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether several decoders work."""
+        return bool(self.values["parallel-decode-num"] > 1)
+
+
+class Need(NamedTuple):
+    """Something that must hold for an option to be given."""
+
+    words: str
+    holds: Callable[[Setting], bool]
+
+
+NEEDS = {
+    "streaming": Need("START_REPLICATION; SQL functions refuse it", lambda setting: setting.via == "streaming"),
+    "area function": Need("pg_logical_get_area_changes", lambda setting: setting.via == "area"),
+    "parallel": Need("parallel-decode-num of more than 1", lambda setting: setting.is_parallel),
+    "serial": Need("serial decoding, parallel-decode-num 1", lambda setting: not setting.is_parallel),
+    "parallel plugin": Need(
+        f"one of the plugins {', '.join(name for name, row in PLUGINS.items() if row.decode_style)} for more than 1",
+        lambda setting: not setting.is_parallel or setting.plugin.decode_style is not None,
+    ),
+    "CSN order": Need("output-order 1", lambda setting: setting.values["output-order"] == 1),
+    "data node": Need("a connection to a data node", lambda setting: True),  # which cannot be seen from here
+}
