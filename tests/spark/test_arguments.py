@@ -37,6 +37,7 @@ def test_null_is_the_default() -> None:
 OF_WHOLE_TRANSACTIONS = {"exclude_users", "skip_empty_xacts"}
 """Not there on Spark, where a task sees a part of the stream."""
 
+
 def test_each_option_is_one_of_read_options() -> None:
     assert set(OPTIONS) == set(wf.ReadOptions.__dataclass_fields__) - OF_WHOLE_TRANSACTIONS
 
