@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
-from . import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start, machine, report
+from . import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start, bench_text, machine, report
 from .contestants import race
 from .generate import Capture, ready_capture
 from .measure import Result, Say
@@ -29,7 +29,7 @@ QUIET_LOAD = 0.5
 
 
 class Effort(NamedTuple):
-    """How much is measured: megabytes of messages, runs of each contestant, and how often Spark reads the messages."""
+    """How much is measured: MB of binary messages, runs of each contestant, and how often Spark reads the messages."""
 
     megabytes: float
     python_rounds: int
@@ -48,6 +48,7 @@ class Group(str, Enum):
 
     start = "start"
     python = "python"
+    text = "text"
     growth = "growth"
     spark = "spark"
 
@@ -57,6 +58,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     Group.python: lambda capture, effort, say: race(
         [*bench_formats.CONTESTANTS, *bench_arrow.CONTESTANTS], capture, effort.python_rounds, say
     ),
+    Group.text: lambda capture, effort, say: race(bench_text.CONTESTANTS, capture, effort.python_rounds, say),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.spark: lambda capture, effort, say: bench_spark.measure(
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say
@@ -71,7 +73,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def main(
     only: Annotated[list[Group] | None, typer.Option(help="Measure this group; can be given more than once.")] = None,
     quick: Annotated[bool, typer.Option(help="Little data, one run each: to see whether all works.")] = False,
-    megabytes: Annotated[float | None, typer.Option(help="Of messages. Else 42.6, or 4 with --quick.")] = None,
+    megabytes: Annotated[float | None, typer.Option(help="Of binary messages. Else 42.6, or 4 with --quick.")] = None,
     write: Annotated[
         bool | None, typer.Option(help="Write docs/performance.md. Else only a full run does.", show_default=False)
     ] = None,

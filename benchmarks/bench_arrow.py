@@ -7,7 +7,7 @@ from functools import partial
 import wireformat as wf
 
 from .contestants import Contestant
-from .generate import FORMAT, ONE_TABLE
+from .generate import BINARY, ONE_TABLE
 
 ALL_COLUMNS = "wf.arrow.changes, all columns"
 THREE_COLUMNS = "wf.arrow.changes, kind lsn new"
@@ -17,11 +17,11 @@ THREE = ("kind", "lsn", "new")
 ALL = len(wf.arrow.CHANGES)
 
 CONTESTANTS = (
-    Contestant(ALL_COLUMNS, partial(wf.arrow.changes, format=FORMAT), columns=ALL),
-    Contestant(THREE_COLUMNS, partial(wf.arrow.changes, format=FORMAT, columns=THREE), columns=len(THREE)),
+    Contestant(ALL_COLUMNS, partial(wf.arrow.changes, format=BINARY), columns=ALL),
+    Contestant(THREE_COLUMNS, partial(wf.arrow.changes, format=BINARY, columns=THREE), columns=len(THREE)),
     Contestant(
         ONE_OF_MANY,
-        partial(wf.arrow.changes, format=FORMAT, tables=[".".join(ONE_TABLE)]),
+        partial(wf.arrow.changes, format=BINARY, tables=[".".join(ONE_TABLE)]),
         columns=ALL,
         delivers="one_table",
     ),

@@ -7,14 +7,14 @@ from functools import partial
 
 import wireformat as wf
 
-from .contestants import Contestant
-from .generate import FORMAT
-from .struct_reader import read_message
+from .contestants import Contestant, as_list
+from .generate import BINARY
+from .struct_reader import FIELDS, read_message
 
 
 def count_events(messages: Sequence[bytes], engine: str) -> int:
     """Go through the events, one at a time."""
-    return sum(1 for _ in wf.decode(messages, FORMAT, engine=engine))
+    return sum(1 for _ in wf.decode(messages, BINARY, engine=engine))
 
 
 def count_struct_rows(messages: Sequence[bytes]) -> int:
@@ -26,12 +26,8 @@ DECLARATION = "construct declaration"
 STRUCT = "struct by hand"
 EVENTS = "wf.decode (events)"
 
-ROW_FIELDS = 6  # kind, lsn, table_schema, table_name, new, old
-
 CONTESTANTS = (
-    Contestant(
-        DECLARATION, partial(count_events, engine="declaration"), columns=ROW_FIELDS, share=0.03, bytes_objects=True
-    ),
-    Contestant(STRUCT, count_struct_rows, columns=ROW_FIELDS, bytes_objects=True),
-    Contestant(EVENTS, partial(count_events, engine="scan"), columns=ROW_FIELDS, bytes_objects=True),
+    Contestant(DECLARATION, partial(count_events, engine="declaration"), columns=FIELDS, share=0.03, takes=as_list),
+    Contestant(STRUCT, count_struct_rows, columns=FIELDS, takes=as_list),
+    Contestant(EVENTS, partial(count_events, engine="scan"), columns=FIELDS, takes=as_list),
 )

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 import wireformat as wf
 
-from .generate import FORMAT, Capture
+from .generate import BINARY, Capture
 from .measure import Result, Say, forget_peak, in_fresh_process, interleaved, peak_bytes, resident_bytes, timed
 
 FACTORS = (1, 2, 5, 10)
@@ -28,12 +28,12 @@ def stream(messages: list[bytes], factor: int) -> Iterable[bytes]:
 
 def count_rows(messages: Iterable[bytes]) -> int:
     """Decode a batch at a time; no batch is kept."""
-    return sum(batch.num_rows for batch in wf.arrow.batches(messages, FORMAT))
+    return sum(batch.num_rows for batch in wf.arrow.batches(messages, BINARY))
 
 
 def measure(capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
     """Results by name, one for each factor."""
-    table = capture.load_messages()
+    table = capture.load(BINARY)
     messages = table["payload"].to_pylist()
     records, changes = (pc.sum(table[name]).as_py() for name in ("records", "changes"))
 
@@ -62,7 +62,7 @@ def measure(capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
 
 def weigh(capture: Capture, factor: int) -> int | None:
     """Peak memory of one run, beyond the messages themselves; the code is loaded before, by a run over one message."""
-    messages = capture.load_messages(mapped=True)["payload"].to_pylist()
+    messages = capture.load(BINARY, mapped=True)["payload"].to_pylist()
     count_rows(messages[:1])
     gc.collect()
     before = resident_bytes()

@@ -19,7 +19,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import spark_udfs
 import wireformat as wf
 
-from .generate import FORMAT, Capture
+from .bench_text import LINE
+from .generate import BINARY, JSON, JSON_LINES, Capture
 from .measure import Result, Say, in_fresh_process, interleaved, peak_bytes
 from .struct_reader import read_message
 
@@ -34,9 +35,6 @@ HAND_ROWS = (
     "array<struct<kind: string, lsn: bigint, table_schema: string, table_name: string, "
     "new: map<string, string>, old: map<string, string>>>"
 )
-JSON_ROW = "table_name string, op_type string, " + ", ".join(
-    f"{image}_{part} array<string>" for image in ("columns", "old_keys") for part in ("name", "type", "val")
-)
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Contestant:
     """One way to get rows on Spark.
 
     frame       takes the source, gives the rows
-    source      messages; lines; rows, decoded before; or places of decoded rows in a file
+    source      messages; messages in JSON style; lines; rows, decoded before; or places of decoded rows in a file
     columns     of a row
     slow        reads the capture once
     """
@@ -81,9 +79,9 @@ def _batches_at(places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 yield pa.ipc.open_file(file).get_batch(place["batch"])
 
 
-def decode(messages: DataFrame, engine: str) -> DataFrame:
+def decode(messages: DataFrame, engine: str, format: str = BINARY) -> DataFrame:
     """spark_udfs.decode."""
-    return spark_udfs.decode(messages, payload="payload", format=FORMAT, keep=["seq"], engine=engine)
+    return spark_udfs.decode(messages, payload="payload", format=format, keep=["seq"], engine=engine)
 
 
 def query(messages: DataFrame, text: str) -> DataFrame:
@@ -100,12 +98,13 @@ def decode_by_hand(messages: DataFrame) -> DataFrame:
 
 def parse_json(lines: DataFrame) -> DataFrame:
     """Spark's from_json. SQL literals stay as they are, and there is no LSN in a line."""
-    return lines.select(F.from_json("line", JSON_ROW).alias("change"))
+    return lines.select(F.from_json("line", from_arrow_schema(LINE)).alias("change"))
 
 
 FLOOR = "ready rows through mapInArrow (floor)"
 HAND_OVER = "ready rows out of mapInArrow"
 DECODE = "spark_udfs.decode"
+DECODE_JSON = "spark_udfs.decode, JSON"
 TABLE_FUNCTION = "wal_changes"
 SCALAR = "wal_decode + inline"
 PANDAS = "spark_udfs.decode, pandas"
@@ -119,23 +118,24 @@ CONTESTANTS = (
     Contestant(DECODE, partial(decode, engine="arrow"), columns=len(ROWS)),
     Contestant(
         TABLE_FUNCTION,
-        partial(query, text=f"SELECT * FROM wal_changes(TABLE(SELECT seq, payload FROM raw), format => '{FORMAT}')"),
+        partial(query, text=f"SELECT * FROM wal_changes(TABLE(SELECT seq, payload FROM raw), format => '{BINARY}')"),
         columns=len(ROWS),
     ),
     Contestant(
         SCALAR,
-        partial(query, text=f"SELECT raw.seq, c.* FROM raw LATERAL VIEW inline(wal_decode(payload, '{FORMAT}')) c"),
+        partial(query, text=f"SELECT raw.seq, c.* FROM raw LATERAL VIEW inline(wal_decode(payload, '{BINARY}')) c"),
         columns=len(ROWS),
     ),
     Contestant(PANDAS, partial(decode, engine="pandas"), columns=len(ROWS), slow=True),
     Contestant(
         SCALAR_PANDAS,
-        partial(query, text=f"SELECT seq, inline(wal_decode_pandas(payload, '{FORMAT}')) FROM raw"),
+        partial(query, text=f"SELECT seq, inline(wal_decode_pandas(payload, '{BINARY}')) FROM raw"),
         columns=len(ROWS),
         slow=True,
     ),
     Contestant(HAND_UDF, decode_by_hand, columns=7, slow=True),
-    Contestant(FROM_JSON, parse_json, columns=8, source="lines"),
+    Contestant(DECODE_JSON, partial(decode, engine="arrow", format=JSON), columns=len(ROWS), source="json"),
+    Contestant(FROM_JSON, parse_json, columns=len(LINE), source="lines"),
 )
 
 
@@ -143,7 +143,7 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
     """Results by name: all are timed in turn in one session, then weighed, each in its own."""
     say("Spark: writing the sources")
     sizes = write_sources(capture, folder)
-    totals = {name: pc.sum(capture.load_messages()[name]).as_py() for name in ("records", "changes")}
+    totals = {name: pc.sum(capture.load(BINARY)[name]).as_py() for name in ("records", "changes")}
     seconds = race(CONTESTANTS, folder, totals, rounds, copies, say)
     results = {}
     for one in CONTESTANTS:
@@ -162,14 +162,16 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
 
 def write_sources(capture: Capture, folder: Path) -> dict[str, int]:
     """Put the sources into Parquet files, one for each core; gives the bytes of each source."""
-    table = capture.load_messages()
-    messages, lines = table["payload"], capture.load_lines()
-    rows = wf.arrow.changes(messages, FORMAT).rename_columns(ROWS.names)
-    numbers = pa.array(range(len(messages)), pa.int64())
+    table = capture.load(BINARY)
+    messages, json_messages = table["payload"], capture.load(JSON)["payload"]
+    lines = capture.load(JSON_LINES)["payload"].cast(pa.string())
+    rows = wf.arrow.changes(messages, BINARY).rename_columns(ROWS.names)
+    numbers, json_numbers = (pa.array(range(len(column)), pa.int64()) for column in (messages, json_messages))
     batches = folder / "rows.arrow"
     sources = {
         "messages": pa.table({"seq": numbers, "payload": messages}),
-        "lines": lines,
+        "json": pa.table({"seq": json_numbers, "payload": json_messages}),
+        "lines": pa.table({"line": lines}),
         "rows": rows,
         "places": pa.table({"path": [str(batches)] * len(messages), "batch": numbers}),
     }
@@ -181,7 +183,8 @@ def write_sources(capture: Capture, folder: Path) -> dict[str, int]:
     write_batches(rows, table["records"].to_pylist(), batches)
     return {
         "messages": pc.sum(pc.binary_length(messages)).as_py(),
-        "lines": pc.sum(pc.binary_length(lines["line"])).as_py(),
+        "json": pc.sum(pc.binary_length(json_messages)).as_py(),
+        "lines": pc.sum(pc.binary_length(lines)).as_py(),
         "rows": rows.nbytes,
         "places": rows.nbytes,
     }

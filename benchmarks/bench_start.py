@@ -10,7 +10,7 @@ from time import perf_counter
 
 import wireformat as wf
 
-from .generate import FORMAT, Capture
+from .generate import BINARY, Capture
 from .measure import Result, Say
 
 COLD = "first start: compiles"
@@ -19,13 +19,13 @@ WARM = "every other start"
 PROGRAM = f"""
 import sys
 import wireformat as wf
-print(wf.arrow.changes([sys.stdin.buffer.read()], {FORMAT!r}).num_rows, flush=True)
+print(wf.arrow.changes([sys.stdin.buffer.read()], {BINARY!r}).num_rows, flush=True)
 """
 
 
 def measure(capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
     """Results by name. Each round begins with an empty cache, then come two starts that find it filled."""
-    first = capture.load_messages().slice(0, 1).to_pylist()[0]
+    first = capture.load(BINARY).slice(0, 1).to_pylist()[0]
     seconds: dict[str, list[float]] = {COLD: [], WARM: []}
     for number in range(1, rounds + 1):
         with TemporaryDirectory() as cache:

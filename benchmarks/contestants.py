@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .generate import Capture
+from .generate import BINARY, Capture
 from .measure import (
     Result,
     Say,
@@ -25,35 +25,52 @@ from .measure import (
 )
 
 
+def as_arrow(payloads: pa.ChunkedArray) -> pa.ChunkedArray:
+    """As they are loaded."""
+    return payloads
+
+
+def as_list(payloads: pa.ChunkedArray) -> list[bytes]:
+    """Bytes objects."""
+    return payloads.to_pylist()
+
+
+def as_file(payloads: pa.ChunkedArray) -> bytes:
+    """What a file of lines holds."""
+    return b"".join(line + b"\n" for line in payloads.to_pylist())
+
+
 @dataclass(frozen=True)
 class Contestant:
-    """One way to read the messages.
+    """One way to read the row changes.
 
-    work            takes the messages, gives the number of rows, or a table of them
-    columns         of a row
-    delivers        the column of the capture that says how many rows are to come
-    share           part of the capture that it reads, at least one message: slow ones get less
-    bytes_objects   it takes a list of bytes; the others take an Arrow array
+    work        takes the messages or lines, gives the number of rows, or a table of them
+    columns     of a row
+    source      of the capture, that it reads
+    takes       how it wants the messages or lines: as_arrow, as_list or as_file
+    delivers    the column of the source that says how many rows are to come
+    share       part of the source that it reads, at least one message: slow ones get less
     """
 
     name: str
     work: Callable[[Any], int | pa.Table]
     columns: int
+    source: str = BINARY
+    takes: Callable[[pa.ChunkedArray], Any] = as_arrow
     delivers: str = "records"
     share: float = 1
-    bytes_objects: bool = False
 
 
 def race(contestants: Sequence[Contestant], capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
     """Results by name: all are timed in turn in this process, then weighed, each in a fresh one."""
-    messages = capture.load_messages()
-    seconds = interleaved({one.name: _run(one, messages) for one in contestants}, rounds, say)
-    return {one.name: _result(one, messages, seconds[one.name], capture, say) for one in contestants}
+    sources = {source: capture.load(source) for source in {one.source for one in contestants}}
+    seconds = interleaved({one.name: _run(one, sources[one.source]) for one in contestants}, rounds, say)
+    return {one.name: _result(one, sources[one.source], seconds[one.name], capture, say) for one in contestants}
 
 
-def _run(contestant: Contestant, messages: pa.Table) -> Callable[[], float]:
-    part = _part(contestant, messages)
-    payloads = _payloads(contestant, part)
+def _run(contestant: Contestant, source: pa.Table) -> Callable[[], float]:
+    part = _part(contestant, source)
+    payloads = contestant.takes(part["payload"])
     expected = pc.sum(part[contestant.delivers]).as_py()
 
     def check(answer: int | pa.Table) -> None:
@@ -64,11 +81,9 @@ def _run(contestant: Contestant, messages: pa.Table) -> Callable[[], float]:
     return lambda: repeated(lambda: timed(lambda: contestant.work(payloads), check))
 
 
-def _result(
-    contestant: Contestant, messages: pa.Table, seconds: tuple[float, ...], capture: Capture, say: Say
-) -> Result:
+def _result(contestant: Contestant, source: pa.Table, seconds: tuple[float, ...], capture: Capture, say: Say) -> Result:
     say(f"{contestant.name}: memory")
-    part = _part(contestant, messages)
+    part = _part(contestant, source)
     result = Result(
         name=contestant.name,
         input_bytes=pc.sum(pc.binary_length(part["payload"])).as_py(),
@@ -85,11 +100,13 @@ def weigh(contestant: Contestant, capture: Capture) -> tuple[int | None, int | N
 
     The code is loaded before, by a run over one message.
     """
-    contestant.work(_payloads(contestant, capture.load_messages(mapped=True).slice(0, 1)))
+    contestant.work(contestant.takes(capture.load(contestant.source, mapped=True)["payload"].slice(0, 1)))
     gc.collect()
     pa.default_memory_pool().release_unused()
     before = resident_bytes()
-    payloads = _payloads(contestant, _part(contestant, capture.load_messages(mapped=contestant.bytes_objects)))
+    source = capture.load(contestant.source, mapped=contestant.takes is not as_arrow)
+    payloads = contestant.takes(_part(contestant, source)["payload"])
+    del source
     gc.collect()
     forget_peak()
     answer = contestant.work(payloads)
@@ -98,10 +115,5 @@ def weigh(contestant: Contestant, capture: Capture) -> tuple[int | None, int | N
     return (None if peak is None or before is None else peak - before), output
 
 
-def _part(contestant: Contestant, messages: pa.Table) -> pa.Table:
-    return messages.slice(0, ceil(contestant.share * messages.num_rows))
-
-
-def _payloads(contestant: Contestant, messages: pa.Table) -> Any:
-    column = messages["payload"]
-    return column.to_pylist() if contestant.bytes_objects else column
+def _part(contestant: Contestant, source: pa.Table) -> pa.Table:
+    return source.slice(0, ceil(contestant.share * source.num_rows))

@@ -1,4 +1,4 @@
-"""The data: a seeded capture of a shop's row changes, as binary messages and as the JSON lines of the same changes.
+"""The data: a seeded capture of a shop's row changes, the same ones as messages of three styles and as JSON lines.
 
 Four kinds of table in five branches make 20 tables of 8 columns. Of 100 changes 65 are INSERTs, 30 UPDATEs and 5
 DELETEs; a DELETE, and one UPDATE in ten, carries the key as old image (replica identity default). All is invented.
@@ -7,7 +7,6 @@ DELETEs; a DELETE, and one UPDATE in ten, carries the key as old image (replica 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -24,9 +23,13 @@ from pyarrow import feather
 
 import wireformat as wf
 
-FORMAT = "gaussdb-binary"
+BINARY, JSON, TEXT = FORMATS = ("gaussdb-binary", "gaussdb-json", "gaussdb-text")
+JSON_LINES = "json-lines"
+SOURCES = (*FORMATS, JSON_LINES)
+"""What the row changes can be read from."""
+
 SEED = 20260302
-BYTES_PER_CHANGE = 203.1  # of this data, with the framing and with BEGIN and COMMIT
+BYTES_PER_CHANGE = 203.1  # of this data as binary, with the framing and with BEGIN and COMMIT
 CHANGES_PER_TRANSACTION = 200  # at most
 ONE_TABLE = ("shop", "orders_3")
 """The table that a filter asks for, one of 20."""
@@ -150,113 +153,91 @@ def _change(chance: Random, lsn: int) -> wf.RowChange:
     return wf.Delete(lsn=lsn, table_schema=schema, table_name=name, old=key)
 
 
-BARE_LITERALS = {"smallint", "integer", "bigint", "numeric"}
-BOOLEANS = {"t": "true", "f": "false"}
-
-
-def json_line(change: wf.RowChange) -> str:
-    """The change in the servers' JSON style: values are SQL literals inside JSON strings.
-
-    All names in this data are plain identifiers, so that none is quoted.
-    """
-    return json.dumps(
-        {
-            "table_name": f"{change.table_schema}.{change.table_name}",
-            "op_type": change.kind,
-            **_image("columns", change.new),
-            **_image("old_keys", change.old),
-        },
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-
-
-def _image(prefix: str, image: wf.TupleData | None) -> dict[str, list[str]]:
-    image = image or wf.TupleData()
-    literals = [_literal(value, type) for value, type in zip(image.values, image.types, strict=True)]
-    return {f"{prefix}_name": [*image.names], f"{prefix}_type": [*image.types], f"{prefix}_val": literals}
-
-
-def _literal(value: str | None, type: str) -> str:
-    if value is None:
-        return "null"
-    if type in BARE_LITERALS:
-        return value
-    if type == "boolean":
-        return BOOLEANS[value]
-    return "'" + value.replace("'", "''") + "'"
-
-
 class Capture(NamedTuple):
-    """The same row changes twice, in files.
+    """The same row changes from each source, in a file each.
 
-    messages    a row a message: payload (binary); and how many records are in it, how many of them are row changes
-                (changes), and how many a filter for ONE_TABLE leaves (one_table)
-    lines       a row a change: line (string)
+    A row a message: payload (binary); and how many records are in it, how many of them are row changes (changes), and
+    how many a filter for ONE_TABLE leaves (one_table). Of JSON_LINES a row a line, which is one row change.
     """
 
-    messages: Path
-    lines: Path
+    folder: Path
+    version: str
 
-    def load_messages(self, *, mapped: bool = False) -> pa.Table:
-        """The messages, in memory or mapped into it."""
-        return feather.read_table(self.messages, memory_map=mapped)
+    def path(self, source: str) -> Path:
+        """The file."""
+        return self.folder / f"{source}-{self.version}.arrow"
 
-    def load_lines(self) -> pa.Table:
-        """The JSON lines, in memory."""
-        return feather.read_table(self.lines, memory_map=False)
+    def load(self, source: str, *, mapped: bool = False) -> pa.Table:
+        """The messages or lines, in memory or mapped into it."""
+        return feather.read_table(self.path(source), memory_map=mapped)
 
 
 def ready_capture(folder: Path, megabytes: float) -> Capture:
-    """The capture of about this many bytes of messages, in the folder; it is made if it is not there yet."""
+    """The capture of about this many bytes of binary messages, in the folder; it is made if it is not there yet."""
     version = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
-    capture = Capture(*(folder / f"{name}-{megabytes:g}-{version}.arrow" for name in Capture._fields))
-    if not all(path.exists() for path in capture):
+    capture = Capture(folder, f"{megabytes:g}-{version}")
+    if not all(capture.path(source).exists() for source in SOURCES):
         folder.mkdir(parents=True, exist_ok=True)
-        for path, table in zip(capture, make_capture(megabytes), strict=True):
-            feather.write_feather(table, path, compression="uncompressed")
+        for source, table in make_capture(megabytes).items():
+            feather.write_feather(table, capture.path(source), compression="uncompressed")
     return capture
 
 
-def make_capture(megabytes: float) -> tuple[pa.Table, pa.Table]:
-    """Messages and lines, as Capture has them."""
+def make_capture(megabytes: float) -> dict[str, pa.Table]:
+    """Source to table, as Capture has them."""
     shares = np.diff(np.linspace(0, megabytes * 1e6 / BYTES_PER_CHANGE, PARTS + 1).astype(int)).tolist()
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        messages, lines = zip(*pool.map(make_part, range(PARTS), shares), strict=True)
-    return pa.concat_tables(messages).combine_chunks(), pa.concat_tables(lines).combine_chunks()
+        parts = [*pool.map(make_part, range(PARTS), shares)]
+    return {source: pa.concat_tables([part[source] for part in parts]).combine_chunks() for source in SOURCES}
 
 
-def make_part(part: int, changes: int) -> tuple[pa.Table, pa.Table]:
+def make_part(part: int, changes: int) -> dict[str, pa.Table]:
     """One part, with this many row changes; what is left at its end goes into a shorter message."""
+    events = [*first_events(chain.from_iterable(transactions(SEED + part)), changes)]
+    return {**{format: encoded(events, format) for format in FORMATS}, JSON_LINES: json_lines(events)}
+
+
+def first_events(events: Iterable[wf.Event], changes: int) -> Iterator[wf.Event]:
+    """The events up to the last of so many row changes."""
+    for event in events:
+        yield event
+        changes -= isinstance(event, wf.RowChange)
+        if not changes:
+            return
+
+
+def encoded(events: Iterable[wf.Event], format: str) -> pa.Table:
+    """The batched messages of the events, and what is in each."""
     tally = Tally()
-    events = tally.watch(chain.from_iterable(transactions(SEED + part)), changes)
-    messages = wf.encode(events, FORMAT, options={"sending-batch": 1, "include-timestamp": True})
+    messages = wf.encode(tally.watch(events), format, options={"sending-batch": 1, "include-timestamp": True})
     payloads, totals = zip(*((payload, tally.counts()) for payload in messages), strict=True)
     counts = np.diff(np.array([(0, 0, 0), *totals]), axis=0)  # the encoder takes no event before it needs it
     columns = dict(zip(("records", "changes", "one_table"), counts.T, strict=True))
-    return pa.table({"payload": pa.array(payloads, pa.binary()), **columns}), pa.table({"line": tally.lines})
+    return pa.table({"payload": pa.array(payloads, pa.binary()), **columns})
+
+
+def json_lines(events: Iterable[wf.Event]) -> pa.Table:
+    """The row changes as a server sends them one by one: nothing but a JSON object each."""
+    lines = pa.array(wf.encode((event for event in events if isinstance(event, wf.RowChange)), JSON), pa.binary())
+    return pa.table({"payload": lines, "changes": np.ones(len(lines), np.int64)})
 
 
 class Tally:
-    """Counts events on their way to the encoder, and keeps the row changes as JSON lines."""
+    """Counts events on their way to the encoder."""
 
     def __init__(self) -> None:
         self.records = self.changes = self.one_table = 0
-        self.lines: list[str] = []
 
-    def watch(self, events: Iterable[wf.Event], changes: int) -> Iterator[wf.Event]:
-        """Hand on events until there have been this many row changes."""
+    def watch(self, events: Iterable[wf.Event]) -> Iterator[wf.Event]:
+        """Hand on the events."""
         for event in events:
             self.records += 1
             if isinstance(event, wf.RowChange):
                 self.changes += 1
                 self.one_table += (event.table_schema, event.table_name) == ONE_TABLE
-                self.lines.append(json_line(event))
             else:
                 self.one_table += 1
             yield event
-            if self.changes == changes:
-                return
 
     def counts(self) -> tuple[int, int, int]:
         """Records, row changes, and what a filter for ONE_TABLE leaves, so far."""

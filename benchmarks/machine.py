@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-LIBRARIES = ("wireformat", "construct", "numba", "numpy", "pyarrow", "pandas", "pyspark")
+LIBRARIES = ("wireformat", "construct", "numba", "numpy", "pyarrow", "pandas", "pyspark", "orjson")
 
 
 def description(load: float) -> str:

@@ -10,12 +10,15 @@ import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from . import bench_formats, bench_spark
+from . import bench_formats, bench_spark, bench_text
 from .measure import Result
 
 OURS, OTHERS = "#2a6f97", "#b0b7bd"
 OTHER_PEOPLES = {
     bench_formats.STRUCT,
+    bench_text.PYARROW_JSON,
+    bench_text.ORJSON,
+    bench_text.LEXER,
     bench_spark.FLOOR,
     bench_spark.HAND_OVER,
     bench_spark.HAND_UDF,

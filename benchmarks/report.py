@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from . import bench_formats, bench_spark, pictures
+from . import bench_formats, bench_spark, bench_text, pictures
 from .bench_growth import FACTORS, name_of
 from .measure import Result
 from .targets import TARGETS, Results
@@ -80,11 +80,27 @@ SECTIONS: dict[str, Section] = {
         },
         pictures.megabytes_per_second,
     ),
+    "text": Section(
+        "JSON and TEXT, on one core",
+        "The same row changes as JSON and as TEXT. This package reads batched messages into a whole Arrow table. "
+        "pyarrow.json, in one thread and told the schema, and orjson read the row changes alone, a JSON object a line: "
+        "without framing, LSN, BEGIN and COMMIT. pyarrow.json leaves SQL literals as they are. The readers that give "
+        "Python objects keep none of them. Peak memory is that of one run in a fresh process, with input and output.",
+        {
+            **NAME,
+            **INPUT,
+            **SPEED,
+            **PEAK,
+            **ratio_to(bench_text.PYARROW_JSON),
+            **SPREAD,
+        },
+        pictures.changes_per_second,
+    ),
     "spark": Section(
         "On Spark",
         f"local[{bench_spark.CORES}], a task a core, write to noop, warm; the input lies in Spark's memory. The floor "
         "takes decoded rows to Python and back; the next one only takes them out of Python. from_json reads the JSON "
-        "style of the same changes, and leaves SQL literals as they are. The slow ones read less data. Peak memory is "
+        "lines of the same changes, and leaves SQL literals as they are. The slow ones read less data. Peak memory is "
         "that of one run out of Parquet files in a fresh session: all Python workers together, and the JVM.",
         {
             **NAME,

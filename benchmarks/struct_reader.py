@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from struct import Struct
 
-Row = tuple[str, int, str | None, str | None, dict[str, str | None] | None, dict[str, str | None] | None]
+Row = tuple[str, int | None, str | None, str | None, dict[str, str | None] | None, dict[str, str | None] | None]
 """kind, lsn, schema, table, new, old"""
+
+FIELDS = 6
 
 KINDS = {ord("B"): "BEGIN", ord("C"): "COMMIT", ord("I"): "INSERT", ord("U"): "UPDATE", ord("D"): "DELETE"}
 NEW, OLD, END = ord("N"), ord("O"), ord("F")

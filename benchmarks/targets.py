@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from . import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start
+from . import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start, bench_text
 from .measure import Result
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -104,6 +104,34 @@ TARGETS = (
         times_as_fast(bench_spark.DECODE, bench_spark.FLOOR),
         " x",
         least=0.7,
+    ),
+    Target(
+        "spark_udfs.decode, JSON: speed, against from_json",
+        "spark",
+        times_as_fast(bench_spark.DECODE_JSON, bench_spark.FROM_JSON),
+        " x",
+        least=1,
+    ),
+    Target(
+        "JSON to Arrow: speed, against pyarrow.json in one thread",
+        "text",
+        times_as_fast(bench_text.JSON_CHANGES, bench_text.PYARROW_JSON),
+        " x",
+        least=2.5,
+    ),
+    Target(
+        "JSON to Arrow: speed, against orjson and Python",
+        "text",
+        times_as_fast(bench_text.JSON_CHANGES, bench_text.ORJSON),
+        " x",
+        least=8,
+    ),
+    Target(
+        "TEXT to Arrow: speed, against a lexer by hand",
+        "text",
+        times_as_fast(bench_text.TEXT_CHANGES, bench_text.LEXER),
+        " x",
+        least=15,
     ),
     Target("10 times the data: time, against 10 times the time", "growth", growth_of_time, " x", least=0.8, most=1.2),
     Target("10 times the data: peak memory, against that of once", "growth", growth_of_memory, " x", most=1.2),

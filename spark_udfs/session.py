@@ -44,11 +44,13 @@ SETTINGS: dict[str, object] = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.sql.execution.arrow.maxBytesPerBatch": 8 << 20,
     "spark.sql.shuffle.partitions": 4,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Nothing listens to the network, the log is quiet, and a small shuffle stays small."""
+"""Nothing listens to the network, the log is quiet, and a small shuffle stays small. Small batches to Python let the
+JVM and its workers work at the same time."""
 
 
 def check_java() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from wireformat.formats.registry import find_format
+
 from .. import handmade
-from ..golden_cases import BINARY, Case, find_case
+from ..golden_cases import CASES, Case, find_case
 from .commands import run
 
-PRINTED = [case for case in BINARY if case.client_text is not None]
+PRINTED = [case for case in CASES if case.client_text is not None]
 
 GBK_MESSAGE = handmade.message(
     handmade.change(b"I", "模式".encode("gbk"), b"t", handmade.new(handmade.cell(b'"a"', 25, "価値".encode("gbk"))))
@@ -30,13 +34,34 @@ def capture(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("case", PRINTED, ids=lambda case: case.name)
 def test_prints_what_the_client_prints(case: Case) -> None:
-    result = run("show", case.path)
+    result = run("show", "--format", case.format, case.path)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout_bytes == case.client_text
 
 
+def test_a_text_style_prints_the_texts_of_the_records_that_are_wanted() -> None:
+    case = find_case("testdec_ddl_truncate")
+    texts = [message for message in case.messages if message.endswith((b"cascade", b"restart_seqs", b"(no-flags)"))]
+    result = run("show", "--format", case.format, "--kinds", "TRUNCATE", case.path)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert texts
+    assert result.stdout_bytes == b"".join(text + b"\n" for text in texts)
+
+
+def test_a_text_style_goes_on_behind_what_cannot_be_read(tmp_path: Path) -> None:
+    batch = find_case("j_types_batch").messages[0]
+    path = tmp_path / "capture.parquet"
+    pq.write_table(pa.table({"seq": [0, 1], "payload": [batch[:-1], b"{"]}), path)
+    result = run("show", "--format", "gaussdb-json", "--mode", "PERMISSIVE", path)
+    assert (result.exit_code, result.stderr) == (0, "")
+    *good, cut, bad = result.stdout_bytes.splitlines()
+    assert good == list(find_format("gaussdb-json").texts(batch))
+    assert cut.startswith(b"CORRUPT")
+    assert bad.startswith(b"CORRUPT")
+
+
 def test_the_captures_with_client_text_are_there() -> None:
-    assert len(PRINTED) == 26
+    assert len(PRINTED) == 42
     assert {case.name for case in PRINTED} >= {"b_badutf8_single", "b_gbk_single", "b_1mb_batch"}
 
 

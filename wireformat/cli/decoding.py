@@ -39,9 +39,12 @@ class Decoding:
 
     def events(self, part: Part) -> Iterator[Event]:
         """The events of a part."""
+        return (item.event for item in self.located(part))
+
+    def located(self, part: Part) -> Iterator[Located]:
+        """The events of a part with their places; messages count through all parts."""
         with self._next(part) as first:
-            located = self._lost(part, first) if part.is_lost else self._engine.events(part.messages, first)
-            yield from (item.event for item in located)
+            yield from self._lost(part, first) if part.is_lost else self._engine.events(part.messages, first)
 
     def batches(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, with the columns of the schema."""

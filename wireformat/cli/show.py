@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import typer
 
+from ..errors import DecodeError
+from ..events import Corrupt
 from ..formats.registry import find_format
+from ..formats.text_format import TextFormat
 from ..options import ReadOptions
+from ..stream.reader import Located
 from .client_line import client_line
 from .decoding import Decoding
 from .inputs import all_parts, find_inputs
@@ -34,14 +39,44 @@ def show(
         tables = None if tables is None else [os.fsencode(table).decode(AS_IT_IS) for table in tables]
         name_text = _readable
     checked = ReadOptions.check(encoding=encoding, tables=tables, **options)
-    decoding = Decoding(find_format(format), checked, name_text)
-    with find_inputs(paths, find_format(format), column) as inputs:
+    found = find_format(format)
+    decoding = Decoding(found, checked, name_text)
+    with find_inputs(paths, found, column) as inputs:
         for part in all_parts(inputs):
-            for event in decoding.events(part):
-                sys.stdout.buffer.write(client_line(event).encode(out_encoding, "backslashreplace") + b"\n")
+            text_of = _texts(found, part.messages, decoding.messages) if isinstance(found, TextFormat) else None
+            for located in decoding.located(part):
+                if text_of is None or isinstance(located.event, Corrupt):
+                    line = client_line(located.event).encode(out_encoding, "backslashreplace")
+                else:
+                    line = text_of(located)
+                    if out_encoding != AS_IT_IS:
+                        line = line.decode(checked.encoding, "replace").encode(out_encoding, "backslashreplace")
+                sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
     if decoding.dropped:
         typer.echo(f"{decoding.dropped:,} records left out", err=True)
+
+
+def _texts(format: TextFormat, messages: Any, first: int) -> Callable[[Located], bytes]:
+    """The text of a record, as it is in its message: what the client prints of a text style."""
+    message = -1
+    texts: list[bytes] = []
+
+    def text(located: Located) -> bytes:
+        nonlocal message
+        if located.message != message:
+            message = located.message
+            one = messages[message - first]
+            texts[:] = _good(format.texts(one if isinstance(one, bytes) else one.as_py()))
+        return texts[located.record]
+
+    return text
+
+
+def _good(texts: Iterator[bytes]) -> Iterator[bytes]:
+    """Those before broken framing, which is an event of its own."""
+    with suppress(DecodeError):
+        yield from texts
 
 
 def _readable(name: str) -> str:
