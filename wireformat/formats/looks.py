@@ -9,7 +9,7 @@ from ..errors import DecodeError
 _HEAD_BYTES = 600
 """How much is looked at: room for two long names."""
 
-_NAME = rb'(?:[a-z_][a-z0-9_]*|"[^"]*")'
+_NAME = rb'(?:[a-z_][a-z0-9_]*|(?:"[^"]*")+)'
 
 LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern, re.DOTALL), tuple(names.split()))

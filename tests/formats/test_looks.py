@@ -1,0 +1,32 @@
+"""What bytes look like: every capture like its own format, or like none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from wireformat.formats.looks import LOOKS, looks_like
+from wireformat.formats.registry import find_format
+
+from ..golden_cases import CASES, Case
+
+
+def spans(case: Case) -> Iterator[tuple[bytes, int, int]]:
+    """Every message of a capture, and every record in it."""
+    format = find_format(case.format)
+    for message in case.messages:
+        yield message, 0, len(message)
+        yield from ((message, frame.start, frame.stop) for frame in format.frames(message))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_captures_do_not_look_like_another_format(case: Case) -> None:
+    for message, start, stop in spans(case):
+        assert looks_like(message, start, stop, case.format) == "", message[start:stop]
+
+
+def test_every_pattern_is_matched_first_by_a_capture() -> None:
+    heads = [message[start:stop][:600] for case in CASES for message, start, stop in spans(case)]
+    first = (next((pattern for pattern, _ in LOOKS if pattern.match(head)), None) for head in heads)
+    assert {pattern for pattern, _ in LOOKS} <= set(first)
