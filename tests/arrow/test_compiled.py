@@ -180,8 +180,17 @@ def test_without_a_home(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPat
     assert chosen().parent == temporary
 
 
-UNCOMPILED = ["tests/agreement", "tests/test_times.py", "-k", "not readings and not batches and not overwritten"]
-BOUNDS_CHECKED = ["tests/agreement", "tests/fuzz", "tests/arrow/test_room.py", "tests/arrow/test_columns.py"]
+UNCOMPILED = [
+    *("tests/agreement", "tests/test_times.py", "tests/formats/test_text_bad_input.py"),
+    *("-k", "not readings and not batches and not overwritten"),
+]
+BOUNDS_CHECKED = [
+    "tests/agreement",
+    "tests/fuzz",
+    "tests/formats/test_text_bad_input.py",
+    "tests/arrow/test_room.py",
+    "tests/arrow/test_columns.py",
+]
 """Arguments of pytest: the tests that try bad bytes, little room and texts of every length."""
 
 

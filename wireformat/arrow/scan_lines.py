@@ -122,9 +122,11 @@ def read_digits(buffer: Array, at: Int, stop: Int) -> tuple[Int, Int]:
     value = np.int64(0)
     end = at
     while end < stop and buffer[end] >= 48 and buffer[end] <= 57:
+        if end - at == MOST_DIGITS:
+            return value, -1
         value = value * 10 + np.int64(buffer[end]) - 48
         end += 1
-    return value, end if end - at <= MOST_DIGITS else -1
+    return value, end
 
 
 @inner
