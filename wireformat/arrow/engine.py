@@ -19,7 +19,6 @@ from .gather import record_batch
 from .messages import chunks
 from .scanner import Scanned, Scanner
 from .scans import SCANS
-from .whole_transactions import WholeTransactions
 
 
 class Engine(Protocol):
@@ -139,5 +138,7 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Eng
     odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
     engine = ENGINES["declaration" if odd or format.name not in SCANS else name]
     if options.exclude_users or options.skip_empty_xacts:
+        from .whole_transactions import WholeTransactions  # loads pyarrow.compute
+
         return WholeTransactions(engine(format, options.all_kinds()), options)
     return engine(format, options)

@@ -199,9 +199,7 @@ def _commit_times(kind: pa.DataType, scanned: Scanned, seen: _Seen, heartbeat_fa
     with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
     if len(with_text):
         pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
-        times = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
-        micros[with_text] = times.cast(pa.int64()).fill_null(0)
-        known[with_text] = times.is_valid()
+        micros[with_text], known[with_text] = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
     heartbeats = [] if seen.never(COMMIT_TIME) else np.flatnonzero(rows[PRESENT, :count] >> COMMIT_TIME & 1).tolist()
     for row in heartbeats:
         found = heartbeat_micros(int(rows[COMMIT_TIME, row]), heartbeat_factor)

@@ -19,7 +19,7 @@ from ..options.reading import KINDS
 from ..stream.reader import Located, Reader
 from .filters import make_filters
 from .messages import Chunk, chunks
-from .scans import SCANS
+from .scans import load_scan
 from .spans import (
     BODY,
     CURSOR_FIELDS,
@@ -91,7 +91,7 @@ class Scanner:
     """
 
     def __init__(self, format: Format, options: ReadOptions) -> None:
-        self._scan, more = SCANS[format.name]
+        self._scan, more = load_scan(format.name)
         self._options = options
         filters = make_filters(options)
         settings = np.array([options.encoding == "utf-8", filters.kinds, *more], np.int64)

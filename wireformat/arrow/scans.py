@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
-from ..grammar.lines import MPPDB, PARALLEL, TEST_DECODING
-from .scan_gaussdb_binary import scan_gaussdb_binary
-from .scan_json import scan_gaussdb_json, scan_mppdb_json
-from .scan_lines import line_settings
-from .scan_text import scan_gaussdb_text, scan_opengauss_text
+from ..grammar.lines import MPPDB, PARALLEL, TEST_DECODING, Line
 
 
 class ScanRow(NamedTuple):
-    """A scan and its settings.
+    """Where a scan is, and its settings.
 
-    run         the compiled walk
-    settings    behind those that all scans have: whether names of tables are quoted, and the lines
+    module, name    of the compiled walk; loaded when it is asked for, since each takes a part of every start
+    quoted          of a text style: whether the names of tables are quoted
+    lines           of a text style: its lines around transactions
     """
 
-    run: Callable[..., Any]
-    settings: tuple[int, ...] = ()
+    module: str
+    name: str
+    quoted: bool = False
+    lines: tuple[Line, ...] = ()
 
 
 SCANS: dict[str, ScanRow] = {
-    "gaussdb-binary": ScanRow(scan_gaussdb_binary),
-    "gaussdb-json": ScanRow(scan_gaussdb_json, (True, *line_settings(PARALLEL))),
-    "gaussdb-text": ScanRow(scan_gaussdb_text, (False, *line_settings(PARALLEL))),
-    "mppdb-json": ScanRow(scan_mppdb_json, (True, *line_settings(MPPDB))),
-    "opengauss-test-decoding": ScanRow(scan_opengauss_text, (True, *line_settings(TEST_DECODING))),
+    "gaussdb-binary": ScanRow("scan_gaussdb_binary", "scan_gaussdb_binary"),
+    "gaussdb-json": ScanRow("scan_json", "scan_gaussdb_json", True, PARALLEL),
+    "gaussdb-text": ScanRow("scan_text", "scan_gaussdb_text", False, PARALLEL),
+    "mppdb-json": ScanRow("scan_json", "scan_mppdb_json", True, MPPDB),
+    "opengauss-test-decoding": ScanRow("scan_text", "scan_opengauss_text", True, TEST_DECODING),
 }
+
+
+def load_scan(format: str) -> tuple[Callable[..., Any], list[int]]:
+    """The compiled walk of a format, and its settings behind those that all scans have."""
+    row = SCANS[format]
+    scan = getattr(import_module(f".{row.module}", __package__), row.name)
+    if not row.lines:
+        return scan, []
+    from .scan_lines import line_settings
+
+    return scan, [row.quoted, *line_settings(row.lines)]
