@@ -85,7 +85,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
             if record == 0:
                 at = start
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
-            size = max(end - body, 0)
+            size = end - body if end >= 0 else 0
             cursor[TEXT_NEEDED] = TEXT_PER_BYTE * size + TEXT_PER_RECORD
             if row + 2 > rows.shape[1] or cursor[TEXT_USED] + cursor[TEXT_NEEDED] > text.shape[0]:
                 break

@@ -106,7 +106,7 @@ def row_image(
                 used += name_length
         at += length
         oid = read_32(buffer, at)
-        word = TYPE_WORDS + min(oid, TYPE_TABLE_SIZE - 1)
+        word = TYPE_WORDS + (oid if oid < TYPE_TABLE_SIZE else 0)
         type_start, type_length = np.int64(words[word, 0]), np.int64(words[word, 1])
         if type_length == 0 or oid >= TYPE_TABLE_SIZE:
             begin = used
@@ -128,7 +128,7 @@ def row_image(
         image[TYPE, cell, 0] = type_start
         image[TYPE, cell, 1] = type_length
         cell += 1
-        at += max(length, 0)
+        at += length if length > 0 else 0
         count -= 1
     cursor[TEXT_USED] = used
     return (status if count == 0 else READ_RECORD), at, cell
