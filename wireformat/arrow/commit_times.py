@@ -19,7 +19,7 @@ def parse_times(texts: pa.StringArray) -> tuple[Array, Array]:
 
     Read as `parse_commit_time` reads them; what is none is 0.
     """
-    import pyarrow.compute as pc  # a tenth of every other start, and not needed by many
+    import pyarrow.compute as pc  # takes its time to load, and messages without commit times need it not
 
     if pc.all(pc.match_substring_regex(texts, _COMMON)).as_py():
         try:

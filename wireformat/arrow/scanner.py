@@ -64,7 +64,7 @@ SPARE_TEXT_BYTES = 2 * TEXT_PER_BYTE * CHUNK_BYTES
 """Room for more text than this was made for a huge record: it is not kept."""
 
 _spare: deque[Spans] = deque(maxlen=1)
-"""The room of the last scan that ended, for the next one: the first touch of fresh memory costs a tenth of a scan."""
+"""The room of the last scan that ended, for the next one: the first touch of fresh memory is slow."""
 
 
 class Scanned(NamedTuple):
