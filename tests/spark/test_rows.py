@@ -81,6 +81,13 @@ class TestGolden:
             rows = way.run(read(spark, write_messages(tmp_path / encoding, messages)), format, **options)
             assert_same_rows(found_rows(rows), way.wanted(messages, format, **options))
 
+    @pytest.mark.parametrize("options", [{"mode": "PERMISSIVE"}, {"encoding_errors": "replace"}], ids=str)
+    @pytest.mark.parametrize("name", ["j_badutf8_single", "t_badutf8_single"])
+    def test_text_that_is_none(self, spark: SparkSession, way: Way, name: str, options: dict[str, str]) -> None:
+        case = find_case(name)
+        rows = way.run(read(spark, str(case.path)), case.format, **options)
+        assert_same_rows(found_rows(rows), way.wanted(case.array, case.format, **options))
+
     def test_stream(self, spark: SparkSession, tmp_path: Path, way: Way, good: Messages) -> None:
         rows = run_stream(way.run(read_stream(spark, write_messages(tmp_path / "in", good))), tmp_path)
         assert_same_rows(found_rows(rows), way.wanted(good))
