@@ -49,8 +49,8 @@ SETTINGS: dict[str, object] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Nothing listens to the network, the log is quiet, and a small shuffle stays small. Small batches to Python let the
-JVM and its workers work at the same time."""
+"""Nothing listens to the network, the log is quiet, and a small shuffle stays small. With small batches a
+worker begins before the JVM has read far."""
 
 
 def check_java() -> None:

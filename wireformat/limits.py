@@ -32,7 +32,7 @@ DDL_DEPTH = 64
 """How deep the objects of a DDL template may lie in each other; those of servers stay below ten."""
 
 DDL_ELEMENTS = 1 << 18
-"""How many elements a DDL template may print, in about a second: a table of 1600 columns has some 10,000."""
+"""How many elements a DDL template may print: a table of 1600 columns has some 10,000."""
 
 DDL_CHARACTERS = 1 << 26
 """How many characters a DDL template may print, counted again at each depth: more than any function's body has."""

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.arrow.scans import SCANS
 
 from .. import strategies
 from ..accounting import EVERYTHING
 from ..engines import FORMAT, read, rows
-from ..golden_cases import find_case
+from ..golden_cases import CASES, Case, find_case
 from ..handmade import SAMPLES, begin, cell, change, commit, message, new, old, origin, row_bodies, time, xid
 from .room import shrink
 
@@ -76,6 +77,20 @@ def test_captures_with_little_room(name: str, monkeypatch: pytest.MonkeyPatch) -
     table = wf.arrow.changes(messages, FORMAT)
     shrink(monkeypatch, CHUNK_ROWS=5, CHUNK_CELLS=max(map(len, messages)) // 10 + 1, CHUNK_BYTES=3000)
     assert rows(wf.arrow.changes(messages, FORMAT)) == rows(table)
+
+
+TEXT_CASES = [case for case in CASES if case.format in SCANS and case.format != FORMAT and not case.has_bad_text]
+
+
+@pytest.mark.parametrize("case", TEXT_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("tables", [None, ["public.*"]], ids=["all", "some"])
+def test_text_styles_with_little_room(case: Case, tables: list[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that the filters drop, and rows whose cells find no room, are remembered by nobody."""
+    options: dict[str, Any] = {**case.reading, "tables": tables}
+    expected = rows(wf.arrow.changes(case.array, case.format, engine="declaration", **options))
+    assert rows(wf.arrow.changes(case.array, case.format, **options)) == expected
+    shrink(monkeypatch, CHUNK_ROWS=7, CHUNK_CELLS=60, CHUNK_BYTES=3000)
+    assert rows(wf.arrow.changes(case.array, case.format, **options)) == expected
 
 
 def test_text_that_the_scan_writes_itself_with_little_room(monkeypatch: pytest.MonkeyPatch) -> None:

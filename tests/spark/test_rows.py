@@ -72,6 +72,7 @@ class TestGolden:
     @pytest.mark.parametrize("format", [name for name in wf.FORMATS if name != FORMAT])
     def test_other_formats(self, spark: SparkSession, tmp_path: Path, way: Way, format: str) -> None:
         cases = [case for case in CASES if case.format == format and not case.has_bad_text]
+        assert cases
         for encoding in sorted({case.encoding for case in cases}):
             some = [case for case in cases if case.encoding == encoding]
             messages = [message for case in some for message in [*case.messages, None]]

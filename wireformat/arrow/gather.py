@@ -101,31 +101,33 @@ def record_batch(scanned: Scanned, schema: pa.Schema, heartbeat_factor: int) -> 
     """The rows that were noted as columns."""
     scanned, unchanged = _without_unchanged(scanned)
     seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
-    columns = [
-        _commit_times(field.type, scanned, seen, heartbeat_factor)
-        if field.name == "commit_time"
-        else unchanged
-        if field.name == "unchanged" and unchanged is not None
-        else _column(field, scanned, seen)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def column(field: pa.Field) -> pa.Array:
+        if field.name == "commit_time":
+            return _commit_times(field.type, scanned, seen, heartbeat_factor)
+        if field.name == "unchanged" and unchanged is not None:
+            return unchanged
+        return _column(field, scanned, seen)
+
+    return pa.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
 
 
 def _without_unchanged(scanned: Scanned) -> tuple[Scanned, pa.Array | None]:
     """The notes without the cells of values that were not sent, and the column of their names if there are any."""
-    present = scanned.rows[PRESENT, : scanned.row_count]
+    rows = scanned.rows[:, : scanned.row_count]
+    present = rows[PRESENT]
     if not (present >> HAS_UNCHANGED & 1).any():
         return scanned, None
     has_new = present >> (GIVEN + NEW) & 1
-    rows, cells, text = scanned.rows.copy(), scanned.cells.copy(), scanned.text
+    rows = rows.copy()
+    cells = scanned.cells[:, :, : rows[ENDS : ENDS + len(MAPS), -1].max()].copy()
     names, owners = [], []
     for place in (NEW, OLD):
         count = cell_count(scanned, place)
         sent = scanned.cells[place, VALUE, :count, 1] != UNCHANGED_LENGTH
         before = np.concatenate([[0], np.cumsum(sent)])
         ends = scanned.rows[ENDS + place, : scanned.row_count]
-        rows[ENDS + place, : scanned.row_count] = before[ends]
+        rows[ENDS + place] = before[ends]
         cells[place, :, : before[-1]] = scanned.cells[place, :, :count][:, sent]
         lost = np.flatnonzero(~sent)
         owner = np.searchsorted(ends, lost, side="right")
@@ -138,7 +140,7 @@ def _without_unchanged(scanned: Scanned) -> tuple[Scanned, pa.Array | None]:
     kind = CHANGES.field("unchanged").type
     column = strings(np.ascontiguousarray(pairs[order]), len(pairs), scanned, pa.string())
     nested = _nested(kind, np.cumsum(counts), _bitmap(counts > 0), column)
-    return scanned._replace(rows=rows, cells=cells, text=text), nested
+    return scanned._replace(rows=rows, cells=cells), nested
 
 
 def text_pairs(scanned: Scanned, field: int) -> Array:

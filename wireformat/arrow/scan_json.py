@@ -11,7 +11,7 @@ from ..options.reading import KINDS
 from .compiled import Array, Int, hot, inner
 from .marks import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
 from .scan import make_scan
-from .scan_lines import close_record, open_message, open_record, read_line, sees
+from .scan_lines import check_record, close_record, open_message, open_record, read_line, sees
 from .scan_literals import BAD_LENGTH, literal, number_end, special_at, undo
 from .spans import (
     BODY,
@@ -34,11 +34,10 @@ from .spans import (
     TEXT_USED,
     TYPE,
     UNCHANGED_LENGTH,
-    UTF8,
     VALUE,
     mark_word,
 )
-from .wire import check_text, is_ascii, read_64, same_bytes
+from .wire import is_ascii, read_64, same_bytes
 
 HEAD, OPERATION, END = (mark_word(mark) for mark in (JSON_HEAD, JSON_KIND, JSON_END))
 FIRST_ARRAY = mark_word(JSON_ARRAYS[0])
@@ -257,7 +256,7 @@ def read_object(
     if first == 0 and rows[PRESENT, row] >> (GIVEN + NEW) & 1:  # without a new image there is nothing to know again
         slot = seen_slot(buffer, body)
         cursor[slot], cursor[slot + 1], cursor[slot + 2], cursor[slot + 3] = row + 1, body, kind_at, values_at
-        cursor[slot + 4] = body >= 8 and is_ascii(buffer, body, values_at)
+        cursor[slot + 4] = is_ascii(buffer, body, values_at)
     return GOOD, values if head_is_ascii else body
 
 
@@ -279,9 +278,7 @@ def read_record(
         status, at = read_object(buffer, at, stop, rows, row, cells, text, words, cursor)
     else:
         status = read_line(buffer, at, stop, rows, row, cells, text, words, settings)
-    if status == GOOD and (stop < 8 or not is_ascii(buffer, at, stop - at)):
-        return check_text(buffer, at, stop - at, settings[UTF8] == 1)
-    return status
+    return check_record(buffer, at, stop, settings) if status == GOOD else status
 
 
 scan_gaussdb_json = make_scan("scan_gaussdb_json", open_record, close_record, read_record)

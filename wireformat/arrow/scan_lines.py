@@ -29,10 +29,11 @@ from .spans import (
     PRESENT,
     READ_RECORD,
     TIME_TEXT,
+    UTF8,
     XID,
     mark_word,
 )
-from .wire import read_32, read_64, same_bytes
+from .wire import check_text, is_ascii, read_32, read_64, same_bytes
 
 FIRST_LETTER, LEAST_RECORD = text_batch.FIRST_LETTER, text_batch.LEAST_RECORD_BYTES
 LINE_FIELDS = 3
@@ -101,6 +102,17 @@ def sees(buffer: Array, at: Int, stop: Int, text: Array, words: Array, mark: Int
     if stop - at < length or not same_bytes(buffer, at, text, ~np.int64(words[mark, 0]), length):
         return -1
     return at + length
+
+
+@inner
+def check_record(buffer: Array, at: Int, stop: Int, settings: Array) -> Int:
+    """Whether a record's text, or the rest of it, is good as it stands: the status of `check_text`.
+
+    A message without framing may be the first bytes of the buffer, where `is_ascii` must not look before them.
+    """
+    if stop >= 8 and is_ascii(buffer, at, stop - at):
+        return GOOD
+    return check_text(buffer, at, stop - at, settings[UTF8] == 1)
 
 
 @inner

@@ -14,7 +14,7 @@ from .compiled import Array, Int, hot, inner
 from .marks import ROW_CHANGES
 from .marks import TABLE as TABLE_MARK
 from .scan import make_scan
-from .scan_lines import close_record, open_message, open_record, read_line, sees
+from .scan_lines import check_record, close_record, open_message, open_record, read_line, sees
 from .scan_literals import BAD_LENGTH, literal, number_end, quoted_end, undo
 from .spans import (
     ENDS,
@@ -34,11 +34,9 @@ from .spans import (
     TEXT_USED,
     TYPE,
     UNCHANGED_LENGTH,
-    UTF8,
     VALUE,
     mark_word,
 )
-from .wire import check_text, is_ascii
 
 TABLE, OLD_MARK, NEW_MARK, NO_TUPLE_MARK = (mark_word(mark) for mark in (TABLE_MARK, OLD_KEY, NEW_TUPLE, NO_TUPLE))
 FIRST_CHANGE = mark_word(ROW_CHANGES[0])
@@ -267,9 +265,7 @@ def read_record(
         status = READ_RECORD
         if begin >= 0:
             status = read_images(buffer, begin, stop, rows, row, cells, text, words, cursor)
-    if status == GOOD and (stop < 8 or not is_ascii(buffer, at, stop - at)):
-        return check_text(buffer, at, stop - at, settings[UTF8] == 1)
-    return status
+    return check_record(buffer, at, stop, settings) if status == GOOD else status
 
 
 scan_gaussdb_text = make_scan("scan_gaussdb_text", open_record, close_record, read_record)
