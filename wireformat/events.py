@@ -57,7 +57,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin(Event):
-    """A transaction begins."""
+    """A transaction begins; with a gid, one that will be prepared and not committed."""
 
     kind: ClassVar[str] = "BEGIN"
     csn: int | None = None
@@ -65,11 +65,18 @@ class Begin(Event):
     first_lsn: int | None = None
     """Where the transaction's first change lies in the log."""
     xid: int | None = None
+    commit_lsn: int | None = None
+    """Where its commit lies in the log."""
     commit_time: str | None = None
-    """As sent, in the sender's time zone."""
+    """As sent, in the sender's time zone; where a number was sent, its text in UTC. So are all times."""
     origin: int | None = None
     """Replication origin, signed 32 bits."""
     username: str | None = None
+    gid: str | None = None
+    """The name of a prepared transaction; its `lsn` is then where it is prepared."""
+    end_lsn: int | None = None
+    """Just after the commit or the prepare."""
+    prepare_time: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +87,8 @@ class Commit(Event):
     csn: int | None = None
     """Sent here by the serial plugins, in BEGIN by the parallel styles."""
     xid: int | None = None
+    commit_lsn: int | None = None
+    end_lsn: int | None = None
     commit_time: str | None = None
     origin: int | None = None
     username: str | None = None
@@ -97,12 +106,101 @@ class Abort(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare(Event):
-    """A transaction is prepared; only where an area of the log is decoded."""
+    """A transaction is prepared; `lsn` is where. In openGauss only where an area of the log is decoded."""
 
     kind: ClassVar[str] = "PREPARE"
     xid: int | None = None
     commit_time: str | None = None
-    """As sent; it means nothing."""
+    """As openGauss sends it; it means nothing."""
+    gid: str | None = None
+    end_lsn: int | None = None
+    prepare_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitPrepared(Event):
+    """A prepared transaction is committed."""
+
+    kind: ClassVar[str] = "COMMIT_PREPARED"
+    xid: int | None = None
+    commit_lsn: int | None = None
+    end_lsn: int | None = None
+    commit_time: str | None = None
+    gid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPrepared(Event):
+    """A prepared transaction is rolled back. `lsn` is just after its prepare, `end_lsn` just after the rollback."""
+
+    kind: ClassVar[str] = "ROLLBACK_PREPARED"
+    xid: int | None = None
+    end_lsn: int | None = None
+    prepare_time: str | None = None
+    commit_time: str | None = None
+    """When it was rolled back."""
+    gid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStart(Event):
+    """A block of changes of a transaction that has not ended yet begins."""
+
+    kind: ClassVar[str] = "STREAM_START"
+    xid: int | None = None
+    first_segment: bool | None = None
+    """Whether it is the transaction's first block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStop(Event):
+    """The block ends; the transaction may go on in another one."""
+
+    kind: ClassVar[str] = "STREAM_STOP"
+    xid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamChange(Event):
+    """A row changed in a streamed block; `test-decoding` says neither which nor how."""
+
+    kind: ClassVar[str] = "STREAM_CHANGE"
+    xid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAbort(Event):
+    """A streamed transaction is dropped, or only one of its subtransactions. `lsn` is where it was aborted."""
+
+    kind: ClassVar[str] = "STREAM_ABORT"
+    xid: int | None = None
+    """The transaction; `test-decoding` gives one number, which may be a subtransaction's."""
+    subxid: int | None = None
+    """What is dropped: the transaction's own number if all of it is."""
+    commit_time: str | None = None
+    """When it was aborted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamCommit(Event):
+    """A streamed transaction is committed."""
+
+    kind: ClassVar[str] = "STREAM_COMMIT"
+    xid: int | None = None
+    commit_lsn: int | None = None
+    end_lsn: int | None = None
+    commit_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPrepare(Event):
+    """A streamed transaction is prepared; `lsn` is where."""
+
+    kind: ClassVar[str] = "STREAM_PREPARE"
+    xid: int | None = None
+    end_lsn: int | None = None
+    prepare_time: str | None = None
+    gid: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +213,12 @@ class RowChange(Event):
     """The row after the change."""
     old: TupleData | None = None
     """The columns of the replica identity before the change, or the whole row."""
+    xid: int | None = None
+    """Of the transaction or subtransaction, in a streamed block."""
+    old_kind: str | None = None
+    """`key` or `full`: which of them `old` is, where the record says so."""
+    binary: tuple[str, ...] = ()
+    """Columns whose values came in a binary form that this package does not know: they are `\\x` and hex digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +248,63 @@ class Truncate(Event):
 
     kind: ClassVar[str] = "TRUNCATE"
     tables: tuple[tuple[str, str], ...]
-    """Pairs of schema and name."""
+    """Pairs of schema and name; none where a streamed block of `test-decoding` does not say them."""
     restart_identity: bool = False
     cascade: bool = False
+    xid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message(Event):
+    """What somebody wrote into the log with pg_logical_emit_message."""
+
+    kind: ClassVar[str] = "MESSAGE"
+    transactional: bool
+    """Whether it counts only if its transaction commits."""
+    prefix: str
+    content: str | bytes | None = None
+    """Text where the bytes are text in the encoding, else the bytes; None where only their number was sent."""
+    size: int | None = None
+    """Bytes of a content that was not sent."""
+    xid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation(Event):
+    """How the rows of a table look from here on: parallel tuples, in the order of the columns."""
+
+    kind: ClassVar[str] = "RELATION"
+    relation_id: int
+    table_schema: str
+    table_name: str
+    replica_identity: str
+    """`default`, `nothing`, `full` or `index`."""
+    columns: tuple[str, ...]
+    type_oids: tuple[int, ...]
+    typmods: tuple[int, ...]
+    """-1 is none."""
+    key_columns: tuple[str, ...]
+    """Those that are part of the replica identity."""
+    xid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Type(Event):
+    """The name of a type that is not built in."""
+
+    kind: ClassVar[str] = "TYPE"
+    type_oid: int
+    namespace: str
+    name: str
+    xid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin(Event):
+    """The transaction came from another server; `lsn` is its commit there."""
+
+    kind: ClassVar[str] = "ORIGIN"
+    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,15 +327,18 @@ class Ddl(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(Event):
-    """The sender is alive. `lsn` is None in the bare layout, which has none."""
+    """The sender is alive. `lsn` is None in the bare layout and in PostgreSQL's keepalive, which have none."""
 
     kind: ClassVar[str] = "HEARTBEAT"
     wal_end: int
     """By LSN order the end of the log read; in CSN order the CSN already sent."""
-    wal_flushed: int
+    wal_flushed: int | None = None
     """By LSN order the log flushed to disk; in CSN order the CSN that the next transaction will get."""
     time: int
-    """When the newest decoded log was written, since 1970; signed; the unit is not published."""
+    """GaussDB: when the newest decoded log was written, since 1970; signed; the unit is not published. PostgreSQL: when
+    the keepalive was sent, microseconds since 1970."""
+    reply: bool | None = None
+    """Whether the server wants an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

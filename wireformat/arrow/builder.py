@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,17 +10,15 @@ import pyarrow as pa
 
 from ..events import (
     LITERAL_TYPES,
-    Abort,
-    Begin,
-    Commit,
     Corrupt,
-    Ddl,
     Event,
     Heartbeat,
-    Prepare,
+    Message,
+    Relation,
     RowChange,
     Truncate,
     TupleData,
+    Type,
     Unchanged,
     Unknown,
 )
@@ -45,23 +44,26 @@ def build(located: Sequence[Located], schema: pa.Schema, heartbeat_factor: int) 
 
 def row_count(located: Sequence[Located]) -> int:
     """How many rows these events fill."""
-    return sum(len(item.event.tables) if isinstance(item.event, Truncate) else 1 for item in located)
+    return sum(len(item.event.tables) or 1 if isinstance(item.event, Truncate) else 1 for item in located)
+
+
+_NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
 
 
 def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
     """The columns that an event fills, the others are null: one row, or one for each table of a TRUNCATE."""
     row: Row = {"kind": event.kind, "detail": _detail(event)}
-    if event.lsn is not None:
-        row["lsn"] = signed(event.lsn)
-    if isinstance(event, Truncate):
+    row |= {name: signed(number) for name in _NUMBERS if (number := getattr(event, name, None)) is not None}
+    row["commit_time"] = parse_commit_time(getattr(event, "commit_time", None) or "")
+    if isinstance(event, Truncate) and event.tables:
         yield from ({**row, "table_schema": schema, "table_name": table} for schema, table in event.tables)
         return
-    if isinstance(event, RowChange):
+    if isinstance(event, (RowChange, Relation)):
         row |= {"table_schema": event.table_schema, "table_name": event.table_name}
+    if isinstance(event, RowChange):
         row |= {"new": _map(event.new), "old": _map(event.old), **_columns(event)}
-    elif isinstance(event, (Begin, Commit, Abort, Prepare)):
-        row |= {"csn": _signed(getattr(event, "csn", None)), "xid": _signed(event.xid)}
-        row["commit_time"] = parse_commit_time(event.commit_time or "")
+    elif isinstance(event, Type):
+        row |= {"table_schema": event.namespace, "table_name": event.name}
     elif isinstance(event, Heartbeat):
         row["commit_time"] = heartbeat_micros(event.time, heartbeat_factor)
     elif isinstance(event, Unknown):
@@ -71,25 +73,40 @@ def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
     yield row
 
 
-_IN_DETAIL: dict[type[Event], frozenset[str]] = {
-    kind: frozenset(kind.__dataclass_fields__) & frozenset(DETAIL_KEYS)
-    for kind in (Begin, Commit, Abort, Prepare, Truncate, Ddl, Heartbeat, Unknown)
-}
-"""The fields of each kind of event that go into detail."""
-
-
 def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-_DETAIL_TEXTS: dict[str, Callable[[Any], str]] = {"first_lsn": lsn_text, "restart_identity": _flag, "cascade": _flag}
+def _list(values: Sequence[str | int]) -> str:
+    return json.dumps(values, ensure_ascii=False)
+
+
+_DETAIL_TEXTS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("first_lsn", "end_lsn"), lsn_text),
+    **dict.fromkeys(("restart_identity", "cascade", "reply", "first_segment", "transactional"), _flag),
+    **dict.fromkeys(("columns", "type_oids", "typmods", "key_columns", "binary"), _list),
+}
+"""How the values that are no texts and no plain numbers are written into detail; lists as JSON."""
 
 
 def _detail(event: Event) -> list[tuple[str, str]] | None:
-    fields = _IN_DETAIL.get(type(event), frozenset())
-    found = [(key, getattr(event, key)) for key in DETAIL_KEYS if key in fields]
-    texts = [(key, _DETAIL_TEXTS.get(key, str)(value)) for key, value in found if value is not None]
+    found = _facts(event)
+    texts = [(key, _DETAIL_TEXTS.get(key, str)(found[key])) for key in DETAIL_KEYS if found.get(key) is not None]
     return texts or None
+
+
+def _facts(event: Event) -> dict[str, Any]:
+    """What goes into detail, by its key."""
+    if isinstance(event, RowChange):
+        return {"old": event.old_kind, "binary": event.binary or None}
+    if isinstance(event, Corrupt):
+        return {}
+    found = {name: getattr(event, name) for name in event.__dataclass_fields__}
+    if isinstance(event, Type):
+        found["type_oids"] = (event.type_oid,)
+    elif isinstance(event, Message) and isinstance(event.content, bytes):
+        found |= {"content": f"\\x{event.content.hex()}", "binary": ("content",)}
+    return found
 
 
 def _map(image: TupleData | None) -> list[tuple[str, str | None]] | None:

@@ -80,6 +80,21 @@ DETAIL_KEYS = (
     "restart_identity",
     "cascade",
     "text",
+    "reply",
+    "end_lsn",
+    "gid",
+    "prepare_time",
+    "first_segment",
+    "subxid",
+    "transactional",
+    "relation_id",
+    "replica_identity",
+    "columns",
+    "type_oids",
+    "typmods",
+    "key_columns",
+    "old",
+    "binary",
 )
 FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME_KEY = range(7)
 DETAILS_PER_ROW = 4

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import fields
 from typing import Any, Protocol
 
+from ..errors import EncodeError
 from ..events import Event
 from ..framing.frames import Frame
 from ..options import ReadOptions
@@ -43,5 +45,15 @@ class Format(Protocol):
     def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         """The event of one frame; raises DecodeError."""
 
+    def says(self, event: type[Event]) -> Set[str]:
+        """The fields of this kind of event, beside `lsn`, that the format has a place for."""
+
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> Writer:
         """A writer with the server's options; raises OptionError."""
+
+
+def refuse_others(event: Event, said: Set[str]) -> None:
+    """Raises EncodeError for a fact of the event for which the format has no place."""
+    for field in fields(event):
+        if field.name != "lsn" and field.name not in said and getattr(event, field.name) != field.default:
+            raise EncodeError(f"{field.name}: the format cannot say it")

@@ -7,24 +7,19 @@ where that can be done, and says so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any, NamedTuple
 
 from ..events import (
     LITERAL_TYPES,
-    Abort,
-    Begin,
-    Commit,
     Delete,
     Event,
     Insert,
-    Prepare,
     RowChange,
     TupleData,
 )
 from ..grammar.sql_text import form_of
 from .registry import FORMATS
-from .text_format import TextFormat
 
 JSON = ("gaussdb-json", "mppdb-json")
 TEXT = ("gaussdb-text", "opengauss-test-decoding")
@@ -62,19 +57,10 @@ def adapted(event: Event, format: str) -> tuple[Event, tuple[str, ...]]:
 
 
 def _without_facts(event: Event, format: str) -> Event:
-    if not isinstance(event, (Begin, Commit, Abort, Prepare)):
-        return event
-    lost = {field.name for field in fields(event)} - {"lsn"} - _facts(type(event), format)
-    nothing: dict[str, Any] = dict.fromkeys(lost)
+    said = FORMATS[format].says(type(event))
+    lost = [field for field in fields(event) if field.name != "lsn" and field.name not in said]
+    nothing: dict[str, Any] = {field.name: field.default for field in lost if field.default is not MISSING}
     return replace(event, **nothing)
-
-
-def _facts(event: type[Event], format: str) -> set[str]:
-    """The fields of BEGIN, COMMIT, ABORT or PREPARE that a format can say."""
-    found = FORMATS[format]
-    if not isinstance(found, TextFormat):
-        return {field.name for field in fields(event)} - ({"csn"} if event is Commit else set())
-    return {part.field for line in found.lines if line.event is event for part in line.parts}
 
 
 def _one_image(event: Event, format: str) -> Event:
@@ -121,7 +107,8 @@ def _without_names(event: Event, format: str) -> Event:
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         (*PARALLEL, *SERIAL),
-        "csn, first_lsn, xid, commit_time, origin or username of a transaction, where its lines have no place for it",
+        "what a record has no place for: csn, LSNs, xid, times, origin or username of a "
+        "transaction, xid and old_kind of a row change",
         "left out",
         _without_facts,
     ),

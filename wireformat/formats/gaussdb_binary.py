@@ -6,7 +6,7 @@ parallel decoding, decode-style=b; releases 3.0, 5.0 and 6.0 differ in the tagge
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import fields
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..framing import gauss_batch
 from ..framing.frames import Frame
 from ..options import ReadOptions, resolve
 from ..pgtypes import type_name, type_oid
+from .base import refuse_others
 from .looks import hinted
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
 
@@ -102,11 +103,25 @@ class GaussdbBinary:
         values |= {name: _tuple_data(value) for name, value in found.get("tuples", {}).items()}
         return event(lsn=frame.lsn, **values)
 
+    def says(self, event: type[Event]) -> Set[str]:
+        """See Format.says."""
+        return _said(event)
+
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> MessageWriter:
         """See Format.writer."""
         given = resolve(options)
         bodies = _Bodies(given, encoding)
         return MessageWriter(self.name, given, _PACKING, batch_bytes, bodies.body, bodies.whole)
+
+
+def _said(event: type[Event]) -> Set[str]:
+    if event is Unknown:
+        return {"raw", "text"}
+    found = {field.name for field in _KINDS[event][1].subcons} if event in _KINDS else set()
+    for group, names in (("tuples", ("new", "old")), ("facts", tuple(OPTION_OF_FIELD))):
+        if group in found:
+            found = found - {group} | set(names)
+    return found
 
 
 class _Bodies:
@@ -133,13 +148,12 @@ class _Bodies:
             return event.raw
         if type(event) not in _KINDS:
             raise EncodeError("the format cannot say it")
+        refuse_others(event, _said(type(event)))
         kind, declaration = _KINDS[type(event)]
         return bytes([kind]) + build(declaration, self._values(event), encoding=self._encoding)
 
     def _values(self, event: Event) -> dict[str, Any]:
         values = {field.name: getattr(event, field.name) for field in fields(event)}
-        if isinstance(event, Commit) and event.csn is not None:
-            raise EncodeError("csn: it is in BEGIN here")
         if isinstance(event, RowChange):
             values["tuples"] = {name: _cells(name, values[name]) for name in ("new", "old")}
         else:

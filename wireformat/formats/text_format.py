@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
 from types import ModuleType
 from typing import Any
@@ -14,6 +14,7 @@ from ..framing.frames import Frame
 from ..grammar.cursor import Cursor
 from ..grammar.lines import Line, find_line, read_line, write_parts
 from ..options import Option, ReadOptions, resolve
+from .base import refuse_others
 from .looks import hinted, looks_like
 from .message_writer import ALONE, OPTION_OF_FIELD, MessageWriter, Packing
 
@@ -92,6 +93,13 @@ class TextFormat:
             text = None
         return Unknown(lsn=lsn, raw=raw, text=text)
 
+    def says(self, event: type[Event]) -> Set[str]:
+        """See Format.says."""
+        for line in self.lines:
+            if line.event is event:
+                return {part.field for part in line.parts}
+        return {field.name for field in fields(event)} - {"xid", "old_kind", "binary"}
+
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> MessageWriter:
         """See Format.writer."""
         given = resolve(options, self.options)
@@ -111,6 +119,7 @@ class _Bodies:
 
     def body(self, event: Event) -> bytes:
         """The text of an event; raises EncodeError for what the format cannot say."""
+        refuse_others(event, self._format.says(type(event)))
         write = self._format.writers.get(type(event))
         if write is not None:
             written: bytes = write(event, self._encoding)
@@ -130,8 +139,6 @@ class _Bodies:
             for name, value in given.items()
             if value is not None and self._options.get(OPTION_OF_FIELD.get(name, ""), True)
         }
-        for name in said.keys() - {part.field for part in line.parts}:
-            raise EncodeError(f"{name}: the format cannot say it")
         text = line.word + write_parts(line.parts, said, self._encoding)
         wanted = line.event(lsn=event.lsn, **said)
         self._check(text, lambda found: replace(found, lsn=event.lsn) == wanted)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..errors import DecodeError, EncodeError
 from ..events import Delete, Insert, RowChange, TupleData, Update
@@ -34,10 +34,10 @@ MARKS = {event: mark for mark, event in CHANGES.items()}
 T = TypeVar("T")
 
 
-def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, TupleData | None]:
+def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, Any]:
     """The row images after the mark, to the end of the record; raises DecodeError."""
     if event is Delete:
-        images = {"old": _image(cursor, "old")}
+        images: dict[str, Any] = {"old": _image(cursor, "old")}
     elif event is Update and cursor.skip(OLD_KEY):
         old = _columns(cursor, "old", NEW_TUPLE)
         cursor.expect(NEW_TUPLE, "old")

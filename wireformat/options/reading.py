@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..errors import OptionError
-from ..events import Event, RowChange, Truncate
+from ..events import Event, Relation, RowChange, Truncate
 from ..identifiers import split_pattern
 from ..times import UNITS
 from .table import nearest
@@ -33,6 +33,7 @@ KINDS = (
     "ROLLBACK_PREPARED",
     "STREAM_START",
     "STREAM_STOP",
+    "STREAM_CHANGE",
     "STREAM_ABORT",
     "STREAM_COMMIT",
     "STREAM_PREPARE",
@@ -124,10 +125,10 @@ class ReadOptions:
 
     def select(self, event: Event) -> Event | None:
         """What the filters keep of this event: all, nothing, or some of a TRUNCATE's tables."""
-        if isinstance(event, Truncate):
+        if isinstance(event, Truncate) and event.tables:
             kept = tuple(table for table in event.tables if self.keeps(event.kind, table))
             return replace(event, tables=kept) if kept else None
-        table = (event.table_schema, event.table_name) if isinstance(event, RowChange) else None
+        table = (event.table_schema, event.table_name) if isinstance(event, (RowChange, Relation)) else None
         return event if self.keeps(event.kind, table) else None
 
     def all_kinds(self) -> ReadOptions:
