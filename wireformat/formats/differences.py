@@ -25,6 +25,7 @@ JSON = ("gaussdb-json", "mppdb-json")
 TEXT = ("gaussdb-text", "opengauss-test-decoding")
 SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding")
 PARALLEL = ("gaussdb-binary", "gaussdb-json", "gaussdb-text")
+PGOUTPUT = ("pgoutput",)
 
 
 class Difference(NamedTuple):
@@ -106,13 +107,18 @@ def _without_names(event: Event, format: str) -> Event:
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
-        (*PARALLEL, *SERIAL),
+        (*PARALLEL, *SERIAL, *PGOUTPUT),
         "what a record has no place for: csn, LSNs, xid, times, origin or username of a "
         "transaction, xid and old_kind of a row change",
         "left out",
         _without_facts,
     ),
-    Difference((*TEXT, "sql-decoding"), "an old tuple of an INSERT, a new tuple of a DELETE", "left out", _one_image),
+    Difference(
+        (*TEXT, "sql-decoding", *PGOUTPUT),
+        "an old tuple of an INSERT, a new tuple of a DELETE",
+        "left out",
+        _one_image,
+    ),
     Difference(JSON, "a tuple without columns", "no tuple", _without_empty),
     Difference((*JSON, *TEXT), "the type clob", "named text, as the server does", _without_clob),
     Difference(
@@ -124,7 +130,9 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(("sql-decoding",), "names of the columns of a new tuple", "$1, $2 and so on", _without_names),
     Difference(("gaussdb-binary", *JSON), "a value that was not sent", "the writer refuses it"),
     Difference(
-        ("gaussdb-binary",), "a type that is neither built in nor written as oid:<number>", "the writer refuses it"
+        ("gaussdb-binary", *PGOUTPUT),
+        "a type that is neither built in nor written as oid:<number>",
+        "the writer refuses it",
     ),
     Difference((*JSON, *TEXT, "sql-decoding"), "a type without a name, as oid:<number>", "the writer refuses it"),
     Difference(PARALLEL, "TRUNCATE, DDL, ABORT, PREPARE", "the writer refuses it"),
@@ -135,11 +143,45 @@ DIFFERENCES: tuple[Difference, ...] = (
         "read back as the shortest schema, but for the reader's known_tables",
     ),
     Difference(
-        ("gaussdb-json", "gaussdb-text", *SERIAL),
+        ("gaussdb-json", "gaussdb-text", *SERIAL, *PGOUTPUT),
         "the LSN of a record that is not in a batch",
         "left out; its carrier has it. DDL of mppdb-json has its own",
     ),
     Difference(("sql-decoding",), "all digits of a float", "the server writes fewer; this package writes the value"),
     Difference(("sql-decoding",), "that the last columns were dropped", "written without the comma that they leave"),
+    Difference(
+        PGOUTPUT,
+        "a record around transactions, or a HEARTBEAT, without one of the numbers, times and names that its message "
+        "has, or with a time that is none",
+        "the writer refuses it",
+    ),
+    Difference(
+        PGOUTPUT,
+        "an INSERT or UPDATE without a new tuple, a DELETE without an old one, an old tuple that lacks columns of the "
+        "key",
+        "the writer refuses it",
+    ),
+    Difference(
+        PGOUTPUT,
+        "the xid of a row change, TRUNCATE, MESSAGE, RELATION or TYPE outside of a streamed block, one without an xid "
+        "in it, an xid of more than 32 bits",
+        "the writer refuses it; with dialect=opengauss BEGIN has 64 bits",
+    ),
+    Difference(
+        PGOUTPUT,
+        "a row of a table, or of columns, that no RELATION has described",
+        "the writer puts a RELATION before it, with a number of its own",
+    ),
+    Difference(
+        PGOUTPUT,
+        "whether an old tuple is the key or the whole row, where the event does not say",
+        "read back as either",
+    ),
+    Difference(PGOUTPUT, "ABORT, STREAM_CHANGE; DDL but with dialect=opengauss", "the writer refuses it"),
+    Difference(
+        PGOUTPUT,
+        "with dialect=opengauss: MESSAGE, two-phase commit, streamed blocks",
+        "the writer refuses it",
+    ),
 )
 """In the order in which an event is adapted."""
