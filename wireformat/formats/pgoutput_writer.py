@@ -233,10 +233,7 @@ def _columns(event: Relation) -> list[dict[str, Any]]:
         raise EncodeError("columns, type_oids and typmods must have the same length")
     keys = frozenset(event.key_columns)
     cells = zip(event.columns, event.type_oids, event.typmods, strict=True)
-    return [
-        {"is_key": name in keys, "name": name, "type_oid": oid, "typmod": typmod}
-        for name, oid, typmod in cells
-    ]
+    return [{"is_key": name in keys, "name": name, "type_oid": oid, "typmod": typmod} for name, oid, typmod in cells]
 
 
 def _content(event: Message, encoding: str) -> bytes:
