@@ -1,4 +1,4 @@
-"""A replication connection: what a server sends by itself while the tables change, envelopes and keepalives included."""
+"""A replication connection: what a server sends while the tables change, with envelopes and keepalives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Stream:
 
 @contextmanager
 def streaming(server: Server, slot: str, reading: Reading) -> Iterator[Stream]:
-    """Read the slot while the block runs; afterwards the stream has everything that was logged until the block's end."""
+    """Read the slot while the block runs; then the stream has everything that was logged until the block's end."""
     stream = Stream()
     with ThreadPoolExecutor(1) as pool:
         connection = _start(server, slot, reading)
