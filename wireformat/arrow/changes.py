@@ -31,6 +31,7 @@ def changes(
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
     known_tables: Iterable[str] | None = None,
+    dialect: str = "postgresql",
     engine: str = "scan",
 ) -> pa.Table:
     """Decode messages into the row-change table.
@@ -52,6 +53,7 @@ def changes(
         known_tables=known_tables,
         exclude_users=exclude_users,
         skip_empty_xacts=skip_empty_xacts,
+        dialect=dialect,
     )
     schema = _checked_schema(columns)
     chosen = make_engine(find_format(format), options, engine)
