@@ -21,12 +21,13 @@ def binary_text(type_oid: int, data: bytes, encoding: str, errors: str) -> str |
     data               the value as the type's send function gives it
     encoding, errors   of texts, as bytes.decode takes them
     returns            None: the type is not listed here, or its text would be far longer than the value
-    Raises ValueError, in words and without values, if the bytes are not of this type; LookupError for an unknown
+    Raises ValueError, in words and without values, if the bytes are not of this type; where a text is not in the
+    encoding, it is the UnicodeDecodeError of bytes.decode, which has bytes in its words. LookupError for an unknown
     encoding.
     Source: the send and output functions of the types, seen on servers of versions 15, 16 and 18.
     """
     if type_oid in _TEXTS:
-        return _decoded(data, encoding, errors)
+        return data.decode(encoding, errors)
     if type_oid in _READERS:
         return _READERS[type_oid](data)
     if type_oid in _ELEMENTS:
@@ -35,15 +36,8 @@ def binary_text(type_oid: int, data: bytes, encoding: str, errors: str) -> str |
     if type_oid == _OIDS["jsonb"]:
         if data[:1] != b"\x01":
             raise ValueError(f"expected version 1 of jsonb, got {f'version {data[0]}' if data else 'no bytes'}")
-        return _decoded(data[1:], encoding, errors)
+        return data[1:].decode(encoding, errors)
     return None
-
-
-def _decoded(data: bytes, encoding: str, errors: str) -> str:
-    try:
-        return data.decode(encoding, errors)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"expected text in {encoding}: {error.reason} at byte {error.start} of the value") from None
 
 
 def _boolean(data: bytes) -> str:
