@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import psycopg
@@ -25,7 +25,7 @@ class Reading:
 
     name: str
     plugin: str
-    options: dict[str, str]
+    options: dict[str, str] = field(hash=False)
     two_phase: bool = False
     since: int = 14
     live: bool = False

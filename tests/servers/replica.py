@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import wireformat as wf
@@ -11,90 +11,105 @@ from .tables import Row
 
 Table = tuple[str, str]
 """Schema and name."""
-Change = wf.RowChange | wf.Truncate
+Change = wf.RowChange | wf.Truncate | wf.Relation | wf.Message
+
+
+def committed(events: Iterable[wf.Event]) -> Iterator[list[Change]]:
+    """The changes of each committed transaction, in order of commit, without those of undone subtransactions.
+
+    Fails at what no server sends, and if a transaction has no end.
+    """
+    transactions = _Transactions()
+    for event in events:
+        changes = transactions.take(event)
+        if changes is not None:
+            yield changes
+    assert transactions == _Transactions(), "a transaction has no end"
+
+
+@dataclass
+class _Transactions:
+    """The transactions that have not ended."""
+
+    open: list[Change] | None = None
+    """Changes since BEGIN."""
+    block: int | None = None
+    """The transaction whose streamed block is open."""
+    streamed: dict[int, list[Change]] = field(default_factory=dict)
+    """Changes in streamed blocks, by transaction."""
+    prepared: dict[str, list[Change]] = field(default_factory=dict)
+
+    def take(self, event: wf.Event) -> list[Change] | None:
+        """The changes that are committed by this event."""
+        match event:
+            case wf.Begin():
+                assert self.open is None, "BEGIN in a transaction"
+                assert self.block is None, "BEGIN in a streamed block"
+                self.open = []
+            case wf.Commit():
+                return self._end()
+            case wf.Prepare(gid=str(gid)):
+                self.prepared[gid] = self._end()
+            case wf.CommitPrepared(gid=gid):
+                return self.prepared.pop(gid)
+            case wf.RollbackPrepared(gid=gid):
+                del self.prepared[gid]
+            case wf.StreamStart(xid=int(xid)):
+                assert self.block is None, "a streamed block in another one"
+                assert bool(event.first_segment) == (xid not in self.streamed), "first segment"
+                self.block = xid
+                self.streamed.setdefault(xid, [])
+            case wf.StreamStop():
+                assert self.block is not None, "the end of a streamed block that did not begin"
+                self.block = None
+            case wf.StreamAbort(xid=int(xid), subxid=int(subxid)):
+                if subxid == xid:
+                    del self.streamed[xid]
+                else:
+                    self.streamed[xid] = [change for change in self.streamed[xid] if change.xid != subxid]
+            case wf.StreamCommit(xid=int(xid)):
+                return self.streamed.pop(xid)
+            case wf.StreamPrepare(xid=int(xid), gid=gid):
+                self.prepared[gid] = self.streamed.pop(xid)
+            case wf.RowChange() | wf.Truncate() | wf.Relation() | wf.Message(transactional=True):
+                changes = self.open if self.block is None else self.streamed[self.block]
+                assert changes is not None, f"{event.kind} outside of a transaction"
+                changes.append(event)
+            case wf.Corrupt() | wf.Unknown():
+                raise AssertionError(f"a server sends nothing like this: {event}")
+        return None
+
+    def _end(self) -> list[Change]:
+        assert self.open is not None, "an end without BEGIN"
+        changes, self.open = self.open, None
+        return changes
 
 
 @dataclass
 class Replica:
-    """Tables, and the transactions that have not ended.
+    """Tables in memory.
 
-    keys   columns of each table's replica identity, where the stream does not say them; RELATION events add to it
+    keys             columns of each table's replica identity, where the stream does not say them; RELATION does
+    rows             the rows of each table
+    binary_columns   those that had values in a binary form that the package does not read
     """
 
     keys: dict[Table, tuple[str, ...]] = field(default_factory=dict)
     rows: dict[Table, list[Row]] = field(default_factory=dict)
     binary_columns: set[tuple[Table, str]] = field(default_factory=set)
-    """Columns that had values in a binary form that the package does not read."""
-
-    _open: list[Change] | None = None
-    """Changes since BEGIN."""
-    _block: int | None = None
-    """The transaction whose streamed block is open."""
-    _streamed: dict[int, list[Change]] = field(default_factory=dict)
-    """Changes in streamed blocks, by transaction."""
-    _prepared: dict[str, list[Change]] = field(default_factory=dict)
 
     def apply(self, events: Iterable[wf.Event]) -> None:
         """Take events in order; nothing counts before its transaction is committed."""
-        for event in events:
-            self._take(event)
-
-    def is_at_rest(self) -> bool:
-        """Whether every transaction that began has ended."""
-        return self._open is None and self._block is None and not self._streamed and not self._prepared
-
-    def _take(self, event: wf.Event) -> None:
-        match event:
-            case wf.Begin():
-                assert self._open is None, "BEGIN in a transaction"
-                assert self._block is None, "BEGIN in a streamed block"
-                self._open = []
-            case wf.Commit():
-                self._commit(self._end())
-            case wf.Prepare(gid=str(gid)):
-                self._prepared[gid] = self._end()
-            case wf.CommitPrepared(gid=gid):
-                self._commit(self._prepared.pop(gid))
-            case wf.RollbackPrepared(gid=gid):
-                self._prepared.pop(gid)
-            case wf.StreamStart(xid=int(xid)):
-                assert self._block is None, "a streamed block in another one"
-                assert bool(event.first_segment) == (xid not in self._streamed)
-                self._block = xid
-                self._streamed.setdefault(xid, [])
-            case wf.StreamStop():
-                assert self._block is not None, "the end of a streamed block that did not begin"
-                self._block = None
-            case wf.StreamAbort(xid=int(xid), subxid=subxid):
-                if subxid in (None, xid):
-                    del self._streamed[xid]
-                else:
-                    self._streamed[xid] = [change for change in self._streamed[xid] if change.xid != subxid]
-            case wf.StreamCommit(xid=int(xid)):
-                self._commit(self._streamed.pop(xid))
-            case wf.StreamPrepare(xid=int(xid), gid=gid):
-                self._prepared[gid] = self._streamed.pop(xid)
-            case wf.Relation():
-                self.keys[event.table_schema, event.table_name] = event.key_columns
-            case wf.RowChange() | wf.Truncate():
-                changes = self._open if self._block is None else self._streamed[self._block]
-                assert changes is not None, f"{event.kind} outside of a transaction"
-                changes.append(event)
-            case wf.Corrupt() | wf.Unknown():
-                raise AssertionError(f"a server sends nothing like this: {event}")
-
-    def _end(self) -> list[Change]:
-        assert self._open is not None, "an end without BEGIN"
-        changes, self._open = self._open, None
-        return changes
-
-    def _commit(self, changes: list[Change]) -> None:
-        for change in changes:
-            if isinstance(change, wf.Truncate):
-                for table in change.tables:
-                    self.rows.pop(table, None)
-            else:
-                self._change(change)
+        for changes in committed(events):
+            for change in changes:
+                match change:
+                    case wf.Truncate():
+                        for table in change.tables:
+                            self.rows.pop(table, None)
+                    case wf.Relation():
+                        self.keys[change.table_schema, change.table_name] = change.key_columns
+                    case wf.RowChange():
+                        self._change(change)
 
     def _change(self, change: wf.RowChange) -> None:
         table = change.table_schema, change.table_name
@@ -119,14 +134,19 @@ class Replica:
             assert change.new is not None, f"{change.kind} of {table} does not say of which row"
             new = _sent(change.new)
             looked_for = {name: new[name] for name in self.keys[table]}
+        first = next(iter(looked_for), "")
         places = [
-            place for place, row in enumerate(rows) if all(row.get(name) == value for name, value in looked_for.items())
+            place
+            for place, row in enumerate(rows)
+            if row.get(first) == looked_for.get(first) and all(row.get(name) == looked_for[name] for name in looked_for)
         ]
         assert places, f"{change.kind} of {table}: no such row"
-        exact = [
-            place for place in places if not any(v is not None for n, v in rows[place].items() if n not in looked_for)
-        ]
-        return (exact or places)[0]
+        return next((place for place in places if not _others(rows[place], looked_for)), places[0])
+
+
+def _others(row: Row, looked_for: Row) -> bool:
+    """Whether the row has values in other columns: an old row without its NULLs leaves that open."""
+    return any(value is not None and name not in looked_for for name, value in row.items())
 
 
 def _sent(image: wf.TupleData) -> Row:
