@@ -9,6 +9,7 @@ from .events import Event
 from .formats.registry import find_format
 from .limits import BATCH_BYTES
 from .options import ReadOptions
+from .plugin import Encoder, replay
 from .stream.decoder import Decoder as StreamDecoder
 from .stream.decoder import EventSource
 
@@ -50,16 +51,7 @@ def encode(
                     server closes it after a second
     Raises EncodeError for what the format cannot say, OptionError at once.
     """
-    writer = find_format(format).writer(
-        options, encoding=ReadOptions.check(encoding=encoding).encoding, batch_bytes=batch_bytes
-    )
-
-    def messages() -> Iterator[bytes]:
-        for event in events:
-            yield from writer.write(event)
-        yield from writer.flush()
-
-    return messages()
+    return replay(events, Encoder(format, batch_bytes=batch_bytes), options, encoding=encoding)
 
 
 def _engine(format: str, options: ReadOptions, name: str) -> EventSource:

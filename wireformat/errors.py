@@ -17,6 +17,10 @@ class EncodeError(WireformatError, ValueError):
     """The format, with these options, cannot say this event."""
 
 
+class PluginError(WireformatError):
+    """An output plugin breaks a rule of the server's interface; the text says which."""
+
+
 class LimitExceeded(WireformatError, ValueError):
     """A named limit of `wireformat.limits` was passed; the text says which, its value, and what was asked."""
 
