@@ -156,6 +156,14 @@ def test_a_plugin_that_takes_pieces_gets_an_end_alone(event: wf.Event) -> None:
     assert called([event], ALL)[-1][1] == event
 
 
+def test_what_could_not_be_read_is_never_left_out() -> None:
+    corrupt = wf.Corrupt(error="e", raw=b"x")
+    for events in ([BEGIN_PREPARE, corrupt], block(7, corrupt), [wf.Begin(origin=5), corrupt]):
+        for answers in (set(), {5, None}):
+            with pytest.raises(wf.EncodeError, match="CORRUPT"):
+                called(events, BASE | {"filter_by_origin"}, answers)
+
+
 ORIGIN = wf.Origin(origin="there")
 
 

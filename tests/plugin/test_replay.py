@@ -30,8 +30,8 @@ BLOCK = [wf.StreamStart(xid=2), ROW, wf.StreamChange(xid=2), TRUNCATE, MESSAGE, 
 SEQUENCES: dict[str, tuple[list[wf.Event], str]] = {
     "a transaction": (PLAIN, "begin change truncate message message ddl other commit"),
     "a block": (
-        [*BLOCK, wf.StreamAbort(xid=2)],
-        "stream_start stream_change stream_change stream_truncate stream_message message other stream_stop stream_abort",
+        BLOCK,
+        "stream_start stream_change stream_change stream_truncate stream_message message other stream_stop",
     ),
     "a prepared one": (
         [wf.Begin(xid=3, gid="g"), ROW, wf.Prepare(xid=3, gid="g"), wf.CommitPrepared(gid="g")],
@@ -42,8 +42,8 @@ SEQUENCES: dict[str, tuple[list[wf.Event], str]] = {
         "begin change prepare rollback_prepared",
     ),
     "the ends of streamed ones": (
-        [wf.StreamAbort(xid=2, subxid=3), wf.StreamPrepare(xid=2, gid="g"), wf.Abort(xid=5)],
-        "stream_abort stream_prepare abort",
+        [wf.StreamAbort(xid=2), wf.StreamCommit(xid=3), wf.StreamPrepare(xid=2, gid="g"), wf.Abort(xid=5)],
+        "stream_abort stream_commit stream_prepare abort",
     ),
     "what no server's plugin is called for": (
         [wf.Origin(origin="o"), wf.Type(type_oid=1, namespace="n", name="t"), wf.Unknown(raw=b"?"), HEARTBEAT],

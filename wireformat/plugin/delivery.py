@@ -12,6 +12,7 @@ from ..events import (
     Begin,
     Commit,
     CommitPrepared,
+    Corrupt,
     Event,
     Heartbeat,
     Message,
@@ -95,8 +96,8 @@ class Delivery:
     def deliver(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events that are delivered. Raises PluginError for a transaction that cannot be delivered as a whole."""
         for event in events:
-            if isinstance(event, Heartbeat) or (isinstance(event, Message) and not event.transactional):
-                yield event
+            if isinstance(event, (Heartbeat, Corrupt)) or (isinstance(event, Message) and not event.transactional):
+                yield event  # of no transaction, or an error whoever's it is
                 continue
             yield from self._decided(event.origin if isinstance(event, Origin) else None)
             yield from _STEPS.get(type(event), Delivery._content)(self, event)
