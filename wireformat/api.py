@@ -19,8 +19,8 @@ def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) 
 
     messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array; None gives no events
     options     those of `ReadOptions`: mode, encoding, encoding_errors, heartbeat_unit, tables, kinds, known_tables,
-                exclude_users, skip_empty_xacts
-    Raises DecodeError in FAILFAST, after the events before it; OptionError at once.
+                exclude_users, skip_empty_xacts, strict
+    Raises DecodeError in FAILFAST and OrderError with strict, after the events before it; OptionError at once.
     """
     source = _engine(format, ReadOptions.check(**options), engine)
     return (located.event for located in source.events(messages))

@@ -27,6 +27,7 @@ def changes(
     kinds: Iterable[str] | None = None,
     exclude_users: Iterable[str] | None = None,
     skip_empty_xacts: bool = False,
+    strict: bool = False,
     encoding: str = "utf-8",
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
@@ -40,7 +41,7 @@ def changes(
     columns     the columns wanted; all of them if None
     The other options are those of `wireformat.ReadOptions`. In DROPMALFORMED the schema's metadata says under
     `wireformat.dropped` how many records were left out.
-    Raises DecodeError (FAILFAST), OptionError, LimitExceeded, TypeError.
+    Raises DecodeError (FAILFAST), OrderError (strict), OptionError, LimitExceeded, TypeError.
     """
     options = ReadOptions.check(
         mode=mode,
@@ -52,6 +53,7 @@ def changes(
         known_tables=known_tables,
         exclude_users=exclude_users,
         skip_empty_xacts=skip_empty_xacts,
+        strict=strict,
     )
     schema = _checked_schema(columns)
     chosen = make_engine(find_format(format), options, engine)

@@ -17,6 +17,7 @@ from .builder import build, row_count
 from .event_rows import located_events
 from .gather import record_batch
 from .messages import chunks
+from .ordered import Ordered
 from .scanner import Scanned, Scanner
 from .scans import SCANS
 
@@ -137,8 +138,9 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Eng
         raise OptionError(f"option engine: expected {', '.join(ENGINES)}; got {name!r}{nearest(name, ENGINES)}")
     odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
     engine = ENGINES["declaration" if odd or format.name not in SCANS else name]
-    if options.exclude_users or options.skip_empty_xacts:
-        from .whole_transactions import WholeTransactions  # loads pyarrow.compute
+    if not (options.strict or options.exclude_users or options.skip_empty_xacts):
+        return engine(format, options)
+    from .whole_transactions import WholeTransactions  # loads pyarrow.compute
 
-        return WholeTransactions(engine(format, options.all_kinds()), options)
-    return engine(format, options)
+    whole = engine(format, options.all_kinds())
+    return WholeTransactions(Ordered(whole, format.name) if options.strict else whole, options)
