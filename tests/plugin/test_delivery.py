@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat.plugin import whole_transactions
 
+from ..servers.captures import read_capture
 from .plugins import ALL, called
 
 PLAIN = ALL - {"filter_by_origin", "filter_prepare"}
@@ -48,7 +49,7 @@ def block(xid: int, *events: wf.Event, first: bool = True) -> list[wf.Event]:
 
 def plain(xid: int, *events: wf.Event, **facts: Any) -> list[wf.Event]:
     begin = wf.Begin(xid=xid, commit_lsn=90, commit_time="then", **facts)
-    return [begin, *events, wf.Commit(lsn=91, xid=xid, **ENDS)]
+    return [begin, *events, wf.Commit(lsn=91, **ENDS)]
 
 
 STREAM_COMMIT = wf.StreamCommit(lsn=91, xid=7, **ENDS)
@@ -267,8 +268,27 @@ def interleaved(draw: Any) -> tuple[list[wf.Event], dict[int, list[int]]]:
 def test_committed_rows_come_once_and_in_order(case: tuple[list[wf.Event], dict[int, list[int]]]) -> None:
     events, committed = case
     expected = [
-        event
-        for xid, numbers in committed.items()
-        for event in (wf.Begin(xid=xid), *map(row, numbers), wf.Commit(xid=xid))
+        event for xid, numbers in committed.items() for event in (wf.Begin(xid=xid), *map(row, numbers), wf.Commit())
     ]
     assert list(whole_transactions(events)) == expected
+
+
+def sent_by_the_server(name: str) -> list[wf.Event]:
+    return list(wf.decode(read_capture(name).messages, "pgoutput", strict=True))
+
+
+@pytest.mark.parametrize("reading", ["2", "3", "4-two-phase"])
+def test_whole_transactions_are_what_the_server_sends_without_pieces(reading: str) -> None:
+    """The same workload, sent once with blocks and prepared transactions and once without, differs in nothing else."""
+    plain = sent_by_the_server("18-pgoutput-1")
+    pieces = sent_by_the_server(f"18-pgoutput-{reading}")
+    assert any(isinstance(event, (wf.StreamCommit, wf.CommitPrepared)) for event in pieces)
+    rows = [event for event in whole_transactions(pieces) if not isinstance(event, (wf.Relation, wf.Type))]
+    assert rows == [event for event in plain if not isinstance(event, (wf.Relation, wf.Type))]
+
+
+def test_whole_transactions_can_be_written_without_words_for_pieces() -> None:
+    """Every record comes back, and in an order that needs neither blocks nor prepared transactions."""
+    events = list(whole_transactions(sent_by_the_server("18-pgoutput-4-two-phase")))
+    messages = list(wf.encode(events, "pgoutput"))
+    assert list(wf.decode(messages, "pgoutput", strict=True)) == events

@@ -32,6 +32,7 @@ def changes(
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
     known_tables: Iterable[str] | None = None,
+    dialect: str = "postgresql",
     engine: str = "scan",
 ) -> pa.Table:
     """Decode messages into the row-change table.
@@ -54,6 +55,7 @@ def changes(
         exclude_users=exclude_users,
         skip_empty_xacts=skip_empty_xacts,
         strict=strict,
+        dialect=dialect,
     )
     schema = _checked_schema(columns)
     chosen = make_engine(find_format(format), options, engine)

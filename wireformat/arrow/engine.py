@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError, OptionError
 from ..formats.base import Format
+from ..formats.relations import Relations
 from ..grammar.tuple_text import CHANGES
 from ..options import ReadOptions
 from ..options.table import nearest
@@ -21,6 +22,9 @@ from .ordered import Ordered
 from .scanner import Scanned, Scanner
 from .scans import SCANS
 
+MOST_PARTS = 100
+"""Up to so many parts it is faster to copy them one by one than to gather all rows."""
+
 
 class Engine(Protocol):
     """Turns messages into events or record batches; both keep their state from call to call."""
@@ -31,6 +35,9 @@ class Engine(Protocol):
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """The events of all messages; raises DecodeError in FAILFAST, after the events before it."""
+
+    def know(self, relations: Relations) -> None:
+        """Go on as if this had been said about relations; formats without relations do not care."""
 
     def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
         """What to say of bytes of a stream in which no message can be found; raises DecodeError in FAILFAST."""
@@ -45,6 +52,10 @@ class ScanEngine:
     def __init__(self, format: Format, options: ReadOptions) -> None:
         self._scanner = Scanner(format, options)
         self._factor = options.heartbeat_factor
+
+    def know(self, relations: Relations) -> None:
+        """See Engine.know."""
+        self._scanner.reader.know(relations)
 
     @property
     def dropped(self) -> int:
@@ -69,20 +80,31 @@ class ScanEngine:
     def _merged(self, batch: pa.RecordBatch, scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
         """The batch with the rows that the scan gave back replaced by what the declaration made of them."""
         read = [item for row in sorted(scanned.events) for item in scanned.events[row]]
-        order: list[int] = []
-        extra = scanned.row_count
-        begin = 0
+        built = build(read, schema, self._factor)
+        parts: list[tuple[pa.RecordBatch, int, int]] = []
+        begin = done = 0
         for row in sorted(scanned.events):
-            order += range(begin, row)
             more = row_count(scanned.events[row])
-            order += range(extra, extra + more)
-            extra += more
-            begin = row + 1
-        order += range(begin, scanned.row_count)
-        parts = [batch, build(read, schema, self._factor)]
-        columns = [pa.concat_arrays([part.column(place) for part in parts]) for place in range(len(schema))]
-        indices = pa.array(order, pa.int64())
-        return pa.RecordBatch.from_arrays([column.take(indices) for column in columns], schema=schema)
+            parts += [(batch, begin, row), (built, done, done + more)]
+            begin, done = row + 1, done + more
+        parts.append((batch, begin, scanned.row_count))
+        return _spliced([part for part in parts if part[1] < part[2]], batch, built)
+
+
+def _spliced(
+    parts: list[tuple[pa.RecordBatch, int, int]], batch: pa.RecordBatch, built: pa.RecordBatch
+) -> pa.RecordBatch:
+    """One batch of parts (batch, start, stop) of two batches, in their order."""
+    schema = batch.schema
+    if len(parts) <= MOST_PARTS:
+        pieces = [source.slice(start, stop - start) for source, start, stop in parts] or [batch.slice(0, 0)]
+        columns = [pa.concat_arrays([piece.column(place) for piece in pieces]) for place in range(len(schema))]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    shift = batch.num_rows
+    order = [place + (shift if source is built else 0) for source, *rows in parts for place in range(*rows)]
+    indices = pa.array(order, pa.int64())
+    whole = [pa.concat_arrays([batch.column(place), built.column(place)]) for place in range(len(schema))]
+    return pa.RecordBatch.from_arrays([column.take(indices) for column in whole], schema=schema)
 
 
 class DeclarationEngine:
@@ -91,6 +113,10 @@ class DeclarationEngine:
     def __init__(self, format: Format, options: ReadOptions) -> None:
         self._reader = Reader(format, options)
         self._factor = options.heartbeat_factor
+
+    def know(self, relations: Relations) -> None:
+        """See Engine.know."""
+        self._reader.know(relations)
 
     @property
     def dropped(self) -> int:

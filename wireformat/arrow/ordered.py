@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..errors import DecodeError
+from ..formats.relations import Relations
 from ..lsn import unsigned
 from ..stream.order import Facts, Order
 from ..stream.reader import Located
@@ -30,6 +31,10 @@ class Ordered:
         self._engine = engine
         self._events = Order(format)
         self._rows = Order(format)
+
+    def know(self, relations: Relations) -> None:
+        """See Engine.know."""
+        self._engine.know(relations)
 
     @property
     def dropped(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DecodeError
 from ..formats.base import Format
+from ..formats.pgoutput import PgOutput
 from ..framing.frames import Frame
 from ..limits import CHUNK_BYTES, CHUNK_CELLS, CHUNK_ROWS
 from ..lsn import unsigned
@@ -49,6 +50,7 @@ from .spans import (
     VALUE,
     WORD_TEXT,
     WORDS,
+    Known,
     Spans,
     make_spans,
 )
@@ -94,8 +96,8 @@ class Scanner:
         self._scan, more = load_scan(format.name)
         self._options = options
         filters = make_filters(options)
-        settings = np.array([options.encoding == "utf-8", filters.kinds, *more], np.int64)
-        self._constants = (WORDS, settings, filters.patterns, filters.names)
+        self._settings = [options.encoding == "utf-8", filters.kinds, *more]
+        self._filters = (filters.patterns, filters.names)
         self._spans: Spans | None = None  # held while a scan runs
         self.reader = Reader(format, options)
 
@@ -116,10 +118,13 @@ class Scanner:
 
     def _chunk(self, chunk: Chunk) -> Iterator[Scanned]:
         cursor = np.zeros(CURSOR_FIELDS, np.int64)
+        known = self._known(chunk)
+        text_begin = len(WORD_TEXT) + len(known.text)
         while cursor[NEXT_MESSAGE] < len(chunk.starts):
-            spans = self._room(chunk, int(cursor[TEXT_NEEDED]))
-            cursor[TEXT_USED] = len(WORD_TEXT)
-            count = self._scan(*chunk, cursor, *spans, *self._constants)
+            spans = self._room(chunk, int(cursor[TEXT_NEEDED]), len(known.text))
+            spans.text[len(WORD_TEXT) : text_begin] = np.frombuffer(known.text, np.uint8)
+            cursor[TEXT_USED] = text_begin
+            count = self._scan(*chunk, cursor, *spans, known.words, known.settings, *self._filters)
             if count == 0:  # the next record needs more text than there is room for
                 continue
             scanned, error = self._settled(chunk, spans, count, int(cursor[TEXT_USED]))
@@ -127,12 +132,21 @@ class Scanner:
             if error is not None:
                 raise error
 
-    def _room(self, chunk: Chunk, text_needed: int) -> Spans:
+    def _known(self, chunk: Chunk) -> Known:
+        """What the scan has to know beside the chunk; where messages depend on earlier ones, what those said."""
+        if isinstance(self.reader.format, PgOutput):
+            from .known_relations import known_relations
+
+            return known_relations(chunk, self.reader.format.relations, self._settings, self._options)
+        return Known(WORDS, np.array(self._settings, np.int64), b"")
+
+    def _room(self, chunk: Chunk, text_needed: int, known_text: int) -> Spans:
         """Notes with room for the chunk, never for more than CHUNK_ROWS and CHUNK_CELLS at once."""
         size = len(chunk.buffer)
         rows = min(size // LEAST_ROW_BYTES + len(chunk.starts) + 2, CHUNK_ROWS)
         cells = min(size // LEAST_CELL_BYTES + 1, CHUNK_CELLS)
-        text = max(TEXT_PER_BYTE * min(size, CHUNK_BYTES) + TEXT_PER_RECORD, text_needed) + TEXT_SLACK
+        text = TEXT_PER_BYTE * min(size, CHUNK_BYTES) + TEXT_PER_RECORD
+        text = max(text, text_needed) + TEXT_SLACK + known_text
         held = self._spans
         if (
             held is None

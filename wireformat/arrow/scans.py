@@ -29,6 +29,7 @@ SCANS: dict[str, ScanRow] = {
     "gaussdb-text": ScanRow("scan_text", "scan_gaussdb_text", False, PARALLEL),
     "mppdb-json": ScanRow("scan_json", "scan_mppdb_json", True, MPPDB),
     "opengauss-test-decoding": ScanRow("scan_text", "scan_opengauss_text", True, TEST_DECODING),
+    "pgoutput": ScanRow("scan_pgoutput", "scan_pgoutput"),
 }
 
 

@@ -33,6 +33,9 @@ class Format(Protocol):
     def sentence(self) -> str:
         """What it is."""
 
+    def fresh(self) -> Format:
+        """The format for one stream: itself, or where messages depend on earlier ones, one that has read none."""
+
     def frames(self, message: bytes) -> Iterator[Frame]:
         """The records of a whole message; raises DecodeError where the framing is broken."""
 

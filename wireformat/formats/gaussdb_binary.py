@@ -68,6 +68,10 @@ class GaussdbBinary:
     name = "gaussdb-binary"
     sentence = "GaussDB and openGauss, parallel decoding, decode-style=b: batched or not, heartbeats in both layouts"
 
+    def fresh(self) -> GaussdbBinary:
+        """See Format.fresh."""
+        return self
+
     def frames(self, message: bytes) -> Iterator[Frame]:
         """See Format.frames."""
         try:

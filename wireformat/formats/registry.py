@@ -10,11 +10,20 @@ from .gaussdb_json import GAUSSDB_JSON
 from .gaussdb_text import GAUSSDB_TEXT
 from .mppdb_json import MPPDB_JSON
 from .opengauss_test_decoding import OPENGAUSS_TEST_DECODING
+from .pgoutput import PgOutput
 from .sql_decoding import SQL_DECODING
 
 FORMATS: dict[str, Format] = {
     row.name: row
-    for row in (GaussdbBinary(), GAUSSDB_JSON, GAUSSDB_TEXT, MPPDB_JSON, OPENGAUSS_TEST_DECODING, SQL_DECODING)
+    for row in (
+        GaussdbBinary(),
+        GAUSSDB_JSON,
+        GAUSSDB_TEXT,
+        MPPDB_JSON,
+        OPENGAUSS_TEST_DECODING,
+        SQL_DECODING,
+        PgOutput(),
+    )
 }
 
 

@@ -49,6 +49,10 @@ class TextFormat:
     options: tuple[Option, ...]
     packing: Packing = ALONE
 
+    def fresh(self) -> TextFormat:
+        """See Format.fresh."""
+        return self
+
     def frames(self, message: bytes) -> Iterator[Frame]:
         """See Format.frames."""
         try:

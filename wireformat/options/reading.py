@@ -16,6 +16,9 @@ from .table import nearest
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 """Spelled as in Spark: raise, keep as CORRUPT rows, or leave out and count."""
 
+DIALECTS = ("postgresql", "opengauss")
+"""Whose pgoutput it is."""
+
 ENCODING_ERRORS = ("strict", "replace")
 
 KINDS = (
@@ -63,6 +66,7 @@ class ReadOptions:
     exclude_users   transactions whose BEGIN carries one of these names are left out
     skip_empty_xacts    transactions of which the other filters, but for kinds, leave nothing are left out
     strict          raise OrderError, whatever the mode, where a record may not come (docs/order.md)
+    dialect         postgresql or opengauss: whose `pgoutput` it is; the other formats do not ask
     Raises OptionError.
     """
 
@@ -76,6 +80,7 @@ class ReadOptions:
     exclude_users: frozenset[str] = frozenset()
     skip_empty_xacts: bool = False
     strict: bool = False
+    dialect: str = "postgresql"
 
     @classmethod
     def check(
@@ -91,8 +96,10 @@ class ReadOptions:
         exclude_users: Iterable[str] | None = None,
         skip_empty_xacts: bool = False,
         strict: bool = False,
+        dialect: str = "postgresql",
     ) -> ReadOptions:
         """The options as users give them, checked."""
+        _check_choice("dialect", dialect, DIALECTS)
         _check_choice("mode", mode, MODES)
         _check_choice("encoding_errors", encoding_errors, ENCODING_ERRORS)
         if heartbeat_unit is not None:
@@ -121,6 +128,7 @@ class ReadOptions:
             exclude_users=users,
             skip_empty_xacts=skip_empty_xacts,
             strict=strict,
+            dialect=dialect,
         )
 
     @property

@@ -238,7 +238,7 @@ _STEPS: dict[type[Event], Callable[..., Iterator[Event]]] = {
 
 
 def _whole(found: _Transaction | None, event: StreamCommit | CommitPrepared) -> Iterator[Event]:
-    """A transaction that was held, as an ordinary one."""
+    """A transaction that was held, as an ordinary one; as in `pgoutput`, its COMMIT does not say the xid."""
     if found is not None and found.fate == LEAVE_OUT:
         return
     said = (
@@ -247,7 +247,7 @@ def _whole(found: _Transaction | None, event: StreamCommit | CommitPrepared) -> 
         else _facts(found.begin, "csn", "origin", "username")
     )
     begin = Begin(**said, **_facts(event, "xid", "commit_lsn", "commit_time"))
-    commit = Commit(**_facts(event, "lsn", "xid", "commit_lsn", "end_lsn", "commit_time"))
+    commit = Commit(**_facts(event, "lsn", "commit_lsn", "end_lsn", "commit_time"))
     yield from (begin, *_changes(found, event), commit)
 
 
