@@ -38,6 +38,7 @@ GOOD = {
     "mppdb-json": J,
     "opengauss-test-decoding": b"table s.t: INSERT: a[integer]:1",
     "sql-decoding": b"insert into s.t values (1);",
+    "test-decoding": b"table s.t: INSERT: a[integer]:1",
 }
 
 

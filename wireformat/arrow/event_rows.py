@@ -19,6 +19,9 @@ from ..events import (
     Insert,
     Prepare,
     RowChange,
+    StreamChange,
+    StreamStart,
+    StreamStop,
     TupleData,
     Unknown,
     Update,
@@ -53,7 +56,9 @@ from .spans import (
 )
 
 _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
-_OTHERS: dict[str, type[Event]] = {event.kind: event for event in (Begin, Commit, Abort, Prepare, Heartbeat)}
+_OTHERS: dict[str, type[Event]] = {
+    event.kind: event for event in (Begin, Commit, Abort, Prepare, Heartbeat, StreamStart, StreamStop, StreamChange)
+}
 _NUMBERS = {
     event: tuple((name, place) for name, place in (("xid", XID), ("csn", CSN)) if name in event.__dataclass_fields__)
     for event in _OTHERS.values()

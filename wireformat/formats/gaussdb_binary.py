@@ -67,6 +67,7 @@ class GaussdbBinary:
 
     name = "gaussdb-binary"
     sentence = "GaussDB and openGauss, parallel decoding, decode-style=b: batched or not, heartbeats in both layouts"
+    separator = b""
 
     def frames(self, message: bytes) -> Iterator[Frame]:
         """See Format.frames."""

@@ -11,10 +11,19 @@ from .gaussdb_text import GAUSSDB_TEXT
 from .mppdb_json import MPPDB_JSON
 from .opengauss_test_decoding import OPENGAUSS_TEST_DECODING
 from .sql_decoding import SQL_DECODING
+from .test_decoding import TEST_DECODING
 
 FORMATS: dict[str, Format] = {
     row.name: row
-    for row in (GaussdbBinary(), GAUSSDB_JSON, GAUSSDB_TEXT, MPPDB_JSON, OPENGAUSS_TEST_DECODING, SQL_DECODING)
+    for row in (
+        GaussdbBinary(),
+        GAUSSDB_JSON,
+        GAUSSDB_TEXT,
+        MPPDB_JSON,
+        OPENGAUSS_TEST_DECODING,
+        SQL_DECODING,
+        TEST_DECODING,
+    )
 }
 
 

@@ -1,0 +1,126 @@
+"""The records of test-decoding in a file of pg_recvlogical, which puts a line feed behind each.
+
+Records hold line feeds of their own, so the grammar decides. Names, strings and gids are quoted, and a line feed is the
+end only outside of quotes. Of a message the size decides: a prefix has no quotes, and ends at the first place where a
+size stands and a line feed follows that many bytes. A line feed behind which a record begins is never taken for a part
+of a prefix.
+
+    file     = ( record 0A )*
+
+Where records come one by one, as in streaming replication and from SQL functions, a message is a record: there this
+module has nothing to find. Source: PostgreSQL's pg_recvlogical and test_decoding.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from ..grammar.lines import POSTGRES
+from ..grammar.messages import CONTENT, MESSAGE, SIZE, STREAMED
+from ..grammar.table_text import TABLE
+from ..limits import PREFIX_BYTES, RECORD_BYTES
+from .buffer import NoFraming
+from .whole import frames
+
+__all__ = ["SEPARATOR", "find_end", "frames"]
+
+SEPARATOR = b"\n"
+"""Behind each record, part of none."""
+
+HEADS = (TABLE, MESSAGE, STREAMED, *(line.word for line in POSTGRES))
+"""How records begin."""
+
+_LF, _QUOTES = 0x0A, b"'\""
+_HEAD_BYTES = max(map(len, HEADS))
+_PLACE_BYTES = 32  # more than CONTENT and SIZE match
+_NEXT = re.compile(rb"\n(?:" + b"|".join(map(re.escape, HEADS)) + rb")")
+_OUTSIDE = re.compile(rb"""[^'"\n]*(?:(?:'[^']*'|"[^"]*")[^'"\n]*){0,1000}""")
+"""Up to a line feed or to a quote that is not closed. A doubled quote ends one quoted part and begins another. The
+number bounds what the search keeps to go back to."""
+
+
+def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+    """Look for the end of the record that begins at `start`, and its line feed, in data that may be cut anywhere.
+
+    searched    start, or what the last call gave: a place outside of quotes
+    returns     (True, one past the line feed) or (False, searched)
+    Raises NoFraming where no record begins, where nothing tells its end, and where it is longer than RECORD_BYTES.
+    """
+    if not data.startswith(HEADS, start):
+        begin = bytes(data[start : start + _HEAD_BYTES])
+        if not any(head.startswith(begin) for head in HEADS):
+            _fail("a record of PostgreSQL's test_decoding", "other bytes")
+        return False, searched
+    if data.startswith(MESSAGE, start):
+        end = _message_end(data, start)
+    elif data.startswith(STREAMED, start):
+        end = _streamed_end(data, start)
+    else:
+        end, searched = _quoted_end(data, searched)
+    if end is None and len(data) - start > RECORD_BYTES:
+        _fail(f"a line feed within the {RECORD_BYTES} bytes that a record can have", f"{len(data) - start} without one")
+    return (False, searched) if end is None else (True, end + 1)
+
+
+def _quoted_end(data: bytes | bytearray, at: int) -> tuple[int | None, int]:
+    """The first line feed outside of quotes, and how far it looked."""
+    while at < len(data):
+        if data[at] == _LF:
+            return at, at
+        if data[at] in _QUOTES:
+            closing = data.find(data[at : at + 1], at + 1)
+            if closing < 0:
+                break
+            at = closing + 1
+        match = _OUTSIDE.match(data, at)
+        at = match.end() if match else at
+    return None, at
+
+
+def _message_end(data: bytes | bytearray, start: int) -> int | None:
+    """The line feed behind a message; None where more bytes must come to tell."""
+    limit = start + PREFIX_BYTES
+    prefix_end = _prefix_end(data, start, limit)
+    first: tuple[int, int] | None = None  # where the content begins and ends
+    for place in CONTENT.finditer(data, start, prefix_end + _PLACE_BYTES):
+        if place.start() > prefix_end or (first and place.start() >= first[1]):
+            break
+        end = place.end() + int(place[1])
+        if first is None:
+            if end >= len(data):
+                return None
+            if data[end] == _LF:
+                first = place.end(), end
+        elif end > first[1] or (data[end] == _LF and data.startswith(HEADS, end + 1)):
+            _fail("one place where the prefix can end", "two, and nothing tells which")
+    if first is not None:
+        return first[1]
+    if prefix_end + _PLACE_BYTES <= len(data):
+        _fail("', sz: ', a number and ' content:', then as many bytes and a line feed", "another record, or none")
+    return None
+
+
+def _streamed_end(data: bytes | bytearray, start: int) -> int | None:
+    """The line feed behind a streamed message; None where more bytes must come to tell."""
+    prefix_end = _prefix_end(data, start, start + PREFIX_BYTES)
+    for place in SIZE.finditer(data, start, prefix_end + _PLACE_BYTES):
+        if place.start() > prefix_end:
+            break
+        if place.end() == len(data):
+            return None
+        if data[place.end()] == _LF:
+            return place.end()
+    if prefix_end + _PLACE_BYTES <= len(data):
+        _fail("', sz: ', a number and a line feed behind the prefix", "another record, or none")
+    return None
+
+
+def _prefix_end(data: bytes | bytearray, start: int, limit: int) -> int:
+    """The last place where a prefix may end: before what begins a record, and before the limit."""
+    found = _NEXT.search(data, start, limit + _HEAD_BYTES + 1)
+    return found.start() if found else limit
+
+
+def _fail(expected: str, got: str) -> NoReturn:
+    raise NoFraming(expected, got, message_offset=0, path="record")
