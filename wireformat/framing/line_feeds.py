@@ -14,6 +14,7 @@ module has nothing to find. Source: PostgreSQL's pg_recvlogical and test_decodin
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NoReturn
 
 from ..grammar.lines import POSTGRES
@@ -33,7 +34,6 @@ HEADS = (TABLE, MESSAGE, STREAMED, *(line.word for line in POSTGRES))
 
 _LF, _QUOTES = 0x0A, b"'\""
 _HEAD_BYTES = max(map(len, HEADS))
-_PLACE_BYTES = 32  # more than CONTENT and SIZE match
 _NEXT = re.compile(rb"\n(?:" + b"|".join(map(re.escape, HEADS)) + rb")")
 _OUTSIDE = re.compile(rb"""[^'"\n]*(?:(?:'[^']*'|"[^"]*")[^'"\n]*){0,1000}""")
 """Up to a line feed or to a quote that is not closed. A doubled quote ends one quoted part and begins another. The
@@ -80,46 +80,48 @@ def _quoted_end(data: bytes | bytearray, at: int) -> tuple[int | None, int]:
 
 def _message_end(data: bytes | bytearray, start: int) -> int | None:
     """The line feed behind a message; None where more bytes must come to tell."""
-    limit = start + PREFIX_BYTES
-    prefix_end = _prefix_end(data, start, limit)
-    first: tuple[int, int] | None = None  # where the content begins and ends
-    for place in CONTENT.finditer(data, start, prefix_end + _PLACE_BYTES):
-        if place.start() > prefix_end or (first and place.start() >= first[1]):
+    content = end = -1
+    for place in _places(CONTENT, data, start):
+        if 0 <= end <= place.start():
             break
-        end = place.end() + int(place[1])
-        if first is None:
-            if end >= len(data):
+        stop = place.end() + int(place[1])
+        if content < 0:
+            if stop >= len(data):
                 return None
-            if data[end] == _LF:
-                first = place.end(), end
-        elif end > first[1] or (data[end] == _LF and data.startswith(HEADS, end + 1)):
+            if data[stop] == _LF:
+                content, end = place.end(), stop
+        elif stop > end or (stop < end and data[stop] == _LF and data.startswith(HEADS, stop + 1)):
             _fail("one place where the prefix can end", "two, and nothing tells which")
-    if first is not None:
-        return first[1]
-    if prefix_end + _PLACE_BYTES <= len(data):
+    if content < 0 and _is_over(data, start):
         _fail("', sz: ', a number and ' content:', then as many bytes and a line feed", "another record, or none")
-    return None
+    return end if content >= 0 else None
 
 
 def _streamed_end(data: bytes | bytearray, start: int) -> int | None:
     """The line feed behind a streamed message; None where more bytes must come to tell."""
-    prefix_end = _prefix_end(data, start, start + PREFIX_BYTES)
-    for place in SIZE.finditer(data, start, prefix_end + _PLACE_BYTES):
-        if place.start() > prefix_end:
-            break
+    for place in _places(SIZE, data, start):
         if place.end() == len(data):
             return None
         if data[place.end()] == _LF:
             return place.end()
-    if prefix_end + _PLACE_BYTES <= len(data):
+    if _is_over(data, start):
         _fail("', sz: ', a number and a line feed behind the prefix", "another record, or none")
     return None
 
 
-def _prefix_end(data: bytes | bytearray, start: int, limit: int) -> int:
-    """The last place where a prefix may end: before what begins a record, and before the limit."""
-    found = _NEXT.search(data, start, limit + _HEAD_BYTES + 1)
-    return found.start() if found else limit
+def _places(pattern: re.Pattern[bytes], data: bytes | bytearray, start: int) -> Iterator[re.Match[bytes]]:
+    """The places where the prefix of the message may end: before what begins another record, and before the limit."""
+    checked = start
+    for place in pattern.finditer(data, start, start + PREFIX_BYTES):
+        if _NEXT.search(data, checked, place.start()):
+            return
+        checked = max(start, place.start() - _HEAD_BYTES)
+        yield place
+
+
+def _is_over(data: bytes | bytearray, start: int) -> bool:
+    """Whether no later place can be one where the prefix ends."""
+    return len(data) >= start + PREFIX_BYTES or _NEXT.search(data, start) is not None
 
 
 def _fail(expected: str, got: str) -> NoReturn:
