@@ -39,7 +39,7 @@ def read_message(cursor: Cursor, lsn: int | None) -> Message:
     start, stop = cursor.at, cursor.stop
     places = [place for place in CONTENT.finditer(cursor.data, start, stop) if place.end() + int(place[1]) == stop]
     if len(places) != 1:
-        got = "other bytes" if not places else f"{len(places)} places where it does"
+        got = f"{len(places)} of them" if places else "none"
         raise BadValue(
             "one place where ', sz: ' and ' content:' hold the number of bytes that follow", got, **cursor.where("size")
         )
