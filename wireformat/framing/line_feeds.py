@@ -29,15 +29,21 @@ __all__ = ["SEPARATOR", "find_end", "frames"]
 SEPARATOR = b"\n"
 """Behind each record, part of none."""
 
-HEADS = (TABLE, MESSAGE, STREAMED, *(line.word for line in POSTGRES))
-"""How records begin."""
+QUOTED_HEADS = (TABLE, *(line.word for line in POSTGRES))
+"""How records begin of which quotes tell the end."""
+
+HEADS = (*QUOTED_HEADS, MESSAGE, STREAMED)
+"""How all records begin."""
 
 _LF, _QUOTES = 0x0A, b"'\""
 _HEAD_BYTES = max(map(len, HEADS))
 _NEXT = re.compile(rb"\n(?:" + b"|".join(map(re.escape, HEADS)) + rb")")
-_OUTSIDE = re.compile(rb"""[^'"\n]*(?:(?:'[^']*'|"[^"]*")[^'"\n]*){0,1000}""")
+_UP_TO = rb"""[^'"\n]*(?:(?:'[^']*'|"[^"]*")[^'"\n]*){0,1000}"""
+_OUTSIDE = re.compile(_UP_TO)
 """Up to a line feed or to a quote that is not closed. A doubled quote ends one quoted part and begins another. The
 number bounds what the search keeps to go back to."""
+_WHOLE = re.compile(b"(?:" + b"|".join(map(re.escape, QUOTED_HEADS)) + b")" + _UP_TO + rb"\n")
+"""Nearly every record at once."""
 
 
 def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
@@ -47,6 +53,9 @@ def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, 
     returns     (True, one past the line feed) or (False, searched)
     Raises NoFraming where no record begins, where nothing tells its end, and where it is longer than RECORD_BYTES.
     """
+    whole = _WHOLE.match(data, start) if searched == start else None
+    if whole:
+        return True, whole.end()
     if not data.startswith(HEADS, start):
         begin = bytes(data[start : start + _HEAD_BYTES])
         if not any(head.startswith(begin) for head in HEADS):
