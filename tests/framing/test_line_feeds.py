@@ -173,6 +173,41 @@ def test_every_byte_is_in_one_place() -> None:
         assert (other.lost is None) == (buffer.lost is None)
 
 
+PIECES = [
+    *(head for head in HEADS if len(head) < 25),
+    b"streaming message: transactional: 1 prefix: ",
+    b"0 prefix: ",
+    b", sz: 0 content:",
+    b", sz: 3 content:",
+    b", sz: 20 content:",
+    b", sz: 7",
+    b"abc",
+    b"'",
+    b'"',
+    b"\n",
+    b"\n",
+    b" ",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map(b"".join), st.data())
+def test_the_cuts_decide_nothing(file: bytes, data: st.DataObject) -> None:
+    found, buffer = buffered(file)
+    again, other = buffered(*data.draw(strategies.cuts(file)))
+    if buffer.lost is None:
+        assert (again, other.lost) == (found, None)
+        return
+    *good, rest = found
+    assert again[: len(good)] == good
+    assert b"".join(again[len(good) :]) == rest
+    assert str(other.lost) == str(buffer.lost)
+
+
+def test_another_format_is_named() -> None:
+    with pytest.raises(wf.DecodeError, match="it looks like opengauss-test-decoding or sql-decoding"):
+        wf.Decoder(FORMAT).feed(b"message: prefix p, relid 3, cmdtype: Simple, sz: 3 content: {}\n")
+
+
 def test_heads_hold_no_line_feed_and_no_size() -> None:
     """The search for the end of a prefix rests on it."""
     assert not any(b"\n" in head or b", sz: " in head for head in HEADS)

@@ -48,14 +48,14 @@ LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
 """Patterns and the formats whose messages or records begin like that; the first that matches counts."""
 
 
-def looks_like(data: bytes, start: int, stop: int, name: str) -> str:
+def looks_like(data: bytes | bytearray, start: int, stop: int, name: str) -> str:
     """The other formats that bytes look like, `a or b`; nothing if they look like the format of this name, or none."""
     head = data[start : min(stop, start + _HEAD_BYTES)]
     found = next((names for pattern, names in LOOKS if pattern.match(head)), ())
     return "" if name in found else " or ".join(found)
 
 
-def hinted(error: DecodeError, data: bytes, start: int, stop: int, name: str) -> DecodeError:
+def hinted(error: DecodeError, data: bytes | bytearray, start: int, stop: int, name: str) -> DecodeError:
     """The error with a word on what the bytes look like, where that is another format."""
     found = looks_like(data, start, stop, name)
     if found:

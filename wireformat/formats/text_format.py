@@ -60,7 +60,10 @@ class TextFormat:
 
     def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
         """See Format.find_end."""
-        found: tuple[bool, int] = self.framing.find_end(data, start, searched)
+        try:
+            found: tuple[bool, int] = self.framing.find_end(data, start, searched)
+        except DecodeError as error:
+            raise hinted(error, data, start, len(data), self.name) from None
         return found
 
     def texts(self, message: bytes) -> Iterator[bytes]:

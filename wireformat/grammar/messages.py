@@ -77,7 +77,13 @@ def write_message(event: Message, encoding: str) -> bytes:
         read = read_streamed_message
     else:
         content = event.content if isinstance(event.content, bytes) else encoded(event.content, "content", encoding)
-        text = MESSAGE + b"%d prefix: " % event.transactional + prefix + b", sz: %d content:" % len(content) + content
+        text = (
+            MESSAGE
+            + b"%d prefix: " % bool(event.transactional)
+            + prefix
+            + b", sz: %d content:" % len(content)
+            + content
+        )
         read = read_message
     try:
         is_same = read(Cursor(text, 0, len(text), encoding, "strict"), event.lsn) == event
