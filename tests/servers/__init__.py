@@ -1,0 +1,1 @@
+"""Real PostgreSQL servers: started for a test run, with a workload and readings of its changes."""
