@@ -89,21 +89,20 @@ def _quoted_end(data: bytes | bytearray, at: int) -> tuple[int | None, int]:
 
 def _message_end(data: bytes | bytearray, start: int) -> int | None:
     """The line feed behind a message; None where more bytes must come to tell."""
-    content = end = -1
+    end: int | None = None
     for place in _places(CONTENT, data, start):
-        if 0 <= end <= place.start():
+        if end is not None and place.start() >= end:
             break
         stop = place.end() + int(place[1])
-        if content < 0:
+        if end is None:
             if stop >= len(data):
                 return None
-            if data[stop] == _LF:
-                content, end = place.end(), stop
+            end = stop if data[stop] == _LF else None
         elif stop > end or (stop < end and data[stop] == _LF and data.startswith(HEADS, stop + 1)):
             _fail("one place where the prefix can end", "two, and nothing tells which")
-    if content < 0 and _is_over(data, start):
+    if end is None and _is_over(data, start):
         _fail("', sz: ', a number and ' content:', then as many bytes and a line feed", "another record, or none")
-    return end if content >= 0 else None
+    return end
 
 
 def _streamed_end(data: bytes | bytearray, start: int) -> int | None:
