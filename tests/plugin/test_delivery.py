@@ -165,6 +165,12 @@ def test_what_could_not_be_read_is_never_left_out() -> None:
                 called(events, BASE | {"filter_by_origin"}, answers)
 
 
+def test_a_prepare_without_a_name_is_not_asked_for() -> None:
+    """openGauss's, where an area of the log is decoded."""
+    event = wf.Prepare(xid=1)
+    assert called([event], PLAIN | {"filter_prepare"}, {"g", None}) == [("prepare", event)]
+
+
 ORIGIN = wf.Origin(origin="there")
 
 
