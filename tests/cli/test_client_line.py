@@ -43,6 +43,58 @@ PRINTED_IMAGE = '{a[typid = 23]: "1", "Order"[typid = 25]: "NULL", "q"""[typid =
             wf.Heartbeat(lsn=9, wal_end=0, wal_flushed=0, time=0),
             "current_lsn: 0/9 HEARTBEAT wal_end: 0 wal_flushed: 0 time: 0",
         ),
+        (
+            wf.Begin(lsn=1, xid=7, gid="it's", end_lsn=2, prepare_time="2026-11-21 01:02:03+00"),
+            "current_lsn: 0/1 BEGIN xid: 7 end_lsn: 0/2 gid: 'it''s' prepare_time: 2026-11-21 01:02:03+00",
+        ),
+        (
+            wf.Commit(commit_lsn=1, end_lsn=2, commit_time="2026-11-21 01:02:03+00"),
+            "COMMIT  commit_time: 2026-11-21 01:02:03+00 commit_lsn: 0/1 end_lsn: 0/2",
+        ),
+        (
+            wf.CommitPrepared(xid=7, gid="g", commit_time="2026-11-21 01:02:03+00", commit_lsn=1, end_lsn=2),
+            "COMMIT PREPARED 'g', txid 7 (at 2026-11-21 01:02:03+00) commit_lsn: 0/1 end_lsn: 0/2",
+        ),
+        (wf.StreamStart(xid=7, first_segment=True), "opening a streamed block for transaction TXN 7, its first"),
+        (wf.StreamStop(), "closing a streamed block for transaction"),
+        (wf.StreamAbort(xid=7, subxid=8), "aborting streamed (sub)transaction TXN 7 subxid: 8"),
+        (wf.StreamPrepare(gid="g", xid=7), "preparing streamed transaction 'g', txid 7"),
+        (
+            wf.Message(lsn=1, transactional=True, prefix="p", content=b"\0\xff"),
+            r"current_lsn: 0/1 message: transactional: 1 prefix: p content:\x00ff",
+        ),
+        (
+            wf.Relation(
+                relation_id=9,
+                table_schema="s",
+                table_name="t",
+                replica_identity="default",
+                columns=("a", "B"),
+                type_oids=(23, 25),
+                typmods=(-1, 8),
+                key_columns=("a",),
+            ),
+            (
+                "RELATION s.t relation_id: 9 replica_identity: default "
+                'columns: a, "B" type_oids: 23, 25 typmods: -1, 8 key_columns: a'
+            ),
+        ),
+        (
+            wf.Update(
+                table_schema="s",
+                table_name="t",
+                new=wf.TupleData(("a", "b"), (wf.UNCHANGED, "\\x00"), ("text", "point")),
+                old=wf.TupleData(("a",), (None,), ("text",)),
+                xid=7,
+                old_kind="key",
+                binary=("b",),
+            ),
+            (
+                r'UPDATE s.t new_tuple: {a[typid = 25]: unchanged-toast-datum, b[typid = 600]: "\x00"} '
+                'old_value: {a[typid = 25]: "NULL"} xid: 7 old_is: key binary: b'
+            ),
+        ),
+        (wf.Heartbeat(wal_end=1, time=2, reply=True), "HEARTBEAT wal_end: 1 time: 2 reply: 1"),
         (wf.Unknown(lsn=1, raw=b"Z\x00\xff"), r"current_lsn: 0/1 UNKNOWN raw: \x5a00ff"),
         (wf.Corrupt(error="bad tag: …", raw=b"\x0a"), r"CORRUPT error: bad tag: … raw: \x0a"),
     ],

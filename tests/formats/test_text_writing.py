@@ -174,7 +174,7 @@ CANNOT_SAY: dict[str, tuple[str, wf.Event, str]] = {
     "csn of a commit, in binary": (
         "gaussdb-binary",
         wf.Commit(lsn=1, csn=1),
-        "gaussdb-binary COMMIT: csn: it is in BEGIN",
+        "gaussdb-binary COMMIT: csn: the format cannot say it",
     ),
     "no columns": (
         "mppdb-json",

@@ -1,7 +1,8 @@
 """One event as a line, in the words of the openGauss client.
 
 The client has words for BEGIN, COMMIT and row changes of the binary style, and none for a user name; all others follow
-its manner. It escapes nothing and prints NULL as "NULL". Source: formats/gaussdb, "Binary records".
+its manner, but for two-phase commit, streamed blocks and messages, which have the words of PostgreSQL's test_decoding.
+It escapes nothing and prints NULL as "NULL". Source: formats/gaussdb, "Binary records"; formats/test_decoding.
 """
 
 from __future__ import annotations
@@ -14,15 +15,28 @@ from ..events import (
     Abort,
     Begin,
     Commit,
+    CommitPrepared,
     Corrupt,
     Ddl,
     Delete,
     Event,
     Heartbeat,
     Insert,
+    Message,
+    Origin,
     Prepare,
+    Relation,
+    RollbackPrepared,
+    StreamAbort,
+    StreamChange,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
     Truncate,
     TupleData,
+    Type,
+    Unchanged,
     Unknown,
     Update,
 )
@@ -52,8 +66,14 @@ def client_line(event: Event) -> str:
 
 def _image(image: TupleData) -> str:
     heads = _cell_heads(image.names, image.types)
-    cells = [f'{head}"{"NULL" if value is None else value}"' for head, value in zip(heads, image.values, strict=True)]
+    cells = [f"{head}{_value(value)}" for head, value in zip(heads, image.values, strict=True)]
     return "{" + ", ".join(cells) + "}"
+
+
+def _value(value: str | Unchanged | None) -> str:
+    if isinstance(value, Unchanged):
+        return "unchanged-toast-datum"
+    return f'"{"NULL" if value is None else value}"'
 
 
 @lru_cache(maxsize=256)
@@ -74,15 +94,44 @@ def _bytes(raw: bytes) -> str:
     return rf"\x{raw.hex()}"
 
 
+def _content(content: str | bytes) -> str:
+    return content if isinstance(content, str) else _bytes(content)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quote_identifier, names))
+
+
+def _numbers(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))
+
+
 _ORIGIN = Word(" origin_id: ", "origin")
 _USERNAME = Word(" username: ", "username")
 _COMMIT_TIME = Word(" commit_time: ", "commit_time")
+_COMMIT_LSN = Word(" commit_lsn: ", "commit_lsn", lsn_text)
+_END_LSN = Word(" end_lsn: ", "end_lsn", lsn_text)
+_XID = Word(" xid: ", "xid")
+_TABLE = (Word("", "table_schema"), Word(".", "table_name"))
 _ROW_CHANGE = (
-    Word("", "table_schema"),
-    Word(".", "table_name"),
+    *_TABLE,
     Word(" new_tuple: ", "new", _image),
     Word(" old_value: ", "old", _image),
+    _XID,
+    Word(" old_is: ", "old_kind"),
+    Word("", "binary", lambda names: f" binary: {_names(names)}" if names else ""),
 )
+
+# The words of test_decoding.
+_STREAMED = Word(" TXN ", "xid")
+_GID = Word(" ", "gid", _literal)
+_TXID = Word(", txid ", "xid")
+_AT = Word("", "commit_time", " (at {})".format)
+_PREPARED_AT = Word("", "prepare_time", " (at {})".format)
 
 LINES: dict[type[Event], tuple[str, tuple[Word, ...]]] = {
     Begin: (
@@ -90,21 +139,71 @@ LINES: dict[type[Event], tuple[str, tuple[Word, ...]]] = {
         (
             Word(" CSN: ", "csn"),
             Word(" first_lsn: ", "first_lsn", lsn_text),
-            Word(" xid: ", "xid"),
+            _XID,
             _COMMIT_TIME,
             _ORIGIN,
             _USERNAME,
+            _COMMIT_LSN,
+            _END_LSN,
+            Word(" gid: ", "gid", _literal),
+            Word(" prepare_time: ", "prepare_time"),
         ),
     ),
-    Commit: ("COMMIT ", (Word("xid: ", "xid"), _COMMIT_TIME, _ORIGIN, _USERNAME, Word(" CSN: ", "csn"))),
+    Commit: (
+        "COMMIT ",
+        (Word("xid: ", "xid"), _COMMIT_TIME, _ORIGIN, _USERNAME, Word(" CSN: ", "csn"), _COMMIT_LSN, _END_LSN),
+    ),
     Abort: ("ABORT ", (Word("xid: ", "xid"), _COMMIT_TIME)),
-    Prepare: ("PREPARE ", (Word("xid: ", "xid"), _COMMIT_TIME)),
+    Prepare: (
+        "PREPARE ",
+        (Word("xid: ", "xid"), _COMMIT_TIME, Word(" gid: ", "gid", _literal), _PREPARED_AT, _END_LSN),
+    ),
+    CommitPrepared: ("COMMIT PREPARED", (_GID, _TXID, _AT, _COMMIT_LSN, _END_LSN)),
+    RollbackPrepared: (
+        "ROLLBACK PREPARED",
+        (_GID, _TXID, _AT, Word(" prepare_time: ", "prepare_time"), _END_LSN),
+    ),
+    StreamStart: (
+        "opening a streamed block for transaction",
+        (_STREAMED, Word("", "first_segment", _flag(", its first"))),
+    ),
+    StreamStop: ("closing a streamed block for transaction", (_STREAMED,)),
+    StreamChange: ("streaming change for", (_STREAMED,)),
+    StreamAbort: ("aborting streamed (sub)transaction", (_STREAMED, Word(" subxid: ", "subxid"), _AT)),
+    StreamCommit: ("committing streamed transaction", (_STREAMED, _AT, _COMMIT_LSN, _END_LSN)),
+    StreamPrepare: ("preparing streamed transaction", (_GID, _TXID, _PREPARED_AT, _END_LSN)),
+    Message: (
+        "message:",
+        (
+            Word(" transactional: ", "transactional", lambda given: str(int(given))),
+            Word(" prefix: ", "prefix"),
+            Word(", sz: ", "size"),
+            _XID,
+            Word(" content:", "content", _content),
+        ),
+    ),
+    Relation: (
+        "RELATION ",
+        (
+            *_TABLE,
+            Word(" relation_id: ", "relation_id"),
+            Word(" replica_identity: ", "replica_identity"),
+            Word(" columns: ", "columns", _names),
+            Word(" type_oids: ", "type_oids", _numbers),
+            Word(" typmods: ", "typmods", _numbers),
+            Word(" key_columns: ", "key_columns", _names),
+            _XID,
+        ),
+    ),
+    Type: ("TYPE ", (Word("", "namespace"), Word(".", "name"), Word(" type_oid: ", "type_oid"), _XID)),
+    Origin: ("ORIGIN ", (Word("", "origin"),)),
     Truncate: (
         "TRUNCATE ",
         (
             Word("", "tables", _tables),
             Word("", "restart_identity", _flag(" RESTART IDENTITY")),
             Word("", "cascade", _flag(" CASCADE")),
+            _XID,
         ),
     ),
     Ddl: (
@@ -123,7 +222,12 @@ LINES: dict[type[Event], tuple[str, tuple[Word, ...]]] = {
     Delete: ("DELETE FROM ", _ROW_CHANGE),
     Heartbeat: (
         "HEARTBEAT",
-        (Word(" wal_end: ", "wal_end"), Word(" wal_flushed: ", "wal_flushed"), Word(" time: ", "time")),
+        (
+            Word(" wal_end: ", "wal_end"),
+            Word(" wal_flushed: ", "wal_flushed"),
+            Word(" time: ", "time"),
+            Word(" reply: ", "reply", lambda given: str(int(given))),
+        ),
     ),
     Unknown: ("UNKNOWN", (Word(" raw: ", "raw", _bytes),)),
     Corrupt: ("CORRUPT", (Word(" error: ", "error"), Word(" raw: ", "raw", _bytes))),

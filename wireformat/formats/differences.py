@@ -19,6 +19,7 @@ TEXT = ("gaussdb-text", "opengauss-test-decoding")
 SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding")
 POSTGRES_TEXT = ("test-decoding",)
 PARALLEL = ("gaussdb-binary", "gaussdb-json", "gaussdb-text")
+PGOUTPUT = ("pgoutput",)
 
 
 class Difference(NamedTuple):
@@ -116,7 +117,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         _aborted_number,
     ),
     Difference(
-        (*PARALLEL, *SERIAL, *POSTGRES_TEXT),
+        (*PARALLEL, *SERIAL, *POSTGRES_TEXT, *PGOUTPUT),
         "what a record has no place for: csn, LSNs, xid, times, origin or username of a "
         "transaction, xid and old_kind of a row change",
         "left out",
@@ -124,7 +125,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(POSTGRES_TEXT, "the xid of a TRUNCATE that names its tables", "left out", _without_xid),
     Difference(
-        (*TEXT, "sql-decoding", *POSTGRES_TEXT),
+        (*TEXT, "sql-decoding", *POSTGRES_TEXT, *PGOUTPUT),
         "an old tuple of an INSERT, a new tuple of a DELETE",
         "left out",
         _one_image,
@@ -140,7 +141,9 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(("sql-decoding",), "names of the columns of a new tuple", "$1, $2 and so on", _without_names),
     Difference(("gaussdb-binary", *JSON), "a value that was not sent", "the writer refuses it"),
     Difference(
-        ("gaussdb-binary",), "a type that is neither built in nor written as oid:<number>", "the writer refuses it"
+        ("gaussdb-binary", *PGOUTPUT),
+        "a type that is neither built in nor written as oid:<number>",
+        "the writer refuses it",
     ),
     Difference(
         (*JSON, *TEXT, "sql-decoding", *POSTGRES_TEXT),
@@ -180,11 +183,45 @@ DIFFERENCES: tuple[Difference, ...] = (
         "read back as the shortest schema, but for the reader's known_tables",
     ),
     Difference(
-        ("gaussdb-json", "gaussdb-text", *SERIAL, *POSTGRES_TEXT),
+        ("gaussdb-json", "gaussdb-text", *SERIAL, *POSTGRES_TEXT, *PGOUTPUT),
         "the LSN of a record that is not in a batch",
         "left out; its carrier has it. DDL of mppdb-json has its own",
     ),
     Difference(("sql-decoding",), "all digits of a float", "the server writes fewer; this package writes the value"),
     Difference(("sql-decoding",), "that the last columns were dropped", "written without the comma that they leave"),
+    Difference(
+        PGOUTPUT,
+        "a record around transactions, or a HEARTBEAT, without one of the numbers, times and names that its message "
+        "has, or with a time that is none",
+        "the writer refuses it",
+    ),
+    Difference(
+        PGOUTPUT,
+        "an INSERT or UPDATE without a new tuple, a DELETE without an old one, an old tuple that lacks columns of the "
+        "key",
+        "the writer refuses it",
+    ),
+    Difference(
+        PGOUTPUT,
+        "the xid of a row change, TRUNCATE, MESSAGE, RELATION or TYPE outside of a streamed block, one without an xid "
+        "in it, an xid of more than 32 bits",
+        "the writer refuses it; with dialect=opengauss BEGIN has 64 bits",
+    ),
+    Difference(
+        PGOUTPUT,
+        "a row of a table, or of columns, that no RELATION has described",
+        "the writer puts a RELATION before it, with a number of its own",
+    ),
+    Difference(
+        PGOUTPUT,
+        "whether an old tuple is the key or the whole row, where the event does not say",
+        "read back as either",
+    ),
+    Difference(PGOUTPUT, "ABORT, STREAM_CHANGE; DDL but with dialect=opengauss", "the writer refuses it"),
+    Difference(
+        PGOUTPUT,
+        "with dialect=opengauss: MESSAGE, two-phase commit, streamed blocks",
+        "the writer refuses it",
+    ),
 )
 """In the order in which an event is adapted."""

@@ -98,7 +98,7 @@ class PgOutput:
             errors=options.encoding_errors,
             streamed=self.relations.block is not None,
         )
-        values = {name: value for name, value in found.items() if name not in ("_io", "flags")}
+        values = {name: value for name, value in found.items() if name not in ("_io", "at", "flags")}
         values.setdefault("lsn", frame.lsn)
         adapt = _ADAPT.get(event)
         return event(**(adapt(self.relations, values, found, options) if adapt else values))
@@ -132,7 +132,7 @@ def _type(relations: Relations, values: Values, found: Container, options: ReadO
 
 
 def _row(relations: Relations, values: Values, found: Container, options: ReadOptions) -> Values:
-    relation = _known(relations, values.pop("relation_id"), found, "relation_id")
+    relation = _known(relations, values.pop("relation_id"), found.at, "relation_id")
     values |= {"table_schema": relation.table_schema, "table_name": relation.table_name}
     binary: dict[str, None] = {}
     try:
@@ -186,7 +186,7 @@ def _truncate(relations: Relations, values: Values, found: Container, options: R
     del values["count"]
     cascade, restart_identity = found.flags
     tables = [
-        _known(relations, relation_id, found, f"relation_ids[{index}]")
+        _known(relations, relation_id, found.at + 4 * index, f"relation_ids[{index}]")
         for index, relation_id in enumerate(values.pop("relation_ids"))
     ]
     return {
@@ -208,10 +208,12 @@ def _keepalive(relations: Relations, values: Values, found: Container, options: 
     return {**values, "time": values["time"] + MICROS_OF_2000}
 
 
-def _known(relations: Relations, relation_id: int, found: Container, path: str) -> Relation:
+def _known(relations: Relations, relation_id: int, at: int, path: str) -> Relation:
     relation = relations.find(relation_id)
     if relation is None:
-        raise UnknownRelation("a relation that an earlier message describes", f"oid {relation_id}", path=path)
+        raise UnknownRelation(
+            "a relation that an earlier message describes", f"oid {relation_id}", message_offset=at, path=path
+        )
     return relation
 
 

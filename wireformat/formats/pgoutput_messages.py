@@ -101,7 +101,7 @@ def _more(*names: str) -> Callable[[Any], bool]:
 
 
 def _row_change(*steps: tuple[bytes, bool]) -> Struct:
-    return Struct(XID, "relation_id" / Int32ub, "images" / Images(*steps))
+    return Struct(XID, "at" / Tell, "relation_id" / Int32ub, "images" / Images(*steps))
 
 
 XID = "xid" / If(this._params.streamed, Int32ub)
@@ -147,6 +147,7 @@ TRUNCATE = Struct(
     XID,
     "count" / Int32ub,
     "flags" / Coded(Int8ub, {bits: (bool(bits & 1), bool(bits & 2)) for bits in range(4)}, "flags 0 to 3"),
+    "at" / Tell,
     "relation_ids" / Counted(this.count, Int32ub),
 )
 MESSAGE = Struct(

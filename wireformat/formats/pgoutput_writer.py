@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Set
 from dataclasses import fields, replace
 from typing import Any
+
+from construct import Construct
 
 from ..declare import build
 from ..errors import EncodeError
@@ -30,7 +33,6 @@ from ..pgtypes import type_oid
 from ..times import MICROS_OF_2000
 from .base import refuse_others
 from .pgoutput_messages import (
-    BEGIN_PREPARE,
     BINARY_CELL,
     KEY,
     NEW,
@@ -45,42 +47,52 @@ from .relations import Relations
 
 OPTIONS = (Option("dialect", DIALECTS[0], Word(DIALECTS), "whose pgoutput it is"),)
 
+_HEX = re.compile(r"\\x(?:[0-9a-f]{2})*")
+
 FIRST_OID = 16384
 """The first number that a server gives to a table of a user."""
+
+BEGIN_PREPARE = ord("b")
+"""The second message that is a BEGIN: of one with a gid."""
 
 _TAGS = {name: tag for tag, name in OLD_KINDS.items()}
 
 
 def said(event: type[Event]) -> Set[str]:
-    """The fields that a message has a place for, in one dialect or the other."""
+    """The fields that a message has a place for: PostgreSQL's, or openGauss's where only that has such a message."""
     if event is Unknown:
         return {"raw", "text"}
-    found: set[str] = set()
-    for kind, declaration in [row for records in RECORDS.values() for row in records.values()]:
-        if kind is event:
-            found |= {field.name for field in declaration.subcons}
+    for records in RECORDS.values():
+        declarations = [declaration for kind, declaration in records.values() if kind is event]
+        if declarations:
+            return set().union(*(_places(event, declaration) for declaration in declarations))
+    return set()
+
+
+def _places(event: type[Event], declaration: Construct) -> Set[str]:
+    """The fields of an event that this declaration has a place for."""
     own = {field.name for field in fields(event)}
+    if event is Relation:
+        return own
+    found = {field.name for field in declaration.subcons} & own
     if issubclass(event, RowChange):
         found |= {"table_schema", "table_name", "new", "old", "old_kind", "binary"}
     elif event is Truncate:
         found |= {"tables", "restart_identity", "cascade"}
-    elif event is Relation:
-        found = own
-    return found & own
+    return found
 
 
 class PgOutputWriter:
     """Writes events; keeps the relations that it has written, as a server does.
 
     A row whose table no Relation event has described gets one of its own: numbers from FIRST_OID on, and the columns
-    that the row has. Raises OptionError.
+    that the row has. An event that it refuses leaves no trace. Raises OptionError.
     """
 
     def __init__(self, options: Mapping[str, Any] | None, encoding: str) -> None:
         self._records = RECORDS[resolve(options, OPTIONS)["dialect"]]
         self._encoding = encoding
-        self._kinds = {event: (kind, declaration) for kind, (event, declaration) in self._records.items()}
-        self._kinds[Begin] = (ord("B"), self._records[ord("B")][1])
+        self._tags = {event: tag for tag, (event, _) in self._records.items() if tag != BEGIN_PREPARE}
         self._relations = Relations()
         self._made: set[int] = set()
         self._last_oid = FIRST_OID - 1
@@ -101,34 +113,37 @@ class PgOutputWriter:
             if not event.raw or event.raw[0] in self._records:
                 raise EncodeError("expected raw to begin with a kind byte that no table lists")
             return [event.raw]
-        if type(event) not in self._kinds:
-            raise EncodeError("the format cannot say it")
-        refuse_others(event, said(type(event)))
-        relations: list[bytes] = []
-        values = {field.name: getattr(event, field.name) for field in fields(event)}
+        made: list[Relation] = []
+        more: dict[str, Any] = {}
         if isinstance(event, RowChange):
-            relation = self._relation(event, relations)
-            values |= {"relation_id": relation.relation_id, "images": _images(event, relation)}
+            relation = self._relation(event, made)
+            more = {"relation_id": relation.relation_id, "images": _images(event, relation)}
         elif isinstance(event, Truncate):
-            found = [self._table(schema, table, relations) for schema, table in event.tables]
-            values |= {"count": len(found), "relation_ids": [relation.relation_id for relation in found]}
-            values["flags"] = (event.cascade, event.restart_identity)
-        return [*relations, self._message(event, values)]
+            found = [self._table(schema, table, event.xid, made) for schema, table in event.tables]
+            more = {"count": len(found), "relation_ids": [relation.relation_id for relation in found]}
+            more["flags"] = (event.cascade, event.restart_identity)
+        messages = [*(self._message(relation, {}) for relation in made), self._message(event, more)]
+        self._made |= {relation.relation_id for relation in made}
+        for one in (*made, event):
+            self._relations.take(one)
+        return messages
 
-    def _message(self, event: Event, values: dict[str, Any]) -> bytes:
-        kind, declaration = self._kinds[type(event)]
-        if isinstance(event, Begin) and event.gid is not None:
-            kind, declaration = ord("b"), BEGIN_PREPARE
+    def _message(self, event: Event, more: dict[str, Any]) -> bytes:
+        """The bytes of one event; `more` are fields that the message has and the event has not."""
+        tag = BEGIN_PREPARE if isinstance(event, Begin) and event.gid is not None else self._tags.get(type(event))
+        if tag is None or tag not in self._records:
+            raise EncodeError("the format cannot say it")
+        declaration = self._records[tag][1]
+        refuse_others(event, _places(type(event), declaration))
         streamed = self._relations.block is not None
-        if not streamed and values.get("xid") is not None and _has_own_xid(event):
+        if not streamed and _has_own_xid(event) and getattr(event, "xid", None) is not None:
             raise EncodeError("xid: the format cannot say it outside of a streamed block")
-        values = {"flags": None, **values, **_written(event, self._encoding)}
-        message = bytes([kind]) + build(declaration, values, encoding=self._encoding, streamed=streamed)
-        self._relations.take(event)
-        return message
+        values = {field.name: getattr(event, field.name) for field in fields(event)}
+        values = {"flags": None, **values, **_written(event, self._encoding), **more}
+        return bytes([tag]) + build(declaration, values, encoding=self._encoding, streamed=streamed)
 
-    def _relation(self, event: RowChange, written: list[bytes]) -> Relation:
-        """The relation of a row, which is written if it is a new one."""
+    def _relation(self, event: RowChange, made: list[Relation]) -> Relation:
+        """The relation of a row, which is made if it is a new one."""
         known = self._relations.named(event.table_schema, event.table_name)
         image = event.new or event.old or TupleData()
         if known is not None and (known.relation_id not in self._made or _fits(event, known)):
@@ -153,14 +168,17 @@ class PgOutputWriter:
                 key_columns=keys,
             ),
             event.xid,
-            written,
+            made,
         )
 
-    def _table(self, schema: str, table: str, written: list[bytes]) -> Relation:
+    def _table(self, schema: str, table: str, xid: int | None, made: list[Relation]) -> Relation:
         """The relation of a table of a TRUNCATE, of which nothing else is known."""
         known = self._relations.named(schema, table)
         if known is not None:
             return known
+        for relation in made:
+            if (relation.table_schema, relation.table_name) == (schema, table):
+                return relation
         nothing: tuple[Any, ...] = ()
         relation = Relation(
             relation_id=self._new_oid(),
@@ -172,14 +190,12 @@ class PgOutputWriter:
             typmods=nothing,
             key_columns=nothing,
         )
-        return self._describe(relation, None, written)
+        return self._describe(relation, xid, made)
 
-    def _describe(self, relation: Relation, xid: int | None, written: list[bytes]) -> Relation:
+    def _describe(self, relation: Relation, xid: int | None, made: list[Relation]) -> Relation:
         if self._relations.block is not None:
             relation = replace(relation, xid=self._relations.block if xid is None else xid)
-        self._made.add(relation.relation_id)
-        values = {field.name: getattr(relation, field.name) for field in fields(relation)}
-        written.append(self._message(relation, values))
+        made.append(relation)
         return relation
 
     def _new_oid(self) -> int:
@@ -265,11 +281,16 @@ def _image(side: str, image: TupleData, relation: Relation, binary: tuple[str, .
         raise EncodeError(f"{side}: names, values and types must have the same length")
     if not is_key and image.names != relation.columns:
         raise EncodeError(f"{side}: its columns are not those of the relation")
+    if not is_key:
+        cells = zip(image.names, image.values, strict=True)
+        return {"cells": [{"cell": _cell(side, value, name in binary)} for name, value in cells]}
     given = dict(zip(image.names, image.values, strict=True))
-    if not given.keys() <= set(relation.columns):
-        raise EncodeError(f"{side}: it has columns that the relation has not")
-    if is_key and not set(relation.key_columns) <= given.keys():
+    if image.names != tuple(name for name in relation.columns if name in given):
+        raise EncodeError(f"{side}: its columns are not those of the relation, in their order")
+    if not set(relation.key_columns) <= given.keys():
         raise EncodeError(f"{side}: it lacks columns of the key")
+    if any(value is None and name not in relation.key_columns for name, value in given.items()):
+        raise EncodeError(f"{side}: NULL in a column outside of the key cannot be said")
     return {"cells": [{"cell": _cell(side, given.get(name), name in binary)} for name in relation.columns]}
 
 
@@ -280,7 +301,6 @@ def _cell(side: str, value: str | Unchanged | None, is_binary: bool) -> tuple[in
         return UNCHANGED_CELL, None
     if not is_binary:
         return TEXT_CELL, value
-    try:
-        return BINARY_CELL, bytes.fromhex(value.removeprefix("\\x"))
-    except ValueError:
-        raise EncodeError(f"{side}: expected \\x and hex digits in a column that is listed in binary") from None
+    if not _HEX.fullmatch(value):
+        raise EncodeError(f"{side}: expected \\x and hex digits in a column that is listed in binary")
+    return BINARY_CELL, bytes.fromhex(value[2:])

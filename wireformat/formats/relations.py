@@ -21,18 +21,20 @@ class Relations:
 
     def find(self, relation_id: int) -> Relation | None:
         """The relation of this number, as the next message means it."""
-        found = None if self.block is None else self._own().by_number.get(relation_id)
-        return found or self._newest.by_number.get(relation_id)
+        own = self._streamed.get(self.block) if self.block is not None else None
+        return (own and own.by_number.get(relation_id)) or self._newest.by_number.get(relation_id)
 
     def named(self, schema: str, table: str) -> Relation | None:
         """The relation of this name that was described last, as the next message means it."""
-        found = None if self.block is None else self._own().by_name.get((schema, table))
-        return found or self._newest.by_name.get((schema, table))
+        own = self._streamed.get(self.block) if self.block is not None else None
+        found = (own and own.by_name.get((schema, table))) or self._newest.by_name.get((schema, table))
+        return found if found is not None and self.find(found.relation_id) is found else None  # it may be renamed
 
     def take(self, event: Event) -> None:
         """Learn from an event; those that say nothing about relations change nothing."""
         if isinstance(event, Relation):
-            (self._newest if self.block is None else self._own()).add(event)
+            known = self._newest if self.block is None else self._streamed.setdefault(self.block, _Known())
+            known.add(event)
         elif isinstance(event, StreamStart):
             self.block = event.xid
         elif isinstance(event, StreamStop):
@@ -50,10 +52,6 @@ class Relations:
         other._newest = self._newest.copy()
         other._streamed = {xid: known.copy() for xid, known in self._streamed.items()}
         return other
-
-    def _own(self) -> _Known:
-        """The relations that were sent in blocks of the open block's transaction."""
-        return self._streamed.setdefault(self.block or 0, _Known())
 
 
 class _Known:
