@@ -110,10 +110,7 @@ ADAPTED = {
     "opengauss-test-decoding": [wf.Begin(lsn=1, xid=4), replace(COMMIT, origin=None, username=None)],
     "sql-decoding": [wf.Begin(lsn=1, csn=2), wf.Commit(lsn=1, csn=2, commit_time="t")],
     "test-decoding": [wf.Begin(lsn=1, xid=4), wf.Commit(lsn=1, xid=4, commit_time="t")],
-    "pgoutput": [
-        wf.Begin(lsn=1, csn=2, xid=4, commit_time="t"),
-        wf.Commit(lsn=1, commit_time="t"),
-    ],
+    "pgoutput": [wf.Begin(lsn=1, xid=4, commit_time="t"), wf.Commit(lsn=1, commit_time="t")],
 }
 
 
