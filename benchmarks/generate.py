@@ -1,4 +1,4 @@
-"""The data: a seeded capture of a shop's row changes, the same ones as messages of three styles and as JSON lines.
+"""The data: a seeded capture of a shop's row changes, the same ones as messages of four formats and as JSON lines.
 
 Four kinds of table in five branches make 20 tables of 8 columns. Of 100 changes 65 are INSERTs, 30 UPDATEs and 5
 DELETEs; a DELETE, and one UPDATE in ten, carries the key as old image (replica identity default). All is invented.
@@ -22,10 +22,12 @@ import pyarrow as pa
 from pyarrow import feather
 
 import wireformat as wf
+from wireformat.pgtypes import type_oid
 
 BINARY, JSON, TEXT = FORMATS = ("gaussdb-binary", "gaussdb-json", "gaussdb-text")
 JSON_LINES = "json-lines"
-SOURCES = (*FORMATS, JSON_LINES)
+PGOUTPUT = "pgoutput"
+SOURCES = (*FORMATS, JSON_LINES, PGOUTPUT)
 """What the row changes can be read from."""
 
 SEED = 20260302
@@ -194,7 +196,12 @@ def make_capture(megabytes: float) -> dict[str, pa.Table]:
 def make_part(part: int, changes: int) -> dict[str, pa.Table]:
     """One part, with this many row changes; what is left at its end goes into a shorter message."""
     events = [*first_events(chain.from_iterable(transactions(SEED + part)), changes)]
-    return {**{format: encoded(events, format) for format in FORMATS}, JSON_LINES: json_lines(events)}
+    batched = {"sending-batch": 1, "include-timestamp": True}
+    return {
+        **{format: encoded(events, format, batched) for format in FORMATS},
+        JSON_LINES: json_lines(events),
+        PGOUTPUT: encoded(as_postgres(events), PGOUTPUT, {}),
+    }
 
 
 def first_events(events: Iterable[wf.Event], changes: int) -> Iterator[wf.Event]:
@@ -206,14 +213,36 @@ def first_events(events: Iterable[wf.Event], changes: int) -> Iterator[wf.Event]
             return
 
 
-def encoded(events: Iterable[wf.Event], format: str) -> pa.Table:
-    """The batched messages of the events, and what is in each."""
+def encoded(events: Iterable[wf.Event], format: str, options: dict[str, bool | int]) -> pa.Table:
+    """The messages of the events, and what is in each."""
     tally = Tally()
-    messages = wf.encode(tally.watch(events), format, options={"sending-batch": 1, "include-timestamp": True})
+    messages = wf.encode(tally.watch(events), format, options=options)
     payloads, totals = zip(*((payload, tally.counts()) for payload in messages), strict=True)
     counts = np.diff(np.array([(0, 0, 0), *totals]), axis=0)  # the encoder takes no event before it needs it
     columns = dict(zip(("records", "changes", "one_table"), counts.T, strict=True))
     return pa.table({"payload": pa.array(payloads, pa.binary()), **columns})
+
+
+def as_postgres(events: Iterable[wf.Event]) -> Iterator[wf.Event]:
+    """The same changes as PostgreSQL sends them: the tables described first, and its own facts of transactions."""
+    for oid, (schema, name, columns) in enumerate(TABLES, 16384):
+        yield wf.Relation(
+            relation_id=oid,
+            table_schema=schema,
+            table_name=name,
+            replica_identity="default",
+            columns=tuple(column.name for column in columns),
+            type_oids=tuple(type_oid(column.type) for column in columns),
+            typmods=(-1,) * len(columns),
+            key_columns=(columns[0].name,),
+        )
+    for event in events:
+        if isinstance(event, wf.Begin):
+            yield wf.Begin(xid=event.csn, commit_lsn=event.first_lsn, commit_time=event.commit_time)
+        elif isinstance(event, wf.Commit):
+            yield wf.Commit(commit_lsn=event.lsn, end_lsn=event.lsn, commit_time=event.commit_time)
+        else:
+            yield event
 
 
 def json_lines(events: Iterable[wf.Event]) -> pa.Table:

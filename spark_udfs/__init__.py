@@ -1,6 +1,7 @@
 """spark_udfs decodes logical-decoding streams on Spark: DataFrames, SQL functions, and a local session.
 
 decode          a DataFrame of messages to a DataFrame of row changes        (dataframe)
+relations       what a pgoutput capture says about its tables, for decode    (relations)
 register        the SQL functions, once a session                            (registration)
 local_session   Spark on this machine, for tries and tests                   (session)
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from .dataframe import decode
 from .registration import register
+from .relations import relations
 from .session import local_session
 
-__all__ = ["decode", "local_session", "register"]
+__all__ = ["decode", "local_session", "register", "relations"]

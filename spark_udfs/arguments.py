@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import wireformat as wf
 from wireformat.options.table import nearest
 
-OPTIONS = ("mode", "encoding", "encoding_errors", "heartbeat_unit", "tables", "kinds", "known_tables")
+OPTIONS = ("mode", "encoding", "encoding_errors", "heartbeat_unit", "tables", "kinds", "known_tables", "dialect")
 """The options of `wireformat.ReadOptions`, in their order behind `format`."""
 
 

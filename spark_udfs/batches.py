@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .relations import Timeline
 from .task import Plan, Task
 
 PIECE_BYTES = 32 << 20
@@ -16,21 +17,28 @@ PIECE_BYTES = 32 << 20
 each task. The decoder's own batches are smaller; kept columns, repeated for each row, can be any size."""
 
 
-def decode_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs: each batch holds the messages, then the kept columns."""
-    task = Task(plan)
+def decode_batches(
+    plan: Plan, timeline: Timeline | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What mapInArrow runs: each batch holds the messages, the kept columns, and those that place it."""
+    task = Task(plan, timeline)
     for batch in batches:
-        messages, *kept = batch.columns
+        messages, *others = batch.columns
+        kept, placed = others[: len(plan.keep)], others[len(plan.keep) :]
         fields = [
             field.with_name(column.name).with_nullable(column.nullable)
-            for field, column in zip(list(batch.schema)[1:], plan.keep, strict=True)
+            for field, column in zip(list(batch.schema)[1 : 1 + len(kept)], plan.keep, strict=True)
         ]
-        yield from rows_with_kept(task, messages, fields, kept)
+        yield from rows_with_kept(task, messages, fields, kept, [column.to_pylist() for column in placed])
     task.close()
 
 
 def rows_with_kept(
-    task: Task, messages: pa.Array, fields: Sequence[pa.Field], kept: Sequence[pa.Array]
+    task: Task,
+    messages: pa.Array,
+    fields: Sequence[pa.Field],
+    kept: Sequence[pa.Array],
+    placed: Sequence[list[Any]] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the messages; each begins with the kept values of its message, in these fields."""
     sizes = value_bytes(kept, len(messages))
@@ -38,7 +46,7 @@ def rows_with_kept(
     def note(index: int) -> str | None:
         return task.plan.note(lambda place: kept[place][index].as_py())
 
-    for places, rows in task.rows(messages, note):
+    for places, rows in task.rows(messages, note, placed):
         schema = pa.schema([*fields, *rows.schema])
         for start, stop in pieces(places, rows, sizes):
             repeated = [column.take(places.slice(start, stop - start)) for column in kept]

@@ -13,7 +13,9 @@ from wireformat.options.table import nearest
 
 from .batches import decode_batches
 from .carriers import ARROW_CANNOT, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
+from .fields import field_of
 from .frames import decode_frames
+from .relations import Timeline
 from .schemas import change_fields, change_names
 from .task import Kept, Plan
 
@@ -32,6 +34,8 @@ def decode(
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
     known_tables: Sequence[str] | None = None,
+    dialect: str = "postgresql",
+    relations: DataFrame | None = None,
     engine: str = "arrow",
 ) -> DataFrame:
     """Decode a column of messages; one row a record.
@@ -40,6 +44,8 @@ def decode(
     payload     the binary column with the messages; null gives no rows
     keep        columns of df that come first in the result, repeated for each record of their message
     columns     columns of the row-change table; all of them, without `message`, if None
+    relations   of pgoutput: the result of `relations`, so that the partitions of df need not be whole streams; df has
+                the columns that it was made by
     engine      arrow (mapInArrow), or pandas (mapInPandas): the same rows, several times slower
     The other options are those of `wireformat.ReadOptions`. Raises OptionError at once. Bad input is found when the
     result is computed: in FAILFAST the query then ends with the text of the DecodeError.
@@ -49,7 +55,7 @@ def decode(
     run, cannot = ENGINES[engine]
     names = change_names(columns)
     kept = _kept_fields(df, keep, names)
-    messages = _field(df, "payload", payload)
+    messages = field_of(df, "payload", payload)
     if not isinstance(messages.dataType, BinaryType):
         kind = messages.dataType.simpleString()
         raise wf.OptionError(f"option payload: expected a binary column, {payload!r} is {kind}")
@@ -66,22 +72,25 @@ def decode(
         tables=tables,
         kinds=kinds,
         known_tables=known_tables,
+        dialect=dialect,
     )
-    sent = [column_of(messages), *[packed(field, cannot) for field in kept]]
+    timeline = None if relations is None else Timeline(relations, plan.options)
+    placed = [column_of(field_of(df, "relations", name)) for name in (timeline.columns if timeline else ())]
+    sent = [column_of(messages), *[packed(field, cannot) for field in kept], *placed]
     places = [column.alias(str(place)) for place, column in enumerate(sent)]
-    decoded = run(df.select(*places), plan, [carrier(field, cannot) for field in kept])
+    decoded = run(df.select(*places), plan, timeline, [carrier(field, cannot) for field in kept])
     if any(is_text(field, cannot) for field in kept):
         return decoded.select(*[unpacked(field, cannot) for field in kept], *names)
     return decoded
 
 
-def _run_arrow(df: DataFrame, plan: Plan, kept: Sequence[StructField]) -> DataFrame:
-    return df.mapInArrow(partial(decode_batches, plan), StructType([*kept, *change_fields(plan.columns)]))
+def _run_arrow(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:
+    return df.mapInArrow(partial(decode_batches, plan, timeline), StructType([*kept, *change_fields(plan.columns)]))
 
 
-def _run_pandas(df: DataFrame, plan: Plan, kept: Sequence[StructField]) -> DataFrame:
+def _run_pandas(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:
     nullable = [StructField(field.name, field.dataType, True, field.metadata) for field in kept]  # all of pandas is
-    return df.mapInPandas(partial(decode_frames, plan), StructType([*nullable, *change_fields(plan.columns)]))
+    return df.mapInPandas(partial(decode_frames, plan, timeline), StructType([*nullable, *change_fields(plan.columns)]))
 
 
 ENGINES = {"arrow": (_run_arrow, ARROW_CANNOT), "pandas": (_run_pandas, PANDAS_CANNOT)}
@@ -98,15 +107,4 @@ def _kept_fields(df: DataFrame, keep: Sequence[str], names: Sequence[str]) -> li
         if name.lower() in taken:
             raise wf.OptionError(f"option keep: {name!r}: {taken[name.lower()]}; rename the one in the input")
         taken[name.lower()] = "it is named twice"
-    return [_field(df, "keep", name) for name in keep]
-
-
-def _field(df: DataFrame, option: str, name: str) -> StructField:
-    """The one field of this name; raises OptionError."""
-    found = [field for field in df.schema if field.name == name]
-    if not found:
-        near = nearest(name, df.columns)
-        raise wf.OptionError(f"option {option}: no column {name!r}{near}; there are {', '.join(df.columns)}")
-    if len(found) > 1:
-        raise wf.OptionError(f"option {option}: there are {len(found)} columns {name!r}; rename them")
-    return found[0]
+    return [field_of(df, "keep", name) for name in keep]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .batches import pieces
+from .relations import Timeline
 from .task import Plan, Task
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -22,22 +23,26 @@ _FIRST_MICROS, _LAST_MICROS = (
 )
 
 
-def decode_frames(plan: Plan, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """What mapInPandas runs: each frame holds the messages, then the kept columns."""
-    task = Task(plan)
+def decode_frames(plan: Plan, timeline: Timeline | None, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """What mapInPandas runs: each frame holds the messages, the kept columns, and those that place it."""
+    task = Task(plan, timeline)
     for frame in frames:
-        kept = frame.iloc[:, 1:].set_axis([column.name for column in plan.keep], axis=1)
-        yield from _rows_with_kept(task, frame.iloc[:, 0].to_list(), kept)
+        behind = 1 + len(plan.keep)
+        kept = frame.iloc[:, 1:behind].set_axis([column.name for column in plan.keep], axis=1)
+        placed = [frame.iloc[:, place].to_list() for place in range(behind, frame.shape[1])]
+        yield from _rows_with_kept(task, frame.iloc[:, 0].to_list(), kept, placed)
     task.close()
 
 
-def _rows_with_kept(task: Task, messages: list[Any], kept: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _rows_with_kept(
+    task: Task, messages: list[Any], kept: pd.DataFrame, placed: Sequence[list[Any]]
+) -> Iterator[pd.DataFrame]:
     sizes = np.array([len(pickle.dumps(row)) for row in kept.itertuples(name=None)], np.int64)
 
     def note(index: int) -> str | None:
         return task.plan.note(lambda place: kept.iat[index, place])
 
-    for places, rows in task.rows(messages, note):
+    for places, rows in task.rows(messages, note, placed):
         for start, stop in pieces(places, rows, sizes):
             repeated = kept.iloc[places.slice(start, stop - start).to_numpy()].reset_index(drop=True)
             piece = rows.slice(start, stop - start)

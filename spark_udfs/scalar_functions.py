@@ -10,6 +10,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
 import wireformat as wf
+from wireformat.formats.pgoutput import PgOutput
 
 from .arguments import read_arguments
 from .frames import python_values
@@ -52,7 +53,13 @@ def _decoded(
     kind = change_struct(change_names())
     if not len(messages):
         return np.zeros(1, np.int64), pa.array([], kind)
-    task = Task(Plan.check(**read_arguments(function, format, given, named)))
+    plan = Plan.check(**read_arguments(function, format, given, named))
+    if plan.format == PgOutput.name:
+        raise wf.OptionError(
+            f"{function}: a row of {plan.format} needs the messages before it, which a scalar function does not see; "
+            "use the table function wal_changes, or spark_udfs.decode"
+        )
+    task = Task(plan)
     counts = np.zeros(len(messages) + 1, np.int64)
     parts = [pa.array([], kind)]
     for places, rows in task.rows(messages):

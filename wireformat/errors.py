@@ -124,6 +124,12 @@ class BadValue(DecodeError):
     words = "bad value"
 
 
+class UnknownRelation(DecodeError):
+    """A row of a relation that no message has described; the text names its oid."""
+
+    words = "unknown relation"
+
+
 class TrailingBytes(DecodeError):
     """Bytes after the end of a message or a record body."""
 

@@ -11,10 +11,14 @@ UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _TIME = re.compile(
     r"(\d{4,6})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-])(\d\d)(?::(\d\d))?(?::(\d\d))?( BC)?", re.ASCII
 )
+MICROS_OF_2000 = 946_684_800_000_000
+"""2000-01-01, where PostgreSQL's own times begin, in microseconds since 1970."""
+
 _FIRST_YEAR, _LAST_YEAR = -4712, 294_246
 """4713 BC, where PostgreSQL's timestamps begin; its last years, up to 294276, have microseconds beyond int64."""
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
+_FIRST_DAY_OF_2000 = date(2000, 1, 1).toordinal()
 _DAYS_OF_400_YEARS = 146_097
 
 
@@ -43,6 +47,24 @@ def parse_commit_time(text: str) -> int | None:
     shift = (offset[0] * 60 + offset[1]) * 60 + offset[2]
     seconds = days * 86_400 + clock - (shift if sign == "+" else -shift)
     return seconds * 1_000_000 + int((match[7] or "").ljust(6, "0"))
+
+
+def time_text(micros: int) -> str | None:
+    """Microseconds since 1970 as `parse_commit_time` reads them, in UTC: `2026-11-21 01:02:03.5+00`.
+
+    None outside of the years that it reads. Source: PostgreSQL manual, "Date/Time Output", style ISO.
+    """
+    seconds, fraction = divmod(micros, 1_000_000)
+    days, clock = divmod(seconds, 86_400)
+    cycles, day = divmod(days + _EPOCH_DAY - _FIRST_DAY_OF_2000, _DAYS_OF_400_YEARS)
+    in_cycle = date.fromordinal(_FIRST_DAY_OF_2000 + day)
+    year = in_cycle.year + 400 * cycles
+    if not _FIRST_YEAR <= year <= _LAST_YEAR:
+        return None
+    shown, era = (year, "") if year > 0 else (1 - year, " BC")
+    digits = f".{fraction:06d}".rstrip("0") if fraction else ""
+    hour, minute, second = clock // 3600, clock // 60 % 60, clock % 60
+    return f"{shown:04d}-{in_cycle:%m-%d} {hour:02d}:{minute:02d}:{second:02d}{digits}+00{era}"
 
 
 def heartbeat_micros(time: int, factor: int) -> int | None:

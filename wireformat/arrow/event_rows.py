@@ -33,6 +33,7 @@ from .compiled import Array
 from .gather import cell_count, strings, text_pairs
 from .scanner import Scanned
 from .spans import (
+    COMMIT_LSN,
     CSN,
     DETAIL,
     ENDS,
@@ -59,14 +60,16 @@ _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Inse
 _OTHERS: dict[str, type[Event]] = {
     event.kind: event for event in (Begin, Commit, Abort, Prepare, Heartbeat, StreamStart, StreamStop, StreamChange)
 }
+_PLACES = {"xid": XID, "csn": CSN, "commit_lsn": COMMIT_LSN}
 _NUMBERS = {
-    event: tuple((name, place) for name, place in (("xid", XID), ("csn", CSN)) if name in event.__dataclass_fields__)
+    event: tuple((name, place) for name, place in _PLACES.items() if name in event.__dataclass_fields__)
     for event in _OTHERS.values()
 }
 """The numbers of each kind of event that have their own columns."""
 
 _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
     "first_lsn": lsn_value,
+    "end_lsn": lsn_value,
     "origin": int,
     "wal_end": int,
     "wal_flushed": int,
@@ -102,7 +105,16 @@ class _Notes:
         if kind in _ROW_CHANGES:
             schema, table = self._schemas[row], self._tables[row]
             new, old = self._image(NEW, row, fields), self._image(OLD, row, fields)
-            return _ROW_CHANGES[kind](lsn=lsn, table_schema=schema, table_name=table, new=new, old=old)
+            old_kind = self._detail(row, fields).get("old")
+            return _ROW_CHANGES[kind](
+                lsn=lsn,
+                table_schema=schema,
+                table_name=table,
+                new=new,
+                old=old,
+                xid=_number(fields, XID),
+                old_kind=old_kind,
+            )
         if kind == Unknown.kind:
             return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
         event = _OTHERS[kind]

@@ -20,6 +20,9 @@ NUMBER_WORDS = (b"NaN", b"Infinity", b"-Infinity")
 LITERALS = (NULL, TRUE, FALSE, UNCHANGED, *NUMBER_WORDS)
 """Values that stand as words, without quotes."""
 
+KEY_ROW, FULL_ROW = b"key", b"full"
+"""What an old row holds."""
+
 BOOLEANS = (b"t", b"f")
 """What true and false are in the table."""
 
@@ -32,6 +35,7 @@ MARKS = tuple(
             *ROW_CHANGES,
             *LITERALS,
             *BOOLEANS,
+            *(KEY_ROW, FULL_ROW),
             *(JSON_HEAD, JSON_KIND, JSON_END, TABLE, NO_TUPLE, OLD_KEY, NEW_TUPLE),
         ]
     )

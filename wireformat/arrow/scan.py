@@ -69,7 +69,8 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         cursor          int64[c]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
         rows, cells, text             of Spans, filled in place
         words           int32[w, 2]   pairs of the constant words
-        settings        int64[s]      those of spans: UTF8, KINDS_WANTED, QUOTED, LINES
+        settings        int64[s]      those of spans: UTF8, KINDS_WANTED, QUOTED, LINES; of pgoutput those of
+                                      known_relations
         patterns        int32[p, 4]   tables wanted, pairs in names; none: all
         names           uint8[k]
         returns         int           rows noted; 0 with messages left: text needs room for cursor[TEXT_NEEDED] more
@@ -92,6 +93,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
             what = LOST
             if end >= 0:
                 used = cursor[TEXT_USED]
+                cursor[NEXT_MESSAGE] = message
                 begin_row(rows, row, indexes[message], record, body, size, GOOD)
                 status = read_record(buffer, body, end, rows, row, cells, text, words, cursor, settings)
                 if status == FULL and row > 0:

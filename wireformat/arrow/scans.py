@@ -30,6 +30,7 @@ SCANS: dict[str, ScanRow] = {
     "mppdb-json": ScanRow("scan_json", "scan_mppdb_json", True, MPPDB),
     "opengauss-test-decoding": ScanRow("scan_text", "scan_opengauss_text", True, TEST_DECODING),
     "test-decoding": ScanRow("scan_text", "scan_opengauss_text", True, POSTGRES_FREQUENT),
+    "pgoutput": ScanRow("scan_pgoutput", "scan_pgoutput"),
 }
 
 

@@ -97,6 +97,7 @@ DETAIL_KEYS = (
     "binary",
 )
 FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME_KEY = range(7)
+END_LSN_KEY, OLD_KEY = DETAIL_KEYS.index("end_lsn"), DETAIL_KEYS.index("old")
 DETAILS_PER_ROW = 4
 
 # Places in WORDS: of kinds, of detail keys, of marks, and of type names by number.
@@ -131,6 +132,17 @@ class Spans(NamedTuple):
     """int32[maps, CELL_FIELDS, cells, 2]"""
     text: Array
     """uint8[n]: the words, then the scan's own text"""
+
+
+class Known(NamedTuple):
+    """What a call of the scan is given beside the chunk and the room."""
+
+    words: Array
+    """int32[w, 2]: the constant words, behind them the relations of pgoutput"""
+    settings: Array
+    """int64[s]: UTF8, KINDS_WANTED and so on"""
+    text: bytes
+    """what the pairs of the relations point at, behind the constant words' text"""
 
 
 def make_spans(rows: int, cells: int, text: int) -> Spans:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DecodeError
+from ..formats.relations import Relations
 from ..options import ReadOptions
 from ..stream.reader import Located
 from ..stream.transaction_filter import TransactionFilter
@@ -36,6 +37,10 @@ class WholeTransactions:
     def dropped(self) -> int:
         """See Engine.dropped."""
         return self._engine.dropped
+
+    def know(self, relations: Relations) -> None:
+        """See Engine.know."""
+        self._engine.know(relations)
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """See Engine.events."""

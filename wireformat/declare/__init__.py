@@ -1,6 +1,6 @@
 """Helpers to write a format's layout as a construct declaration, and to run it with errors that say where."""
 
-from .fields import Counted, Identifier, Tagged, Text
+from .fields import Chosen, Coded, Counted, Identifier, Sized, Tagged, Text, Time, ZeroEnded
 from .run import build, parse
 
-__all__ = ["Counted", "Identifier", "Tagged", "Text", "build", "parse"]
+__all__ = ["Chosen", "Coded", "Counted", "Identifier", "Sized", "Tagged", "Text", "Time", "ZeroEnded", "build", "parse"]

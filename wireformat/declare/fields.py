@@ -1,14 +1,16 @@
-"""The fields that construct lacks: length-prefixed text, counted items with an index in the path, tagged fields."""
+"""The fields that construct lacks: text with a length or a zero byte, counted items with an index in the path, tagged
+and chosen fields, times."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from construct import Construct, Container, Subconstruct, stream_write
 
-from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError
+from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError, ShortData
 from ..identifiers import quote_identifier, unquote_identifier
+from ..times import MICROS_OF_2000, parse_commit_time, time_text
 
 
 class Text(Subconstruct):
@@ -36,29 +38,13 @@ class Text(Subconstruct):
                 spot=stream.message[start : stream.position],
             )
         start = stream.position
-        data = stream.read(length)
-        params = context._params
-        try:
-            return str(data, params.encoding, params.errors)
-        except UnicodeDecodeError as error:
-            raise BadText(
-                f"text in {params.encoding}",
-                f"{error.end - error.start} bytes that are none",
-                message_offset=start,
-                field_offset=error.start,
-                path=path,
-            ) from None
+        return _text(stream.read(length), context._params, start, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if obj is None and self.null is not None:
             self.subcon._build(self.null, stream, context, path)
             return obj
-        if not isinstance(obj, str):
-            raise EncodeError(f"{path}: expected a str, got {type(obj).__name__}")
-        try:
-            data = obj.encode(context._params.encoding)
-        except UnicodeEncodeError as error:
-            raise EncodeError(f"{path}: character {error.start} has no bytes in {context._params.encoding}") from None
+        data = _encoded(obj, context._params.encoding, path)
         limit = 256 ** self.subcon.sizeof() - 1
         if len(data) > limit or len(data) == self.null:
             raise EncodeError(f"{path}: expected at most {limit} bytes, got {len(data)}")
@@ -87,19 +73,139 @@ class Identifier(Text):
         return super()._build(quote_identifier(obj) if isinstance(obj, str) else obj, stream, context, path)
 
 
-class Counted(Subconstruct):
-    """A count, then so many items; the path of an error names the item: `cells[3]`."""
+class ZeroEnded(Construct):
+    """Text up to a zero byte, in the encoding that `parse` and `build` are called with."""
 
-    def __init__(self, count: Construct, item: Construct) -> None:
+    def _parse(self, stream: Any, context: Any, path: str) -> str:
+        start = stream.position
+        end = stream.message.find(0, start, stream.stop)
+        if end < 0:
+            raise ShortData("a zero byte that ends the text", "the end of the record", message_offset=start, path=path)
+        return _text(stream.read(end + 1 - start)[:-1], context._params, start, path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        data = _encoded(obj, context._params.encoding, path)
+        if 0 in data:
+            raise EncodeError(f"{path}: a zero byte cannot be said")
+        stream_write(stream, data + b"\0", len(data) + 1, path)
+        return obj
+
+
+class Chosen(Construct):
+    """A byte that says what follows: read as (byte, value).
+
+    fields  byte to the declaration of what follows; None where nothing does
+    """
+
+    def __init__(self, fields: Mapping[int, Construct | None]) -> None:
+        super().__init__()
+        self.fields = dict(fields)
+
+    def _parse(self, stream: Any, context: Any, path: str) -> tuple[int, Any]:
+        start = stream.position
+        tag = stream.read(1)
+        if not tag:
+            raise ShortData(_one_of(self.fields), "the end of the record", message_offset=start, path=path)
+        if tag[0] not in self.fields:
+            raise BadTag(_one_of(self.fields), _shown(tag[0]), message_offset=start, path=path)
+        field = self.fields[tag[0]]
+        return tag[0], None if field is None else field._parsereport(stream, context, path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        tag, value = obj
+        stream_write(stream, bytes([tag]), 1, path)
+        field = self.fields[tag]
+        if field is not None:
+            field._build(value, stream, context, path)
+        return obj
+
+
+class Sized(Subconstruct):
+    """A length, then so many bytes as they are."""
+
+    def _parse(self, stream: Any, context: Any, path: str) -> bytes:
+        start = stream.position
+        length = self.subcon._parsereport(stream, context, path)
+        if not 0 <= length <= stream.left:
+            raise BadLength(
+                f"a length of at most {stream.left}, the rest of the record",
+                f"{length}",
+                message_offset=start,
+                path=path,
+                spot=stream.message[start : stream.position],
+            )
+        data: bytes = stream.read(length)
+        return data
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        self.subcon._build(len(obj), stream, context, path)
+        stream_write(stream, obj, len(obj), path)
+        return obj
+
+
+class Coded(Subconstruct):
+    """A number that stands for one of some values.
+
+    values  number to value
+    words   what is expected, for errors
+    """
+
+    def __init__(self, number: Construct, values: Mapping[int, Any], words: str) -> None:
+        super().__init__(number)
+        self.values = dict(values)
+        self.numbers = {value: number for number, value in values.items()}
+        self.words = words
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        start = stream.position
+        number = self.subcon._parsereport(stream, context, path)
+        if number not in self.values:
+            raise BadValue(self.words, f"{number}", message_offset=start, path=path)
+        return self.values[number]
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        if obj not in self.numbers:
+            raise EncodeError(f"{path}: expected {self.words}")
+        return self.subcon._build(self.numbers[obj], stream, context, path)
+
+
+class Time(Subconstruct):
+    """Microseconds since 2000 in UTC, as the text that PostgreSQL prints in style ISO."""
+
+    def _parse(self, stream: Any, context: Any, path: str) -> str:
+        start = stream.position
+        found = time_text(self.subcon._parsereport(stream, context, path) + MICROS_OF_2000)
+        if found is None:
+            raise BadValue("a time from 4713 BC to 294246", "another", message_offset=start, path=path)
+        return found
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        micros = parse_commit_time(obj) if isinstance(obj, str) else None
+        if micros is None:
+            raise EncodeError(f"{path}: expected a time, as 2026-11-21 01:02:03+00")
+        return self.subcon._build(micros - MICROS_OF_2000, stream, context, path)
+
+
+class Counted(Subconstruct):
+    """So many items; the path of an error names the item: `cells[3]`.
+
+    count   the field before the items, or a function of the fields before
+    """
+
+    def __init__(self, count: Construct | Callable[[Any], int], item: Construct) -> None:
         super().__init__(item)
         self.count = count
 
     def _parse(self, stream: Any, context: Any, path: str) -> list[Any]:
-        count = self.count._parsereport(stream, context, path)
+        if isinstance(self.count, Construct):
+            count = self.count._parsereport(stream, context, path)
+        else:
+            count = self.count(context)
         return [self.subcon._parsereport(stream, context, f"{path}[{index}]") for index in range(count)]
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
-        self.count._build(len(obj), stream, context, path)
+        if isinstance(self.count, Construct):
+            self.count._build(len(obj), stream, context, path)
         for index, item in enumerate(obj):
             self.subcon._build(item, stream, context, f"{path}[{index}]")
         return obj
@@ -127,7 +233,11 @@ class Tagged(Construct):
             tag = stream.read(1)
             if tag[0] not in allowed:
                 raise BadTag(
-                    _one_of(allowed), f"{_shown(tag[0])}", message_offset=start, path=_beside(path, "tag"), spot=tag
+                    _one_of(allowed, "the end of the record"),
+                    f"{_shown(tag[0])}",
+                    message_offset=start,
+                    path=_beside(path, "tag"),
+                    spot=tag,
                 )
             name, field = allowed.pop(tag[0])
             if self.in_order:
@@ -144,6 +254,28 @@ class Tagged(Construct):
         return obj
 
 
+def _text(data: bytes, params: Any, start: int, path: str) -> str:
+    try:
+        return str(data, params.encoding, params.errors)
+    except UnicodeDecodeError as error:
+        raise BadText(
+            f"text in {params.encoding}",
+            f"{error.end - error.start} bytes that are none",
+            message_offset=start,
+            field_offset=error.start,
+            path=path,
+        ) from None
+
+
+def _encoded(obj: Any, encoding: str, path: str) -> bytes:
+    if not isinstance(obj, str):
+        raise EncodeError(f"{path}: expected a str, got {type(obj).__name__}")
+    try:
+        return obj.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"{path}: character {error.start} has no bytes in {encoding}") from None
+
+
 def _beside(path: str, name: str) -> str:
     return path.rpartition(" -> ")[0] + f" -> {name}"
 
@@ -152,5 +284,5 @@ def _shown(byte: int) -> str:
     return repr(chr(byte)) if 32 < byte < 127 else f"0x{byte:02X}"
 
 
-def _one_of(tags: Mapping[int, Any]) -> str:
-    return " or ".join([*(f"'{chr(tag)}'" for tag in tags), "the end of the record"])
+def _one_of(tags: Mapping[int, Any], *others: str) -> str:
+    return " or ".join([*(f"'{chr(tag)}'" for tag in tags), *others])

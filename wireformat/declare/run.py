@@ -12,14 +12,17 @@ from ..limits import SPOT_BYTES
 from .window import Window
 
 
-def parse(declaration: Construct, message: bytes, start: int, stop: int, *, encoding: str, errors: str) -> Any:
+def parse(
+    declaration: Construct, message: bytes, start: int, stop: int, *, encoding: str, errors: str, **known: Any
+) -> Any:
     """Read message[start:stop], all of it, by a declaration; raises DecodeError with byte and path.
 
     encoding, errors    as for bytes.decode
+    known               facts that the declaration asks for, by their names
     """
     window = Window(message, start, stop)
     try:
-        found = declaration.parse_stream(window, encoding=encoding, errors=errors)
+        found = declaration.parse_stream(window, encoding=encoding, errors=errors, **known)
     except ConstructError as error:
         raise ShortData(
             f"{window.wanted} bytes",
@@ -39,11 +42,11 @@ def parse(declaration: Construct, message: bytes, start: int, stop: int, *, enco
     return found
 
 
-def build(declaration: Construct, values: Any, *, encoding: str) -> bytes:
+def build(declaration: Construct, values: Any, *, encoding: str, **known: Any) -> bytes:
     """Write values by a declaration; raises EncodeError with the path of what does not fit."""
     stream = io.BytesIO()
     try:
-        declaration.build_stream(values, stream, encoding=encoding)
+        declaration.build_stream(values, stream, encoding=encoding, **known)
     except ConstructError as error:
         raise EncodeError(f"{_path(error.path)}: expected a number that fits the field") from None
     except EncodeError as error:

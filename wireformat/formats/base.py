@@ -37,6 +37,9 @@ class Format(Protocol):
     def separator(self) -> bytes:
         """What stands behind each message where they come one after the other, and is part of none; mostly nothing."""
 
+    def fresh(self) -> Format:
+        """The format for one stream: itself, or where messages depend on earlier ones, one that has read none."""
+
     def frames(self, message: bytes) -> Iterator[Frame]:
         """The records of a whole message; raises DecodeError where the framing is broken."""
 

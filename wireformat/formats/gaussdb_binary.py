@@ -69,6 +69,10 @@ class GaussdbBinary:
     sentence = "GaussDB and openGauss, parallel decoding, decode-style=b: batched or not, heartbeats in both layouts"
     separator = b""
 
+    def fresh(self) -> GaussdbBinary:
+        """See Format.fresh."""
+        return self
+
     def frames(self, message: bytes) -> Iterator[Frame]:
         """See Format.frames."""
         try:

@@ -10,6 +10,7 @@ from .gaussdb_json import GAUSSDB_JSON
 from .gaussdb_text import GAUSSDB_TEXT
 from .mppdb_json import MPPDB_JSON
 from .opengauss_test_decoding import OPENGAUSS_TEST_DECODING
+from .pgoutput import PgOutput
 from .sql_decoding import SQL_DECODING
 from .test_decoding import TEST_DECODING
 
@@ -23,6 +24,7 @@ FORMATS: dict[str, Format] = {
         OPENGAUSS_TEST_DECODING,
         SQL_DECODING,
         TEST_DECODING,
+        PgOutput(),
     )
 }
 

@@ -51,6 +51,10 @@ class TextFormat:
     packing: Packing = ALONE
     separator: bytes = b""
 
+    def fresh(self) -> TextFormat:
+        """See Format.fresh."""
+        return self
+
     def frames(self, message: bytes) -> Iterator[Frame]:
         """See Format.frames."""
         try:

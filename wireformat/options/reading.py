@@ -16,6 +16,9 @@ from .table import nearest
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 """Spelled as in Spark: raise, keep as CORRUPT rows, or leave out and count."""
 
+DIALECTS = ("postgresql", "opengauss")
+"""Whose pgoutput it is."""
+
 ENCODING_ERRORS = ("strict", "replace")
 
 KINDS = (
@@ -62,6 +65,7 @@ class ReadOptions:
                     choice, one of these tables is preferred
     exclude_users   transactions whose BEGIN carries one of these names are left out
     skip_empty_xacts    transactions of which the other filters, but for kinds, leave nothing are left out
+    dialect         postgresql or opengauss: whose `pgoutput` it is; the other formats do not ask
     Raises OptionError.
     """
 
@@ -74,6 +78,7 @@ class ReadOptions:
     known_tables: frozenset[tuple[str, str]] = frozenset()
     exclude_users: frozenset[str] = frozenset()
     skip_empty_xacts: bool = False
+    dialect: str = "postgresql"
 
     @classmethod
     def check(
@@ -88,8 +93,10 @@ class ReadOptions:
         known_tables: Iterable[str] | None = None,
         exclude_users: Iterable[str] | None = None,
         skip_empty_xacts: bool = False,
+        dialect: str = "postgresql",
     ) -> ReadOptions:
         """The options as users give them, checked."""
+        _check_choice("dialect", dialect, DIALECTS)
         _check_choice("mode", mode, MODES)
         _check_choice("encoding_errors", encoding_errors, ENCODING_ERRORS)
         if heartbeat_unit is not None:
@@ -116,6 +123,7 @@ class ReadOptions:
             known_tables=frozenset(map(_known_table, known_tables or ())),
             exclude_users=users,
             skip_empty_xacts=skip_empty_xacts,
+            dialect=dialect,
         )
 
     @property

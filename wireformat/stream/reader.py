@@ -8,6 +8,8 @@ from typing import NamedTuple
 from ..errors import DecodeError, LimitExceeded
 from ..events import Corrupt, Event
 from ..formats.base import Format
+from ..formats.pgoutput import PgOutput
+from ..formats.relations import Relations
 from ..framing.frames import Frame
 from ..limits import MESSAGE_BYTES
 from ..options import ReadOptions
@@ -24,13 +26,19 @@ class Located(NamedTuple):
 class Reader:
     """Reads one message at a time; bad input is treated as the mode says.
 
+    format      reads the records; where messages depend on earlier ones, it has learned from those read so far
     dropped     how many CORRUPT records DROPMALFORMED has left out
     """
 
     def __init__(self, format: Format, options: ReadOptions) -> None:
-        self._format = format
+        self.format = format.fresh()
         self._options = options
         self.dropped = 0
+
+    def know(self, relations: Relations) -> None:
+        """Go on as if this had been said about relations; formats without relations do not care."""
+        if isinstance(self.format, PgOutput):
+            self.format.relations = relations
 
     def read(self, message: bytes, index: int, first: int = 0) -> Iterator[Located]:
         """The events of one message that the options ask for; raises DecodeError in FAILFAST.
@@ -39,7 +47,7 @@ class Reader:
         """
         if len(message) > MESSAGE_BYTES:
             raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, message {index} has {len(message)} bytes")
-        frames = self._format.frames(message)
+        frames = self.format.frames(message)
         record = 0
         while True:
             try:
@@ -57,7 +65,7 @@ class Reader:
     def read_frame(self, message: bytes, frame: Frame, index: int) -> Iterator[Located]:
         """The event of one frame, or nothing where the options leave it out; raises DecodeError in FAILFAST."""
         try:
-            event = self._format.read(message, frame, self._options)
+            event = self.format.read(message, frame, self._options)
         except DecodeError as error:
             error.add(record=frame.record, record_lsn=frame.lsn)
             yield from self._corrupt(error, frame.lsn, message[frame.start : frame.stop], index)
@@ -75,7 +83,7 @@ class Reader:
         return self._corrupt(found.add(stream_offset=stream_offset), None, data, index)
 
     def _corrupt(self, error: DecodeError, lsn: int | None, raw: bytes, index: int) -> Iterator[Located]:
-        error.add(format=self._format.name, message=index)
+        error.add(format=self.format.name, message=index)
         if self._options.mode == "FAILFAST":
             raise error
         if self._options.mode == "DROPMALFORMED":

@@ -1,0 +1,182 @@
+"""relations: what a pgoutput capture says about its tables, collected, so that every task can read any part of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.types import IntegralType, StringType, StructType
+
+import wireformat as wf
+from wireformat.formats.pgoutput import PgOutput
+from wireformat.formats.relations import Relations
+from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
+
+from .carriers import column_of
+from .fields import field_of
+
+STREAM, POSITION, PAYLOAD = "stream", "position", "payload"
+KINDS = "RSEcAp"
+"""The messages that say how rows look, or where streamed blocks and transactions begin and end."""
+
+SNAPSHOT_STEP = 64
+
+Key = tuple[Any, ...]
+
+
+def relations(
+    df: DataFrame, payload: str = "value", *, order_by: Sequence[str], stream_by: Sequence[str] = ()
+) -> DataFrame:
+    """The messages of pgoutput that later messages depend on, with their positions: few, for `decode(relations=...)`.
+
+    order_by    columns whose values order the messages of a stream; no two messages have the same
+    stream_by   columns whose values tell streams apart, where df holds more than one
+    returns     position, a struct of the columns order_by; stream, the same of stream_by, if there are any; payload
+    The columns must hold integers or strings. The result can be kept as a table and grow with the capture. Raises
+    OptionError.
+    """
+    if isinstance(order_by, str) or isinstance(stream_by, str) or not order_by:
+        raise wf.OptionError("options order_by and stream_by: expected lists of column names, of order_by at least one")
+    for option, names in (("order_by", order_by), ("stream_by", stream_by)):
+        for name in names:
+            field = field_of(df, option, name)
+            if not isinstance(field.dataType, (IntegralType, StringType)):
+                found = field.dataType.simpleString()
+                raise wf.OptionError(f"option {option}: expected integers or strings, {name!r} is {found}")
+    message = column_of(field_of(df, "payload", payload))
+    first, enveloped = (F.hex(F.substring(message, place, 1)) for place in (1, ENVELOPE_BYTES + 1))
+    kind = F.when(first == f"{ENVELOPE:02X}", enveloped).otherwise(first)
+    columns = [_struct(df, "order_by", order_by).alias(POSITION)]
+    if stream_by:
+        columns.append(_struct(df, "stream_by", stream_by).alias(STREAM))
+    return df.where(kind.isin([f"{ord(letter):02X}" for letter in KINDS])).select(*columns, message.alias(PAYLOAD))
+
+
+def _struct(df: DataFrame, option: str, names: Sequence[str]) -> Any:
+    return F.struct(*[column_of(field_of(df, option, name)).alias(name) for name in names])
+
+
+class _Stream(NamedTuple):
+    """What one stream says, in order."""
+
+    positions: list[Key]
+    events: list[wf.Event]
+
+
+class Timeline:
+    """What all streams of a capture say about relations, by position; pickled to the workers.
+
+    stream_by, order_by     the columns
+    """
+
+    def __init__(self, found: DataFrame, options: wf.ReadOptions) -> None:
+        """Collects the result of `relations`. Raises OptionError for another table, and for positions that are not
+        unique."""
+        fields = {field.name: field.dataType for field in found.schema}
+        position, stream = fields.get(POSITION), fields.get(STREAM, StructType())
+        if not isinstance(position, StructType) or not isinstance(stream, StructType) or PAYLOAD not in fields:
+            raise wf.OptionError("option relations: expected what spark_udfs.relations returns")
+        self.order_by = position.names
+        self.stream_by = stream.names
+        self._streams: dict[Key, _Stream] = {}
+        self._snapshots: dict[Key, list[Relations]] = {}
+        messages: dict[Key, list[tuple[Key, bytes]]] = {}
+        for row in found.collect():
+            key = tuple(row[STREAM]) if self.stream_by else ()
+            place = tuple(row[POSITION])
+            if None in place:
+                raise wf.OptionError("option relations: a position is null")
+            messages.setdefault(key, []).append((place, bytes(row[PAYLOAD])))
+        for key, given in messages.items():
+            given.sort()
+            places = [place for place, _ in given]
+            if len(set(places)) < len(places):
+                raise wf.OptionError("option relations: two messages of a stream have the same position")
+            self._streams[key] = _read(given, options)
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that place a message: stream_by, then order_by."""
+        return [*self.stream_by, *self.order_by]
+
+    def runs(self, keys: Sequence[tuple[Key, Key]], last: Run | None) -> Iterator[Run]:
+        """Cut messages into runs that can be read one after the other.
+
+        keys    stream and position of each message, in their order
+        last    the run before them
+        """
+        begin = 0
+        for end in self._ends(keys):
+            stream, place = keys[begin]
+            positions = self._positions(stream)
+            said = bisect_left(positions, place)
+            follows = last is not None and (last.stream, last.said) == (stream, said)
+            known = None if follows else self._known(stream, said)
+            last = Run(begin, end, stream, bisect_right(positions, keys[end - 1][1]), known)
+            yield last
+            begin = end
+
+    def _ends(self, keys: Sequence[tuple[Key, Key]]) -> Iterator[int]:
+        """Where runs end: before a message between which and the one before it the stream said something."""
+        said, last = 0, None
+        for index, (stream, place) in enumerate(keys):
+            positions = self._positions(stream)
+            before = bisect_left(positions, place)
+            if index and (stream != last or before != said):
+                yield index
+            said, last = before + (before < len(positions) and positions[before] == place), stream
+        if keys:
+            yield len(keys)
+
+    def _positions(self, stream: Key) -> list[Key]:
+        return self._streams[stream].positions if stream in self._streams else []
+
+    def _known(self, key: Key, said: int) -> Relations:
+        """What a stream has said with so many messages; every SNAPSHOT_STEP of them it is kept."""
+        events = self._streams[key].events if key in self._streams else []
+        kept = self._snapshots.setdefault(key, [Relations()])
+        while len(kept) <= said // SNAPSHOT_STEP:
+            begin = (len(kept) - 1) * SNAPSHOT_STEP
+            kept.append(_after(kept[-1], events[begin : begin + SNAPSHOT_STEP]))
+        begin = said // SNAPSHOT_STEP * SNAPSHOT_STEP
+        return _after(kept[said // SNAPSHOT_STEP], events[begin:said])
+
+
+class Run(NamedTuple):
+    """Messages that follow each other.
+
+    start, stop     places of the messages
+    stream          theirs
+    said            how many messages about relations its stream has up to the last one
+    known           what is known before them; None: what was known after the run before
+    """
+
+    start: int
+    stop: int
+    stream: Key
+    said: int
+    known: Relations | None
+
+
+def _after(known: Relations, events: Sequence[wf.Event]) -> Relations:
+    learned = known.copy()
+    for event in events:
+        learned.take(event)
+    return learned
+
+
+def _read(given: Sequence[tuple[Key, bytes]], options: wf.ReadOptions) -> _Stream:
+    """The events of a stream's messages; one that cannot be read says nothing, as where it stands in the stream."""
+    reader = PgOutput()
+    positions: list[Key] = []
+    events: list[wf.Event] = []
+    for place, message in given:
+        positions.append(place)
+        try:
+            events.extend(reader.read(message, frame, options) for frame in reader.frames(message))
+        except wf.DecodeError:
+            events.append(wf.Unknown(raw=b""))
+    return _Stream(positions, events)

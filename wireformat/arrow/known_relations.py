@@ -1,0 +1,133 @@
+"""What the scan of pgoutput must know of each message beforehand: its relation, and whether it has a transaction id.
+
+Messages that say something about that are few and stand anywhere; between two of them nothing changes, so their rows
+are looked up together.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import DecodeError
+from ..events import Relation
+from ..formats.pgoutput import PgOutput
+from ..formats.relations import Relations
+from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
+from ..options import ReadOptions
+from ..pgtypes import type_name
+from .compiled import Array
+from .messages import Chunk
+from .spans import LINES, QUOTED, TYPE_TABLE_SIZE, TYPE_WORDS, WORD_TEXT, WORDS, Known
+
+IS_OPENGAUSS, KNOWN = QUOTED, LINES
+"""Places in the scan's settings: whether the dialect is openGauss's, and the first message: 2 times the place of its
+relation in `words`, 0 if there is none, and 1 more in a streamed block."""
+
+COLUMNS, SCHEMA, TABLE, CELLS = range(4)
+"""A relation in `words`: how many columns, the names, and from there on three pairs a column."""
+
+LEAST_ROW_BYTES = 9
+"""Kind, transaction id, relation: shorter rows are for the declaration, which tells what is missing."""
+
+CELL_NAME, CELL_TYPE, CELL_IS_KEY, CELL_WORDS = range(4)
+
+_ASK = np.isin(np.arange(256), list(b"IUD"))
+_TELL = {
+    "postgresql": np.isin(np.arange(256), list(b"RSEcAp")),
+    "opengauss": np.isin(np.arange(256), list(b"R")),
+}
+
+
+def known_relations(chunk: Chunk, relations: Relations, settings: list[int], options: ReadOptions) -> Known:
+    """Look up the relation of every row in a chunk.
+
+    relations   as they are before the chunk; then as they are behind it
+    settings    those that all scans have
+    """
+    buffer, starts, stops = chunk.buffer, chunk.starts, chunk.stops
+    found = np.zeros(len(starts), np.int64)
+    table = _Table(options)
+    reader = PgOutput(relations)
+    heads, kinds = _heads(chunk)
+    asks = _ASK[kinds] & (stops - heads >= LEAST_ROW_BYTES)
+    words = np.ndarray((max(len(buffer) - 3, 0),), ">u4", buffer, 0, (1,))  # four bytes at each place
+    begin = 0
+    for end in [*np.flatnonzero(_TELL[options.dialect][kinds]).tolist(), len(starts)]:
+        places = begin + np.flatnonzero(asks[begin:end])
+        if len(places):
+            streamed = reader.relations.block is not None
+            coded = pa.array(words[heads[places] + (5 if streamed else 1)].astype(np.uint32)).dictionary_encode()
+            known = [2 * table.place(reader.relations.find(oid)) for oid in coded.dictionary.to_pylist()]
+            found[places] = np.array(known, np.int64)[coded.indices.to_numpy()] + streamed
+        if end < len(starts):
+            message = chunk.message(end)
+            with suppress(DecodeError):  # it will be told when the record is read
+                for frame in reader.frames(message):
+                    reader.read(message, frame, options)
+        begin = end + 1
+    head = [*settings, options.dialect == "opengauss"]
+    return Known(table.words(), np.concatenate([np.array(head, np.int64), found]), bytes(table.text))
+
+
+def _heads(chunk: Chunk) -> tuple[Array, Array]:
+    """Where each message's record begins, behind the envelope, and its kind byte; 0 where there is none."""
+    buffer, starts, stops = chunk.buffer, chunk.starts, chunk.stops
+    if not len(buffer):
+        return starts, np.zeros(len(starts), np.uint8)
+    last = len(buffer) - 1
+    first = buffer[np.minimum(starts, last)]
+    heads = starts
+    if (first == ENVELOPE).any():
+        heads = starts + ENVELOPE_BYTES * (first == ENVELOPE)
+        first = buffer[np.minimum(heads, last)]
+    return heads, np.where(heads < stops, first, 0)
+
+
+class _Table:
+    """The relations of one chunk as words and their text."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._ascii_only = options.encoding != "utf-8"
+        self._places: dict[int, int] = {}
+        self._held: list[Relation] = []  # so that no number of `id` comes again
+        self._pairs: list[tuple[int, int]] = []
+        self.text = bytearray()
+
+    def place(self, relation: Relation | None) -> int:
+        """Where the relation lies in `words`; 0 for one that is not known.
+
+        Names that are not ASCII, in an encoding that is not UTF-8, are left to the declaration: a row is transcoded as
+        a whole, and they are in UTF-8 already.
+        """
+        if relation is None:
+            return 0
+        if id(relation) not in self._places:
+            self._held.append(relation)
+            names = (relation.table_schema, relation.table_name, *relation.columns)
+            known = not self._ascii_only or all(name.isascii() for name in names)
+            self._places[id(relation)] = len(WORDS) + len(self._pairs) if known else 0
+            if known:
+                self._add(relation)
+        return self._places[id(relation)]
+
+    def words(self) -> Array:
+        """int32[w, 2]: the constant words, then the relations."""
+        return np.concatenate([WORDS, np.array(self._pairs, np.int32).reshape(-1, 2)])
+
+    def _add(self, relation: Relation) -> None:
+        columns = list(zip(relation.columns, relation.type_oids, strict=True))
+        self._pairs += [(len(columns), 0), self._pair(relation.table_schema), self._pair(relation.table_name)]
+        for name, oid in columns:
+            start, length = WORDS[TYPE_WORDS + (oid if oid < TYPE_TABLE_SIZE else 0)].tolist()
+            is_listed = length > 0 and oid < TYPE_TABLE_SIZE
+            kind = (start, length) if is_listed else self._pair(type_name(oid))
+            self._pairs += [self._pair(name), kind, (name in relation.key_columns, 0)]
+
+    def _pair(self, text: str) -> tuple[int, int]:
+        data = text.encode()
+        start = len(WORD_TEXT) + len(self.text)
+        self.text += data
+        return ~start, len(data)

@@ -1,0 +1,286 @@
+"""Events to messages of `pgoutput`: each event is one message, and a row brings the Relation that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import fields, replace
+from typing import Any
+
+from ..declare import build
+from ..errors import EncodeError
+from ..events import (
+    Begin,
+    Ddl,
+    Delete,
+    Event,
+    Heartbeat,
+    Message,
+    Relation,
+    RowChange,
+    Truncate,
+    TupleData,
+    Type,
+    Unchanged,
+    Unknown,
+)
+from ..options import Option, resolve
+from ..options.kinds import Word
+from ..options.reading import DIALECTS
+from ..pgtypes import type_oid
+from ..times import MICROS_OF_2000
+from .base import refuse_others
+from .pgoutput_messages import (
+    BEGIN_PREPARE,
+    BINARY_CELL,
+    KEY,
+    NEW,
+    NULL,
+    OLD_KINDS,
+    RECORDS,
+    SYSTEM_SCHEMA,
+    TEXT_CELL,
+    UNCHANGED_CELL,
+)
+from .relations import Relations
+
+OPTIONS = (Option("dialect", DIALECTS[0], Word(DIALECTS), "whose pgoutput it is"),)
+
+FIRST_OID = 16384
+"""The first number that a server gives to a table of a user."""
+
+_TAGS = {name: tag for tag, name in OLD_KINDS.items()}
+
+
+def said(event: type[Event]) -> Set[str]:
+    """The fields that a message has a place for, in one dialect or the other."""
+    if event is Unknown:
+        return {"raw", "text"}
+    found: set[str] = set()
+    for kind, declaration in [row for records in RECORDS.values() for row in records.values()]:
+        if kind is event:
+            found |= {field.name for field in declaration.subcons}
+    own = {field.name for field in fields(event)}
+    if issubclass(event, RowChange):
+        found |= {"table_schema", "table_name", "new", "old", "old_kind", "binary"}
+    elif event is Truncate:
+        found |= {"tables", "restart_identity", "cascade"}
+    elif event is Relation:
+        found = own
+    return found & own
+
+
+class PgOutputWriter:
+    """Writes events; keeps the relations that it has written, as a server does.
+
+    A row whose table no Relation event has described gets one of its own: numbers from FIRST_OID on, and the columns
+    that the row has. Raises OptionError.
+    """
+
+    def __init__(self, options: Mapping[str, Any] | None, encoding: str) -> None:
+        self._records = RECORDS[resolve(options, OPTIONS)["dialect"]]
+        self._encoding = encoding
+        self._kinds = {event: (kind, declaration) for kind, (event, declaration) in self._records.items()}
+        self._kinds[Begin] = (ord("B"), self._records[ord("B")][1])
+        self._relations = Relations()
+        self._made: set[int] = set()
+        self._last_oid = FIRST_OID - 1
+
+    def write(self, event: Event) -> list[bytes]:
+        """See Writer.write."""
+        try:
+            return self._messages(event)
+        except EncodeError as error:
+            raise EncodeError(f"pgoutput {event.kind}: {error}") from None
+
+    def flush(self) -> list[bytes]:
+        """See Writer.flush."""
+        return []
+
+    def _messages(self, event: Event) -> list[bytes]:
+        if isinstance(event, Unknown):
+            if not event.raw or event.raw[0] in self._records:
+                raise EncodeError("expected raw to begin with a kind byte that no table lists")
+            return [event.raw]
+        if type(event) not in self._kinds:
+            raise EncodeError("the format cannot say it")
+        refuse_others(event, said(type(event)))
+        relations: list[bytes] = []
+        values = {field.name: getattr(event, field.name) for field in fields(event)}
+        if isinstance(event, RowChange):
+            relation = self._relation(event, relations)
+            values |= {"relation_id": relation.relation_id, "images": _images(event, relation)}
+        elif isinstance(event, Truncate):
+            found = [self._table(schema, table, relations) for schema, table in event.tables]
+            values |= {"count": len(found), "relation_ids": [relation.relation_id for relation in found]}
+            values["flags"] = (event.cascade, event.restart_identity)
+        return [*relations, self._message(event, values)]
+
+    def _message(self, event: Event, values: dict[str, Any]) -> bytes:
+        kind, declaration = self._kinds[type(event)]
+        if isinstance(event, Begin) and event.gid is not None:
+            kind, declaration = ord("b"), BEGIN_PREPARE
+        streamed = self._relations.block is not None
+        if not streamed and values.get("xid") is not None and _has_own_xid(event):
+            raise EncodeError("xid: the format cannot say it outside of a streamed block")
+        values = {"flags": None, **values, **_written(event, self._encoding)}
+        message = bytes([kind]) + build(declaration, values, encoding=self._encoding, streamed=streamed)
+        self._relations.take(event)
+        return message
+
+    def _relation(self, event: RowChange, written: list[bytes]) -> Relation:
+        """The relation of a row, which is written if it is a new one."""
+        known = self._relations.named(event.table_schema, event.table_name)
+        image = event.new or event.old or TupleData()
+        if known is not None and (known.relation_id not in self._made or _fits(event, known)):
+            return known
+        if not len(image.names) == len(image.types):
+            raise EncodeError("names, values and types must have the same length")
+        try:
+            oids = tuple(type_oid(name) for name in image.types)
+        except ValueError as error:
+            raise EncodeError(str(error)) from None
+        is_full = event.old is not None and (event.old_kind == "full" or event.old.names == image.names)
+        keys = () if event.old is None else event.old.names
+        return self._describe(
+            Relation(
+                relation_id=known.relation_id if known else self._new_oid(),
+                table_schema=event.table_schema,
+                table_name=event.table_name,
+                replica_identity="full" if is_full and event.old_kind != "key" else "default",
+                columns=image.names,
+                type_oids=oids,
+                typmods=(-1,) * len(oids),
+                key_columns=keys,
+            ),
+            event.xid,
+            written,
+        )
+
+    def _table(self, schema: str, table: str, written: list[bytes]) -> Relation:
+        """The relation of a table of a TRUNCATE, of which nothing else is known."""
+        known = self._relations.named(schema, table)
+        if known is not None:
+            return known
+        nothing: tuple[Any, ...] = ()
+        relation = Relation(
+            relation_id=self._new_oid(),
+            table_schema=schema,
+            table_name=table,
+            replica_identity="default",
+            columns=nothing,
+            type_oids=nothing,
+            typmods=nothing,
+            key_columns=nothing,
+        )
+        return self._describe(relation, None, written)
+
+    def _describe(self, relation: Relation, xid: int | None, written: list[bytes]) -> Relation:
+        if self._relations.block is not None:
+            relation = replace(relation, xid=self._relations.block if xid is None else xid)
+        self._made.add(relation.relation_id)
+        values = {field.name: getattr(relation, field.name) for field in fields(relation)}
+        written.append(self._message(relation, values))
+        return relation
+
+    def _new_oid(self) -> int:
+        self._last_oid += 1
+        while self._relations.find(self._last_oid) is not None:
+            self._last_oid += 1
+        return self._last_oid
+
+
+def _has_own_xid(event: Event) -> bool:
+    return isinstance(event, (RowChange, Truncate, Message, Relation, Type))
+
+
+def _written(event: Event, encoding: str) -> dict[str, Any]:
+    """The fields that a message has in another form than the event."""
+    if isinstance(event, Relation):
+        return {"table_schema": _schema(event.table_schema), "columns": _columns(event)}
+    if isinstance(event, Type):
+        return {"namespace": _schema(event.namespace)}
+    if isinstance(event, Message):
+        return {"content": _content(event, encoding)}
+    if isinstance(event, Heartbeat):
+        return {"time": event.time - MICROS_OF_2000}
+    if isinstance(event, Ddl) and event.content is None:
+        raise EncodeError("content: expected a text")
+    return {}
+
+
+def _schema(name: str) -> str:
+    return "" if name == SYSTEM_SCHEMA else name
+
+
+def _columns(event: Relation) -> list[dict[str, Any]]:
+    if not len(event.columns) == len(event.type_oids) == len(event.typmods):
+        raise EncodeError("columns, type_oids and typmods must have the same length")
+    cells = zip(event.columns, event.type_oids, event.typmods, strict=True)
+    return [
+        {"is_key": name in event.key_columns, "name": name, "type_oid": oid, "typmod": typmod}
+        for name, oid, typmod in cells
+    ]
+
+
+def _content(event: Message, encoding: str) -> bytes:
+    if event.content is None:
+        raise EncodeError("content: expected text or bytes")
+    try:
+        return event.content.encode(encoding) if isinstance(event.content, str) else event.content
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"content: character {error.start} has no bytes in {encoding}") from None
+
+
+def _fits(event: RowChange, relation: Relation) -> bool:
+    """Whether the row can be said with these columns."""
+    try:
+        _images(event, relation)
+    except EncodeError:
+        return False
+    return True
+
+
+def _images(event: RowChange, relation: Relation) -> list[tuple[int, dict[str, Any]]]:
+    found = []
+    if event.old is not None:
+        if event.old_kind is not None and event.old_kind not in _TAGS:
+            raise EncodeError("old_kind: expected 'key' or 'full'")
+        tag = _TAGS[event.old_kind or ("full" if relation.replica_identity == "full" else "key")]
+        found.append((tag, _image("old", event.old, relation, event.binary, is_key=tag == KEY)))
+    elif event.old_kind is not None:
+        raise EncodeError("old_kind: there is no old row")
+    if event.new is not None:
+        found.append((NEW, _image("new", event.new, relation, event.binary, is_key=False)))
+    steps = {"INSERT": ("new",), "UPDATE": ("new",), "DELETE": ("old",)}[event.kind]
+    for side in steps:
+        if getattr(event, side) is None:
+            raise EncodeError(f"{side}: expected a row image")
+    if (event.kind == "INSERT" and event.old is not None) or (isinstance(event, Delete) and event.new is not None):
+        raise EncodeError(f"{'old' if event.kind == 'INSERT' else 'new'}: it has no place in {event.kind}")
+    return found
+
+
+def _image(side: str, image: TupleData, relation: Relation, binary: tuple[str, ...], *, is_key: bool) -> dict[str, Any]:
+    if not len(image.names) == len(image.values) == len(image.types):
+        raise EncodeError(f"{side}: names, values and types must have the same length")
+    if not is_key and image.names != relation.columns:
+        raise EncodeError(f"{side}: its columns are not those of the relation")
+    given = dict(zip(image.names, image.values, strict=True))
+    if not given.keys() <= set(relation.columns):
+        raise EncodeError(f"{side}: it has columns that the relation has not")
+    if is_key and not set(relation.key_columns) <= given.keys():
+        raise EncodeError(f"{side}: it lacks columns of the key")
+    return {"cells": [{"cell": _cell(side, given.get(name), name in binary)} for name in relation.columns]}
+
+
+def _cell(side: str, value: str | Unchanged | None, is_binary: bool) -> tuple[int, str | bytes | None]:
+    if value is None:
+        return NULL, None
+    if isinstance(value, Unchanged):
+        return UNCHANGED_CELL, None
+    if not is_binary:
+        return TEXT_CELL, value
+    try:
+        return BINARY_CELL, bytes.fromhex(value.removeprefix("\\x"))
+    except ValueError:
+        raise EncodeError(f"{side}: expected \\x and hex digits in a column that is listed in binary") from None

@@ -1,0 +1,38 @@
+"""Messages of PostgreSQL's replication connection: one message is one record, with or without the envelope of CopyData.
+
+    message = record | 'w' start:u64 end:u64 time:i64 record | keepalive
+    keepalive = 'k' end:u64 time:i64 reply:u8
+
+`start` is the LSN of the frame. Source: PostgreSQL manual, "Streaming Replication Protocol", XLogData.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import OptionError, ShortData
+from .frames import Frame
+
+ENVELOPE, KEEPALIVE = ord("w"), ord("k")
+ENVELOPE_BYTES = 25
+
+
+def frames(message: bytes) -> Iterator[Frame]:
+    """The one frame of a message; raises ShortData if there is no record in it."""
+    if not message:
+        raise ShortData("a record", "an empty message", message_offset=0)
+    if message[0] != ENVELOPE:
+        yield Frame(0, 0, len(message), None)
+        return
+    if len(message) <= ENVELOPE_BYTES:
+        got = f"{len(message)}, then the message ends"
+        raise ShortData(f"{ENVELOPE_BYTES} bytes and a record", got, message_offset=0, path="envelope")
+    yield Frame(0, ENVELOPE_BYTES, len(message), int.from_bytes(message[1:9], "big"))
+
+
+def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+    """Raises OptionError: nothing in the bytes says where a message ends."""
+    raise OptionError(
+        "option format: a message of pgoutput does not say where it ends, so bytes that are cut anywhere cannot be "
+        "read; give the messages one by one to decode"
+    )
