@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import wireformat as wf
+from wireformat.formats.registry import FORMATS as KNOWN
 from wireformat.pgtypes import SQL_NAMES
 
 from .captures import capture_names, read_capture, read_tables
@@ -30,6 +31,7 @@ LIVE_READINGS = [
     for version in MISSING
     for one in WITH_ROWS
     if one in readings_of(version, test_decoding=version == 15)
+    if FORMATS[one.plugin] in KNOWN
 ]
 
 
@@ -40,8 +42,15 @@ def decoded(server: Server, reading: Reading) -> list[wf.Event]:
 
 
 def keys_of(events: Iterable[wf.Event]) -> dict[Table, tuple[str, ...]]:
-    """The key of every table that pgoutput describes; test_decoding says none."""
-    return {(one.table_schema, one.table_name): one.key_columns for one in events if isinstance(one, wf.Relation)}
+    """The key of every table that pgoutput describes; test_decoding says none.
+
+    As a table is described first: where it becomes FULL later, its old rows are there to be found by.
+    """
+    found: dict[Table, tuple[str, ...]] = {}
+    for event in events:
+        if isinstance(event, wf.Relation):
+            found.setdefault((event.table_schema, event.table_name), event.key_columns)
+    return found
 
 
 PLAIN = next(one for one in READINGS if one.name == "pgoutput-1")
@@ -84,12 +93,17 @@ def test_captures_give_the_tables(name: str) -> None:
 Fact = tuple[Any, ...]
 
 
+PARTITIONED = ("public", "z1")
+"""TRUNCATE of it: test_decoding names it and its partitions, pgoutput the partitions alone."""
+
+
 def facts(changes: Iterable[Change], left_out: set[tuple[Table, str]]) -> list[Fact]:
     """What every reading says of changes: not the types that are not built in, nor NULLs of an old row."""
     found: list[Fact] = []
     for change in changes:
         if isinstance(change, wf.Truncate):
-            found.append((change.kind, sorted(change.tables), change.cascade, change.restart_identity))
+            tables = sorted(set(change.tables) - {PARTITIONED})
+            found.append((change.kind, tables, change.cascade, change.restart_identity))
         elif isinstance(change, wf.Message):
             found.append((change.kind, change.prefix, change.content))
         elif isinstance(change, wf.RowChange):
