@@ -38,7 +38,7 @@ class Answer:
 
 def rows_of_event(event: wf.Event) -> int:
     """How many rows of the table an event fills."""
-    return len(event.tables) if isinstance(event, wf.Truncate) else 1
+    return len(event.tables) or 1 if isinstance(event, wf.Truncate) else 1
 
 
 def ask(messages: Any, engine: str, *, format: str = FORMAT, **options: Any) -> Answer:

@@ -10,6 +10,7 @@ from wireformat.formats.looks import LOOKS, looks_like
 from wireformat.formats.registry import find_format
 
 from ..golden_cases import CASES, Case
+from .test_corpora import FORMATS, lines
 
 
 def spans(case: Case) -> Iterator[tuple[bytes, int, int]]:
@@ -26,7 +27,14 @@ def test_captures_do_not_look_like_another_format(case: Case) -> None:
         assert looks_like(message, start, stop, case.format) == "", message[start:stop]
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_printed_lines_do_not_look_like_another_format(name: str) -> None:
+    for line in lines(name):
+        assert looks_like(line, 0, len(line), FORMATS[name][0]) == "", line
+
+
 def test_every_pattern_is_matched_first_by_a_capture() -> None:
     heads = [message[start:stop][:600] for case in CASES for message, start, stop in spans(case)]
+    heads += [line[:600] for name in FORMATS for line in lines(name)]
     first = (next((pattern for pattern, _ in LOOKS if pattern.match(head)), None) for head in heads)
     assert {pattern for pattern, _ in LOOKS} <= set(first)

@@ -27,6 +27,7 @@ def changes(
     kinds: Iterable[str] | None = None,
     exclude_users: Iterable[str] | None = None,
     skip_empty_xacts: bool = False,
+    strict: bool = False,
     encoding: str = "utf-8",
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
@@ -43,7 +44,7 @@ def changes(
     threads     how many to use; as many as Arrow itself (`pyarrow.cpu_count`) if None
     The other options are those of `wireformat.ReadOptions`. In DROPMALFORMED the schema's metadata says under
     `wireformat.dropped` how many records were left out.
-    Raises DecodeError (FAILFAST), OptionError, LimitExceeded, TypeError.
+    Raises DecodeError (FAILFAST), OrderError (strict), OptionError, LimitExceeded, TypeError.
     """
     options = ReadOptions.check(
         mode=mode,
@@ -55,6 +56,7 @@ def changes(
         known_tables=known_tables,
         exclude_users=exclude_users,
         skip_empty_xacts=skip_empty_xacts,
+        strict=strict,
         dialect=dialect,
     )
     schema = _checked_schema(columns)

@@ -19,6 +19,7 @@ from .builder import build, row_count
 from .event_rows import located_events
 from .gather import record_batch
 from .messages import chunks
+from .ordered import Ordered
 from .scanner import Scanned, Scanner, Walk
 from .scans import SCANS
 from .threads import ahead, checked_threads
@@ -212,8 +213,9 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan", thread
     odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
     engine = ENGINES["declaration" if odd or format.name not in SCANS else name]
     count = checked_threads(threads)
-    if options.exclude_users or options.skip_empty_xacts:
-        from .whole_transactions import WholeTransactions  # loads pyarrow.compute
+    if not (options.strict or options.exclude_users or options.skip_empty_xacts):
+        return engine(format, options, count)
+    from .whole_transactions import WholeTransactions  # loads pyarrow.compute
 
-        return WholeTransactions(engine(format, options.all_kinds(), count), options)
-    return engine(format, options, count)
+    whole = engine(format, options.all_kinds(), count)
+    return WholeTransactions(Ordered(whole, format.name) if options.strict else whole, options)

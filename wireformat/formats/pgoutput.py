@@ -56,6 +56,7 @@ class PgOutput:
     """
 
     name = "pgoutput"
+    separator = b""
     sentence = "PostgreSQL's logical replication protocol, versions 1 to 4, and openGauss's dialect of it"
 
     def __init__(self, relations: Relations | None = None) -> None:
