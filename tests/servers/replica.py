@@ -73,6 +73,8 @@ class _Transactions:
                 self.prepared[gid] = self.streamed.pop(xid)
             case wf.RowChange() | wf.Truncate() | wf.Relation() | wf.Message(transactional=True):
                 changes = self.open if self.block is None else self.streamed[self.block]
+                if changes is None and isinstance(event, wf.Message):
+                    return [event]  # test_decoding before 17, skip-empty-xacts: no BEGIN where there are only messages
                 assert changes is not None, f"{event.kind} outside of a transaction"
                 changes.append(event)
             case wf.Corrupt() | wf.Unknown():
