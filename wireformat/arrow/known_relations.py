@@ -61,7 +61,9 @@ def known_relations(chunk: Chunk, relations: Relations, settings: list[int], opt
             streamed = reader.relations.block is not None
             coded = pa.array(words[heads[places] + (5 if streamed else 1)].astype(np.uint32)).dictionary_encode()
             known = [2 * table.place(reader.relations.find(oid)) for oid in coded.dictionary.to_pylist()]
-            found[places] = np.array(known, np.int64)[coded.indices.to_numpy()] + streamed
+            found[places] = (
+                np.array(known, np.int64)[np.frombuffer(coded.indices.buffers()[1], np.int32, len(places))] + streamed
+            )
         if end < len(starts):
             message = chunk.message(end)
             with suppress(DecodeError):  # it will be told when the record is read

@@ -56,7 +56,6 @@ class PgOutput:
     """
 
     name = "pgoutput"
-    separator = b""
     sentence = "PostgreSQL's logical replication protocol, versions 1 to 4, and openGauss's dialect of it"
     separator = b""
 
