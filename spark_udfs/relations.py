@@ -12,7 +12,7 @@ from pyspark.sql.types import IntegralType, StringType, StructType
 
 import wireformat as wf
 from wireformat.formats.pgoutput import PgOutput
-from wireformat.formats.relations import Relations
+from wireformat.formats.relations import Lost, Relations
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from .carriers import column_of
@@ -63,7 +63,7 @@ class _Stream(NamedTuple):
     """What one stream says, in order."""
 
     positions: list[Key]
-    events: list[wf.Event]
+    events: list[wf.Event | Lost]
 
 
 class Timeline:
@@ -161,7 +161,7 @@ class Run(NamedTuple):
     known: Relations | None
 
 
-def _after(known: Relations, events: Sequence[wf.Event]) -> Relations:
+def _after(known: Relations, events: Sequence[wf.Event | Lost]) -> Relations:
     learned = known.copy()
     for event in events:
         learned.take(event)
@@ -169,14 +169,16 @@ def _after(known: Relations, events: Sequence[wf.Event]) -> Relations:
 
 
 def _read(given: Sequence[tuple[Key, bytes]], options: wf.ReadOptions) -> _Stream:
-    """The events of a stream's messages; one that cannot be read says nothing, as where it stands in the stream."""
+    """The events of a stream's messages."""
     reader = PgOutput()
-    positions: list[Key] = []
-    events: list[wf.Event] = []
-    for place, message in given:
-        positions.append(place)
-        try:
-            events.extend(reader.read(message, frame, options) for frame in reader.frames(message))
-        except wf.DecodeError:
-            events.append(wf.Unknown(raw=b""))
-    return _Stream(positions, events)
+    return _Stream([place for place, _ in given], [_said(reader, message, options) for _, message in given])
+
+
+def _said(reader: PgOutput, message: bytes, options: wf.ReadOptions) -> wf.Event | Lost:
+    """What a message says; one that cannot be read says what it does where it stands in the stream."""
+    frame = None
+    try:
+        (frame,) = reader.frames(message)
+        return reader.read(message, frame, options)
+    except wf.DecodeError:
+        return (frame and reader.lost(message, frame)) or wf.Unknown(raw=b"")

@@ -42,11 +42,12 @@ from .pgoutput_messages import (
     NULL,
     OLD_KINDS,
     RECORDS,
+    RELATION_TAG,
     SYSTEM_SCHEMA,
     UNCHANGED_CELL,
 )
 from .pgoutput_writer import PgOutputWriter, said
-from .relations import Relations
+from .relations import Lost, Relations
 
 
 class PgOutput:
@@ -79,9 +80,19 @@ class PgOutput:
         try:
             event = self._event(message, frame, options)
         except DecodeError as error:
+            lost = self.lost(message, frame)
+            if lost is not None:
+                self.relations.take(lost)
             raise hinted(error, message, frame.start, frame.stop, self.name) from None
         self.relations.take(event)
         return event
+
+    def lost(self, message: bytes, frame: Frame) -> Lost | None:
+        """What is lost with a message that cannot be read: a table may look otherwise from here on."""
+        if message[frame.start] != RELATION_TAG:
+            return None
+        at = frame.start + (1 if self.relations.block is None else 5)
+        return Lost(int.from_bytes(message[at : at + 4], "big")) if at + 4 <= frame.stop else None
 
     def _event(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         kind = message[frame.start]
@@ -99,7 +110,8 @@ class PgOutput:
             streamed=self.relations.block is not None,
         )
         values = {name: value for name, value in found.items() if name not in ("_io", "at", "flags")}
-        values.setdefault("lsn", frame.lsn)
+        if values.get("lsn") is None:
+            values["lsn"] = frame.lsn
         adapt = _ADAPT.get(event)
         return event(**(adapt(self.relations, values, found, options) if adapt else values))
 

@@ -50,6 +50,7 @@ from ..events import (
 )
 from ..framing import copy_data
 
+RELATION_TAG = ord("R")
 NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL = b"nutb"
 KEY, OLD, NEW = b"KON"
 IMAGES = {KEY: "old", OLD: "old", NEW: "new"}
@@ -93,11 +94,9 @@ class Images(Subconstruct):
         return obj
 
 
-def _more(*names: str) -> Callable[[Any], bool]:
-    """Whether fields that may be missing are there: reading, if anything follows; writing, if the event has one."""
-    return lambda context: (
-        context._io.left > 0 if context._parsing else any(context[name] is not None for name in names)
-    )
+def _more(name: str) -> Callable[[Any], bool]:
+    """Whether fields that may be missing are there: reading, if anything follows; writing, if there is this one."""
+    return lambda context: context._io.left > 0 if context._parsing else context[name] is not None
 
 
 def _row_change(*steps: tuple[bytes, bool]) -> Struct:
@@ -162,8 +161,8 @@ STREAM_COMMIT = Struct("xid" / Int32ub, NO_FLAGS, *COMMIT_FACTS)
 STREAM_ABORT = Struct(
     "xid" / Int32ub,
     "subxid" / Int32ub,
-    "lsn" / If(_more("lsn", "commit_time"), Int64ub),
-    "commit_time" / If(_more("lsn", "commit_time"), Time(Int64sb)),
+    "lsn" / If(_more("commit_time"), Int64ub),
+    "commit_time" / If(_more("commit_time"), Time(Int64sb)),
 )
 BEGIN_PREPARE = Struct(*PREPARE_FACTS)
 PREPARE = Struct(NO_FLAGS, *PREPARE_FACTS)
@@ -189,7 +188,7 @@ Records = Mapping[int, tuple[type[Event], Construct]]
 _COMMON: Records = {
     ord("C"): (Commit, COMMIT),
     ord("O"): (Origin, ORIGIN),
-    ord("R"): (Relation, RELATION),
+    RELATION_TAG: (Relation, RELATION),
     ord("Y"): (Type, TYPE),
     ord("I"): (Insert, INSERT),
     ord("U"): (Update, UPDATE),

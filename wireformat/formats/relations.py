@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
+
+
+class Lost(NamedTuple):
+    """A Relation message of which no more than this number could be read: nobody knows how the table looks now."""
+
+    relation_id: int
 
 
 class Relations:
@@ -22,7 +30,8 @@ class Relations:
     def find(self, relation_id: int) -> Relation | None:
         """The relation of this number, as the next message means it."""
         own = self._streamed.get(self.block) if self.block is not None else None
-        return (own and own.by_number.get(relation_id)) or self._newest.by_number.get(relation_id)
+        known = own if own is not None and relation_id in own.by_number else self._newest
+        return known.by_number.get(relation_id)
 
     def named(self, schema: str, table: str) -> Relation | None:
         """The relation of this name that was described last, as the next message means it."""
@@ -30,9 +39,9 @@ class Relations:
         found = (own and own.by_name.get((schema, table))) or self._newest.by_name.get((schema, table))
         return found if found is not None and self.find(found.relation_id) is found else None  # it may be renamed
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Event | Lost) -> None:
         """Learn from an event; those that say nothing about relations change nothing."""
-        if isinstance(event, Relation):
+        if isinstance(event, (Relation, Lost)):
             known = self._newest if self.block is None else self._streamed.setdefault(self.block, _Known())
             known.add(event)
         elif isinstance(event, StreamStart):
@@ -40,8 +49,8 @@ class Relations:
         elif isinstance(event, StreamStop):
             self.block = None
         elif isinstance(event, (StreamCommit, StreamPrepare)) and event.xid is not None:
-            for relation in self._streamed.pop(event.xid, _Known()).by_number.values():
-                self._newest.add(relation)
+            for number, relation in self._streamed.pop(event.xid, _Known()).by_number.items():
+                self._newest.add(relation or Lost(number))
         elif isinstance(event, StreamAbort) and event.subxid == event.xid and event.xid is not None:
             self._streamed.pop(event.xid, None)
 
@@ -58,12 +67,14 @@ class _Known:
     """Relations by number and by name."""
 
     def __init__(self) -> None:
-        self.by_number: dict[int, Relation] = {}
+        self.by_number: dict[int, Relation | None] = {}
+        """None where it is lost."""
         self.by_name: dict[tuple[str, str], Relation] = {}
 
-    def add(self, relation: Relation) -> None:
-        self.by_number[relation.relation_id] = relation
-        self.by_name[relation.table_schema, relation.table_name] = relation
+    def add(self, relation: Relation | Lost) -> None:
+        self.by_number[relation.relation_id] = relation if isinstance(relation, Relation) else None
+        if isinstance(relation, Relation):
+            self.by_name[relation.table_schema, relation.table_name] = relation
 
     def copy(self) -> _Known:
         other = _Known()

@@ -1,0 +1,188 @@
+"""What rows of pgoutput mean after other messages: the newest relation, those of streamed blocks, and what is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import wireformat as wf
+from wireformat.formats.relations import Relations
+
+from ..engines import ENGINES, agree, ask
+from ..handmade_pgoutput import (
+    OID,
+    OTHER_OID,
+    STOP,
+    change,
+    column,
+    image,
+    relation,
+    start,
+    stream_abort,
+    stream_commit,
+    streamed,
+    text,
+)
+
+FORMAT = "pgoutput"
+OLD, NEW, THIRD = (relation(column(name, 23)) for name in (b"old", b"new", b"third"))
+ROW = change(b"I", image(b"N", text(b"1")))
+
+
+def columns(*messages: bytes, **options: Any) -> list[str]:
+    """The column of each row, by both engines; `?` where it could not be read."""
+    events = agree(messages, format=FORMAT, mode="PERMISSIVE", **options).events
+    rows = [event for event in events if isinstance(event, (wf.Insert, wf.Corrupt))]
+    return ["?" if isinstance(event, wf.Corrupt) else event.new.names[0] for event in rows]
+
+
+def block(xid: int, *messages: bytes, is_first: bool = True) -> list[bytes]:
+    return [start(xid, is_first=is_first), *map(streamed, messages), STOP]
+
+
+PREPARE = b"p\0" + bytes(24)
+
+
+def prepare(xid: int) -> bytes:
+    return PREPARE + xid.to_bytes(4, "big") + b"g\0"
+
+
+ORDERS: dict[str, tuple[list[bytes], list[str]]] = {
+    "the newest": ([OLD, ROW, NEW, ROW, ROW], ["old", "new", "new"]),
+    "a block knows what was said before": ([OLD, *block(8, ROW)], ["old"]),
+    "a block has its own": ([OLD, *block(8, NEW, ROW), ROW, *block(8, ROW)], ["new", "old", "new"]),
+    "blocks of two transactions": (
+        [OLD, *block(8, NEW, ROW), *block(9, THIRD, ROW), *block(8, ROW), *block(9, ROW), ROW],
+        ["new", "third", "new", "third", "old"],
+    ),
+    "a commit makes them everybody's": ([OLD, *block(8, NEW), stream_commit(8), ROW], ["new"]),
+    "so does a prepare": ([OLD, *block(8, NEW), prepare(8), ROW, *block(9, ROW)], ["new", "new"]),
+    "an abort drops them": ([OLD, *block(8, NEW), stream_abort(8, 8), ROW, *block(8, ROW)], ["old", "old"]),
+    "an abort of a part does not": ([OLD, *block(8, NEW), stream_abort(8, 80), *block(8, ROW), ROW], ["new", "old"]),
+    "a commit of another does nothing": ([OLD, *block(8, NEW), stream_commit(9), ROW], ["old"]),
+    "described outside while a block's own is open": (
+        [OLD, *block(8, NEW), THIRD, ROW, *block(8, ROW), stream_commit(8), ROW],
+        ["third", "new", "new"],
+    ),
+    "only in a block": ([*block(8, NEW, ROW), ROW, stream_commit(8), ROW], ["new", "?", "new"]),
+    "a second start without a stop": ([start(8), streamed(NEW), start(9), streamed(ROW)], ["?"]),
+    "stop without start": ([OLD, STOP, ROW], ["old"]),
+    "transaction number 0": ([OLD, *block(0, NEW, ROW), ROW], ["new", "old"]),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_which_relation_a_row_means(name: str) -> None:
+    messages, wanted = ORDERS[name]
+    assert columns(*messages) == wanted
+    assert columns(*messages, kinds=["INSERT"]) == wanted
+
+
+def test_opengauss_has_no_blocks() -> None:
+    """`S` and `E` are no blocks there, and `c` and `A` are nobody's end."""
+    messages = [OLD, b"S\0\0\0\x08\1", ROW, NEW, ROW, STOP, stream_abort(8, 8), ROW]
+    assert columns(*messages, dialect="opengauss") == ["old", "new", "new"]
+
+
+LOST = [NEW[:-1], NEW + b"?", NEW[:5] + b"\xff" + NEW[6:], NEW[:15]]
+"""Relation messages that cannot be read, but for the number of their table."""
+
+
+@pytest.mark.parametrize("bad", LOST)
+def test_a_relation_that_cannot_be_read_is_not_the_one_before(bad: bytes) -> None:
+    """Nobody knows how the table looks from there on, so its rows are refused; those of others are not."""
+    other = relation(column(b"other", 23), oid=OTHER_OID)
+    other_row = change(b"I", image(b"N", text(b"1")), oid=OTHER_OID)
+    events = agree([OLD, other, bad, ROW, other_row, NEW, ROW], format=FORMAT, mode="PERMISSIVE").events
+    kinds = [event.kind for event in events]
+    assert kinds == ["RELATION", "RELATION", "CORRUPT", "CORRUPT", "INSERT", "RELATION", "INSERT"]
+    assert "expected a relation that an earlier message describes, got oid 16385" in events[3].error
+
+
+def test_one_lost_in_a_block() -> None:
+    """It is lost there; outside only once the transaction is committed."""
+    messages = [OLD, *block(8, NEW[:-1], ROW), ROW, stream_commit(8), ROW]
+    assert columns(*messages) == ["?", "?", "old", "?"]
+
+
+def test_one_without_a_number_says_nothing() -> None:
+    assert columns(OLD, NEW[:4], ROW) == ["?", "old"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_unknown_relation_names_the_oid(engine: str) -> None:
+    row = change(b"I", image(b"N", text(b"secret")), oid=70_000)
+    error = ask([OLD, row], engine, format=FORMAT).error
+    assert isinstance(error, wf.errors.UnknownRelation)
+    assert str(error) == (
+        "unknown relation: expected a relation that an earlier message describes, got oid 70000 "
+        "[pgoutput: message 1, byte 1, record 0, field relation_id]"
+    )
+    truncate = b"T" + (2).to_bytes(4, "big") + b"\0" + OID.to_bytes(4, "big") + (7).to_bytes(4, "big")
+    assert "got oid 7 [pgoutput: message 1, byte 10, record 0, field relation_ids[1]" in str(
+        ask([OLD, truncate], engine, format=FORMAT).error
+    )
+    in_block = [*block(8, row)]
+    assert "byte 5, record 0, field relation_id" in str(ask(in_block, engine, format=FORMAT).error)
+
+
+def test_thousands_of_relations() -> None:
+    """Each row has its own, in one chunk; every tenth is described again, with another column."""
+    count = 3000
+    messages = [relation(column(b"c%d" % oid, 23), oid=oid, table=b"t%d" % oid) for oid in range(count)]
+    messages += [relation(column(b"d%d" % oid, 23), oid=oid, table=b"t%d" % oid) for oid in range(0, count, 10)]
+    messages += [change(b"I", image(b"N", text(b"1")), oid=oid) for oid in range(count)]
+    table = wf.arrow.changes(messages, FORMAT, kinds=["INSERT"])
+    assert table["table_name"].to_pylist() == [f"t{oid}" for oid in range(count)]
+    names = [row[0][0] for row in table["new"].to_pylist()]
+    assert names == [f"{'c' if oid % 10 else 'd'}{oid}" for oid in range(count)]
+    assert wf.arrow.changes(messages[-500:], FORMAT, mode="DROPMALFORMED").num_rows == 0
+
+
+def test_rows_and_relations_in_turn() -> None:
+    """A table that is described before every row, as by a server that forgot."""
+    messages = [message for number in range(800) for message in (relation(column(b"c%d" % number, 23)), ROW)]
+    names = [row[0][0] for row in wf.arrow.changes(messages, FORMAT, kinds=["INSERT"])["new"].to_pylist()]
+    assert names == [f"c{number}" for number in range(800)]
+
+
+def _relation(number: int, table: str, *names: str) -> wf.Relation:
+    return wf.Relation(
+        relation_id=number,
+        table_schema="s",
+        table_name=table,
+        replica_identity="default",
+        columns=names,
+        type_oids=(23,) * len(names),
+        typmods=(-1,) * len(names),
+        key_columns=(),
+    )
+
+
+def test_a_table_by_its_name() -> None:
+    """A name is the table's that has it now: after a rename nobody's, or another's."""
+    known = Relations()
+    first, renamed, second = _relation(1, "a"), _relation(1, "b"), _relation(2, "a")
+    known.take(first)
+    assert known.named("s", "a") == first
+    known.take(wf.StreamStart(xid=8, first_segment=True))
+    known.take(renamed)
+    assert (known.named("s", "a"), known.named("s", "b")) == (None, renamed)
+    known.take(wf.StreamStop())
+    assert (known.named("s", "a"), known.named("s", "b")) == (first, None)
+    known.take(wf.StreamCommit(xid=8))
+    known.take(second)
+    assert (known.named("s", "a"), known.named("s", "b")) == (second, renamed)
+
+
+def test_a_copy_learns_by_itself() -> None:
+    known = Relations()
+    known.take(_relation(1, "a"))
+    known.take(wf.StreamStart(xid=8, first_segment=True))
+    known.take(_relation(1, "b"))
+    other = known.copy()
+    other.take(_relation(1, "c"))
+    other.take(wf.StreamStop())
+    assert (known.find(1), known.block) == (_relation(1, "b"), 8)
+    assert (other.find(1), other.block) == (_relation(1, "a"), None)
