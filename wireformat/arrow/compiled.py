@@ -72,7 +72,7 @@ def _quick_to_load(dispatcher: Any) -> Any:
     compile_now = dispatcher.compile
 
     def compile_undisturbed(signature: Any) -> Any:
-        """The compiler makes millions of objects that live on: looking through them for garbage is a tenth of its time."""
+        """Most of the compiler's objects live on: to look through them for garbage again and again takes its time."""
         was_enabled = gc.isenabled()
         gc.disable()
         try:

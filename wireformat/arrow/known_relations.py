@@ -18,6 +18,7 @@ from ..formats.relations import Relations
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
 from ..pgtypes import type_name
+from ..pgtypes.binary import has_text
 from .compiled import Array
 from .messages import Chunk
 from .spans import LINES, QUOTED, TYPE_TABLE_SIZE, TYPE_WORDS, WORD_TEXT, WORDS, Known
@@ -32,7 +33,21 @@ COLUMNS, SCHEMA, TABLE, CELLS = range(4)
 LEAST_ROW_BYTES = 9
 """Kind, transaction id, relation: shorter rows are for the declaration, which tells what is missing."""
 
-CELL_NAME, CELL_TYPE, CELL_IS_KEY, CELL_WORDS = range(4)
+CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_WORDS = range(4)
+"""CELL_FACTS is no pair: whether the column is in the key, and which of the forms below its binary values have."""
+
+UNKNOWN_FORM, OTHER_FORM, TEXT_FORM, INTEGER_FORM, OID_FORM, BOOLEAN_FORM, TIME_FORM, ZONE_FORM, DATE_FORM = range(9)
+"""UNKNOWN_FORM: for the declaration; OTHER_FORM: noted as it is, and turned into text cell by cell."""
+
+_FORMS = {
+    **dict.fromkeys(("text", "character varying", "character", "name", "unknown", "xml", "json"), TEXT_FORM),
+    **dict.fromkeys(("smallint", "integer", "bigint"), INTEGER_FORM),
+    "oid": OID_FORM,
+    "boolean": BOOLEAN_FORM,
+    "timestamp without time zone": TIME_FORM,
+    "timestamp with time zone": ZONE_FORM,
+    "date": DATE_FORM,
+}
 
 _ASK = np.isin(np.arange(256), list(b"IUD"))
 _TELL = {
@@ -72,6 +87,10 @@ def known_relations(chunk: Chunk, relations: Relations, settings: list[int], opt
         begin = end + 1
     head = [*settings, options.dialect == "opengauss"]
     return Known(table.words(), np.concatenate([np.array(head, np.int64), found]), bytes(table.text))
+
+
+def _form(oid: int) -> int:
+    return _FORMS.get(type_name(oid), OTHER_FORM if has_text(oid) else UNKNOWN_FORM)
 
 
 def _heads(chunk: Chunk) -> tuple[Array, Array]:
@@ -126,7 +145,7 @@ class _Table:
             start, length = WORDS[TYPE_WORDS + (oid if oid < TYPE_TABLE_SIZE else 0)].tolist()
             is_listed = length > 0 and oid < TYPE_TABLE_SIZE
             kind = (start, length) if is_listed else self._pair(type_name(oid))
-            self._pairs += [self._pair(name), kind, (name in relation.key_columns, 0)]
+            self._pairs += [self._pair(name), kind, (name in relation.key_columns, _form(oid))]
 
     def _pair(self, text: str) -> tuple[int, int]:
         data = text.encode()

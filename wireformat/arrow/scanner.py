@@ -14,12 +14,16 @@ from ..framing.frames import Frame
 from ..lsn import unsigned
 from ..options import ReadOptions
 from ..options.reading import KINDS
+from ..pgtypes import type_oid
+from ..pgtypes.binary import binary_text
 from ..stream.reader import Located, Reader
 from .filters import make_filters
 from .messages import Chunk, chunks
 from .rooms import leave_room, make_room
 from .scans import load_scan
 from .spans import (
+    BINARY_CELLS,
+    BINARY_LENGTH,
     BODY,
     CURSOR_FIELDS,
     DETAIL,
@@ -29,7 +33,9 @@ from .spans import (
     MAPS,
     MESSAGE,
     NAME,
+    NEW,
     NEXT_MESSAGE,
+    OLD,
     PRESENT,
     READ_REST,
     RECORD,
@@ -197,7 +203,11 @@ class Scanner:
         error: DecodeError | None = None
         for row in todo:
             try:
-                if rows[STATUS, row] != TRANSCODE or not again.transcode(rows, cells, row):
+                status = rows[STATUS, row]
+                is_read = (status == TRANSCODE and again.transcode(rows, cells, row)) or (
+                    status == BINARY_CELLS and again.binary_cells(rows, cells, row)
+                )
+                if not is_read:
                     events[row] = list(self._read(chunk, rows[:, row], again))
                 elif not again.keeps(rows[:, row]):
                     events[row] = []
@@ -253,6 +263,33 @@ class _Again:
             for place, (begin, end) in enumerate(bounds):
                 cells[place, :, begin:end, 1] = 0
             return False
+        return True
+
+    def binary_cells(self, rows: Array, cells: Array, row: int) -> bool:
+        """Put the texts of the row's binary values into the text; False if one has none, or is no value of its type.
+
+        The row then has no such values, so that what the gather makes of it is valid.
+        """
+        begins = [int(rows[ENDS + place, row - 1]) if row else 0 for place in (NEW, OLD)]
+        images = [
+            cells[place, :, begin : rows[ENDS + place, row]] for place, begin in zip((NEW, OLD), begins, strict=True)
+        ]
+        for image in images:
+            for cell in np.flatnonzero(image[VALUE, :, 1] <= BINARY_LENGTH).tolist():
+                start, length = image[VALUE, cell].tolist()
+                oid = type_oid(self._bytes(*image[TYPE, cell].tolist()).decode())
+                data = self._bytes(start, BINARY_LENGTH - length)
+                try:
+                    found = binary_text(oid, data, self._options.encoding, self._options.encoding_errors)
+                except ValueError:
+                    found = None
+                if found is None:
+                    for other in images:
+                        other[VALUE, other[VALUE, :, 1] <= BINARY_LENGTH, 1] = 0
+                    return False
+                encoded = found.encode()
+                image[VALUE, cell] = ~len(self._text), len(encoded)
+                self._text += encoded
         return True
 
     def keeps(self, row: Array) -> bool:

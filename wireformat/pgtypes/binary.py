@@ -40,6 +40,11 @@ def binary_text(type_oid: int, data: bytes, encoding: str, errors: str) -> str |
     return None
 
 
+def has_text(type_oid: int) -> bool:
+    """Whether the type is one whose binary form can be turned into text."""
+    return type_oid in _TEXTS or type_oid in _READERS or type_oid in _ELEMENTS or type_oid == _OIDS["jsonb"]
+
+
 def _boolean(data: bytes) -> str:
     if len(data) != 1:
         raise ValueError(f"expected 1 byte, got {len(data)}")
