@@ -12,7 +12,17 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
-from . import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start, bench_text, machine, report
+from . import (
+    bench_arrow,
+    bench_formats,
+    bench_growth,
+    bench_pgoutput,
+    bench_spark,
+    bench_start,
+    bench_text,
+    machine,
+    report,
+)
 from .contestants import race
 from .generate import Capture, ready_capture
 from .measure import Result, Say
@@ -49,6 +59,7 @@ class Group(str, Enum):
     start = "start"
     python = "python"
     text = "text"
+    pgoutput = "pgoutput"
     growth = "growth"
     spark = "spark"
 
@@ -59,6 +70,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
         [*bench_formats.CONTESTANTS, *bench_arrow.CONTESTANTS], capture, effort.python_rounds, say
     ),
     Group.text: lambda capture, effort, say: race(bench_text.CONTESTANTS, capture, effort.python_rounds, say),
+    Group.pgoutput: lambda capture, effort, say: race(bench_pgoutput.CONTESTANTS, capture, effort.python_rounds, say),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.spark: lambda capture, effort, say: bench_spark.measure(
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say

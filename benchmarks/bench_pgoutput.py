@@ -1,4 +1,4 @@
-"""pgoutput on one core: this package, beside a reader by hand."""
+"""pgoutput: this package, beside a reader by hand."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ def count_rows(messages: Sequence[bytes]) -> int:
 
 
 CHANGES = "wf.arrow.changes, pgoutput"
+ONE_THREAD = "pgoutput in one thread"
 STRUCT = "pgoutput with struct by hand"
 
+ALL = len(wf.arrow.CHANGES)
+
 CONTESTANTS = (
-    Contestant(CHANGES, partial(wf.arrow.changes, format=PGOUTPUT), columns=len(wf.arrow.CHANGES), source=PGOUTPUT),
+    Contestant(CHANGES, partial(wf.arrow.changes, format=PGOUTPUT), columns=ALL, source=PGOUTPUT),
+    Contestant(ONE_THREAD, partial(wf.arrow.changes, format=PGOUTPUT, threads=1), columns=ALL, source=PGOUTPUT),
     Contestant(STRUCT, count_rows, columns=struct_reader.FIELDS, source=PGOUTPUT, takes=as_list),
 )

@@ -54,7 +54,7 @@ LEXER = "TEXT lexer by hand"
 ALL = len(wf.arrow.CHANGES)
 
 CONTESTANTS = (
-    Contestant(JSON_CHANGES, partial(wf.arrow.changes, format=JSON), columns=ALL, source=JSON),
+    Contestant(JSON_CHANGES, partial(wf.arrow.changes, format=JSON, threads=1), columns=ALL, source=JSON),
     Contestant(PYARROW_JSON, split_json, columns=len(LINE), source=JSON_LINES, takes=as_file, delivers="changes"),
     Contestant(
         ORJSON,
@@ -64,6 +64,6 @@ CONTESTANTS = (
         takes=as_list,
         delivers="changes",
     ),
-    Contestant(TEXT_CHANGES, partial(wf.arrow.changes, format=TEXT), columns=ALL, source=TEXT),
+    Contestant(TEXT_CHANGES, partial(wf.arrow.changes, format=TEXT, threads=1), columns=ALL, source=TEXT),
     Contestant(LEXER, count_text_rows, columns=struct_reader.FIELDS, source=TEXT, takes=as_list),
 )

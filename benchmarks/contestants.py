@@ -1,4 +1,4 @@
-"""Contestants that run in one Python process on one core: what they are, and how they are timed and weighed."""
+"""Contestants that run in one Python process: what they are, and how they are timed and weighed."""
 
 from __future__ import annotations
 

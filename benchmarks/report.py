@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from . import bench_formats, bench_spark, bench_text, pictures
+from . import bench_formats, bench_pgoutput, bench_spark, bench_text, pictures
 from .bench_growth import FACTORS, name_of
 from .measure import Result
 from .targets import TARGETS, Results
@@ -66,10 +66,11 @@ class Section(NamedTuple):
 
 SECTIONS: dict[str, Section] = {
     "python": Section(
-        "In Python, on one core",
-        "Batched binary messages in memory, row changes of 8 columns. The readers that give Python objects keep none "
-        "of them; the Arrow tables are whole. Peak memory is that of one run in a fresh process, with input and "
-        "output. The declaration reads only a part of the data.",
+        "In Python",
+        "Batched binary messages in memory, row changes of 8 columns. wf.arrow.changes takes as many threads as Arrow "
+        "does, one for each processor if nobody says otherwise; all others take one. The readers that give Python "
+        "objects keep none of them; the Arrow tables are whole. Peak memory is that of one run in a fresh process, "
+        "with input and output. The declaration reads only a part of the data.",
         {
             **NAME,
             **INPUT,
@@ -92,6 +93,19 @@ SECTIONS: dict[str, Section] = {
             **SPEED,
             **PEAK,
             **ratio_to(bench_text.PYARROW_JSON),
+            **SPREAD,
+        },
+        pictures.changes_per_second,
+    ),
+    "pgoutput": Section(
+        "pgoutput",
+        "The same row changes as PostgreSQL sends them, a message a record; the tables are described at the beginning.",
+        {
+            **NAME,
+            **INPUT,
+            **SPEED,
+            **PEAK,
+            **ratio_to(bench_pgoutput.STRUCT),
             **SPREAD,
         },
         pictures.changes_per_second,

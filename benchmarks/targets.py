@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from . import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start, bench_text
+from . import bench_arrow, bench_formats, bench_growth, bench_pgoutput, bench_spark, bench_start, bench_text
 from .measure import Result
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -130,6 +130,13 @@ TARGETS = (
         "TEXT to Arrow: speed, against a lexer by hand",
         "text",
         times_as_fast(bench_text.TEXT_CHANGES, bench_text.LEXER),
+        " x",
+        least=15,
+    ),
+    Target(
+        "pgoutput to Arrow: speed, against struct by hand",
+        "pgoutput",
+        times_as_fast(bench_pgoutput.CHANGES, bench_pgoutput.STRUCT),
         " x",
         least=15,
     ),

@@ -21,6 +21,7 @@ EVERYTHING: dict[str, dict[str, bool]] = {
     "mppdb-json": {**_SERIAL, "include-originid": True},
     "opengauss-test-decoding": _SERIAL,
     "sql-decoding": _SERIAL,
+    "test-decoding": _SERIAL,
     "pgoutput": {},
 }
 """Options with which each format's encoder writes all that an event has."""

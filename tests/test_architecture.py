@@ -17,6 +17,7 @@ ROWS = (
     "framing",
     "formats",
     "stream",
+    "plugin",
     "arrow",
     "api",
     "__init__",
@@ -24,6 +25,9 @@ ROWS = (
 )
 LAYERS = [name for row in ROWS for name in row.split()]
 """From the bottom to the top: a module imports only what stands before it, or lies in its own package."""
+
+STRANGERS = ({"plugin", "arrow"},)
+"""Layers that do not know each other, whichever stands first."""
 
 LIBRARIES = {
     "construct": {"declare", "framing", "formats"},
@@ -58,6 +62,8 @@ def allowed(layer: str, imported: str) -> bool:
     if top not in ("wireformat", "spark_udfs"):
         return layer in LIBRARIES.get(top, {layer})
     target = layer_of(imported)
+    if {layer, target} in STRANGERS:
+        return False
     return target == layer or LAYERS.index(target) < LAYERS.index(layer)
 
 
@@ -122,6 +128,7 @@ MADE_UP = {
     "in a function": ("wireformat/formats/base.py", "def f():\n    from ..api import decode", "wireformat.api"),
     "by a call": ("wireformat/errors.py", 'import_module(".arrow", __package__)', "wireformat.arrow"),
     "the command line": ("wireformat/api.py", "from .cli import main", "wireformat.cli"),
+    "what stands beside": ("wireformat/arrow/engine.py", "from ..plugin import replay", "wireformat.plugin.replay"),
     "Spark's package": ("wireformat/arrow/engine.py", "import spark_udfs", "spark_udfs"),
     "numba outside": ("wireformat/times.py", "import numba", "numba"),
     "pyarrow outside": ("wireformat/formats/base.py", "import pyarrow.compute as pc", "pyarrow.compute"),
@@ -138,7 +145,7 @@ def test_a_violation_is_found(name: str, tmp_path: Path) -> None:
     for layer in LAYERS:
         if layer not in ("__init__", "spark_udfs"):
             (tmp_path / "wireformat" / layer).mkdir(parents=True)
-    for module in ("formats/base.py", "options/reading.py", "arrow/engine.py"):
+    for module in ("plugin/replay.py", "formats/base.py", "options/reading.py", "arrow/engine.py"):
         (tmp_path / "wireformat" / module).write_text("")
     assert violations(tmp_path) == []
     (tmp_path / path).write_text(f'"""Made up."""\n{code}\n')

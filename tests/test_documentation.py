@@ -13,7 +13,7 @@ import pytest
 import wireformat as wf
 from wireformat import errors, events
 from wireformat.arrow.spans import DETAIL_KEYS
-from wireformat.options import WRITE_OPTIONS
+from wireformat.options import TEST_DECODING_OPTIONS, WRITE_OPTIONS, Option
 from wireformat.options.rules import NEEDS
 
 ROOT = Path(__file__).parent.parent
@@ -68,13 +68,17 @@ def test_keys_of_detail() -> None:
     assert listed == list(DETAIL_KEYS)
 
 
-def test_write_options() -> None:
+@pytest.mark.parametrize(
+    ("page", "options"),
+    [("docs/events.md", WRITE_OPTIONS), ("docs/formats/test-decoding.md", TEST_DECODING_OPTIONS)],
+    ids=["GaussDB", "PostgreSQL"],
+)
+def test_write_options(page: str, options: tuple[Option, ...]) -> None:
     words = {True: "on", False: "off"}
     listed = [
-        [row.name, words[row.default] if "on" in row.allowed else str(row.default), row.sentence]
-        for row in WRITE_OPTIONS
+        [row.name, words[row.default] if "on" in row.allowed else str(row.default), row.sentence] for row in options
     ]
-    assert table("docs/events.md", r"option \| default") == listed
+    assert table(page, r"option \| default") == listed
 
 
 def test_options_of_servers() -> None:

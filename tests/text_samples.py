@@ -48,6 +48,15 @@ SAMPLES: dict[str, list[bytes]] = {
         b"message: prefix deparse, relid 3, cmdtype: Simple, sz: 3 content: {}\ndecode to : DROP, [owner omm]",
         b"ABORT 5 (at (timestamp out of range))",
     ],
+    "test-decoding": [
+        b'table "S".t: UPDATE: old-key: a[integer]:1 new-tuple: a[text]:unchanged-toast-datum',
+        b"message: transactional: 1 prefix: a, sz: 3 content:, sz: 6 content:a\nb's\0",
+        b"PREPARE TRANSACTION E'a\\\\b''c', txid 907 (at 2024-05-06 07:08:09.5+00)",
+        b"streaming change for TXN 812",
+        b"preparing streamed transaction TXN 'g, txid 9', txid 812",
+        b"streaming message: transactional: 1 prefix: a, sz: 5, sz: 12",
+        b"COMMIT 5 (at 2026-11-21 01:02:03+08)",
+    ],
     "sql-decoding": [
         b"delete from s.\"T\" where a = 1 and \"B\" = 'x''y';insert into s.\"T\" values (2, null, B'1', true, );",
         b"insert into s.t values  (no-tuple-data);",

@@ -137,6 +137,28 @@ _PARALLEL: dict[type[wf.Event], dict[str, SearchStrategy[Any]]] = {
     wf.Commit: {"xid": st.none() | U64, "commit_time": st.none() | TIMES},
 }
 _ENDS: dict[str, SearchStrategy[Any]] = {"xid": st.none() | U64, "commit_time": st.none() | TIMES}
+U32 = st.sampled_from([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]) | st.integers(0, 0xFFFFFFFF)
+GIDS = st.sampled_from(["g", "a, txid 99", "a (at b)", "it's", "a\\b'c", "'", "\\", "\n", ""]) | st.text(
+    characters("ascii")
+)
+_XID: dict[str, SearchStrategy[Any]] = {"xid": st.none() | U32}
+_GID: dict[str, SearchStrategy[Any]] = {**_XID, "gid": GIDS}
+_AT: dict[str, SearchStrategy[Any]] = {"commit_time": st.none() | TIMES}
+_PREPARED_AT: dict[str, SearchStrategy[Any]] = {"prepare_time": st.none() | TIMES}
+_POSTGRES: dict[type[wf.Event], dict[str, SearchStrategy[Any]]] = {
+    wf.Begin: _XID,
+    wf.Commit: {**_XID, **_AT},
+    wf.Prepare: {**_GID, **_PREPARED_AT},
+    wf.CommitPrepared: {**_GID, **_AT},
+    wf.RollbackPrepared: {**_GID, **_AT},
+    wf.StreamStart: _XID,
+    wf.StreamStop: _XID,
+    wf.StreamChange: _XID,
+    wf.StreamAbort: _XID,
+    wf.StreamCommit: {**_XID, **_AT},
+    wf.StreamPrepare: {**_GID, **_PREPARED_AT},
+    wf.Truncate: {**_XID, "tables": st.just(())},
+}
 _SERIAL: dict[type[wf.Event], dict[str, SearchStrategy[Any]]] = {
     wf.Begin: {"xid": st.none() | U64},
     wf.Commit: {**_ENDS, "csn": st.none() | U64},
@@ -148,6 +170,7 @@ FACTS = {
     "gaussdb-text": _PARALLEL,
     "mppdb-json": {**_SERIAL, wf.Begin: {"xid": st.none() | U64, "origin": st.none() | I32}},
     "opengauss-test-decoding": _SERIAL,
+    "test-decoding": _POSTGRES,
     "sql-decoding": {
         **_SERIAL,
         wf.Begin: {"csn": st.none() | U64},
@@ -188,6 +211,29 @@ def ddl(draw: Callable[..., Any], format: str, encoding: str = "utf-8") -> wf.Dd
     )
 
 
+PREFIXES = ["app", "", " ", "a, sz: 3 content:", ", sz: 5", "a\nb", "'", "message: transactional: 1 prefix: "]
+
+
+@st.composite
+def messages(draw: Callable[..., Any], encoding: str = "utf-8") -> wf.Message:
+    prefix = draw(st.sampled_from(PREFIXES) | st.text(characters(encoding), max_size=10))
+    if draw(st.booleans()):
+        return wf.Message(transactional=True, prefix=prefix, size=draw(st.integers(0, 10**10 - 1)))
+    return wf.Message(
+        transactional=draw(st.booleans()),
+        prefix=prefix,
+        content=draw(texts(encoding) | st.binary(max_size=20).filter(lambda raw: not is_text(raw, encoding))),
+    )
+
+
+def is_text(raw: bytes, encoding: str) -> bool:
+    try:
+        raw.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 @st.composite
 def unknowns(draw: Callable[..., Any], encoding: str = "utf-8") -> wf.Unknown:
     raw = draw(st.sampled_from([b"Z", b"zz", b"table", b"begins", b"{a"]).filter(lambda head: head[:1] in b"Zz"))
@@ -207,7 +253,7 @@ def events(format: str, encoding: str = "utf-8") -> SearchStrategy[wf.Event]:
         unknowns(encoding),
     ]
     if not format.startswith("gaussdb-"):
-        found += [truncates(encoding), ddl(format, encoding)]
+        found += [truncates(encoding), messages(encoding) if format == "test-decoding" else ddl(format, encoding)]
     return st.one_of(*found)
 
 
@@ -220,6 +266,11 @@ def any_events() -> SearchStrategy[wf.Event]:
         *(row_changes(format) for format in FACTS),
         *(transaction_lines(format) for format in FACTS),
         truncates(),
+        messages(),
+        st.builds(wf.Truncate, tables=st.just((("s", "t"),)), xid=st.none() | U64),
+        st.builds(wf.Message, transactional=st.booleans(), prefix=texts(), content=wild, size=st.none() | U64),
+        st.builds(wf.StreamAbort, xid=st.none() | U64, subxid=st.none() | U64),
+        st.builds(wf.StreamPrepare, gid=texts(), xid=st.none() | U64, prepare_time=wild),
         st.builds(wf.Abort, xid=st.none() | U64, commit_time=wild),
         st.builds(wf.Commit, csn=st.none() | U64, commit_time=wild),
         st.builds(wf.Begin, csn=U64, first_lsn=U64, commit_time=wild, origin=st.none() | I32),

@@ -8,6 +8,7 @@ declare     helpers for the formats' declarations    formats: the declarations, 
 grammar     what the text formats are made of        pgtypes: type numbers and names
 framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
 arrow       the row-change table (loads numba)       cli: the command `wireformat`
+plugin      output plugins: the server's callbacks, and a replay that calls them with events
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import ddl
+from . import ddl, plugin
 from .api import Decoder, decode, encode
 from .errors import (
     BadLength,
@@ -27,6 +28,8 @@ from .errors import (
     EncodeError,
     LimitExceeded,
     OptionError,
+    OrderError,
+    PluginError,
     ShortData,
     TrailingBytes,
     WireformatError,
@@ -96,7 +99,9 @@ __all__ = [
     "Message",
     "OptionError",
     "Options",
+    "OrderError",
     "Origin",
+    "PluginError",
     "Prepare",
     "ReadOptions",
     "Relation",
@@ -123,6 +128,7 @@ __all__ = [
     "encode",
     "lsn_text",
     "lsn_value",
+    "plugin",
 ]
 
 

@@ -9,6 +9,7 @@ from .events import Event
 from .formats.registry import find_format
 from .limits import BATCH_BYTES
 from .options import ReadOptions
+from .plugin import Encoder, replay
 from .stream.decoder import Decoder as StreamDecoder
 from .stream.decoder import EventSource
 
@@ -18,8 +19,8 @@ def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) 
 
     messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array; None gives no events
     options     those of `ReadOptions`: mode, encoding, encoding_errors, heartbeat_unit, tables, kinds, known_tables,
-                exclude_users, skip_empty_xacts
-    Raises DecodeError in FAILFAST, after the events before it; OptionError at once.
+                exclude_users, skip_empty_xacts, strict
+    Raises DecodeError in FAILFAST and OrderError with strict, after the events before it; OptionError at once.
     """
     source = _engine(format, ReadOptions.check(**options), engine)
     return (located.event for located in source.events(messages))
@@ -50,16 +51,7 @@ def encode(
                     server closes it after a second
     Raises EncodeError for what the format cannot say, OptionError at once.
     """
-    writer = find_format(format).writer(
-        options, encoding=ReadOptions.check(encoding=encoding).encoding, batch_bytes=batch_bytes
-    )
-
-    def messages() -> Iterator[bytes]:
-        for event in events:
-            yield from writer.write(event)
-        yield from writer.flush()
-
-    return messages()
+    return replay(events, Encoder(format, batch_bytes=batch_bytes), options, encoding=encoding)
 
 
 def _engine(format: str, options: ReadOptions, name: str) -> EventSource:

@@ -17,6 +17,10 @@ class EncodeError(WireformatError, ValueError):
     """The format, with these options, cannot say this event."""
 
 
+class PluginError(WireformatError):
+    """An output plugin breaks a rule of the server's interface; the text says which."""
+
+
 class LimitExceeded(WireformatError, ValueError):
     """A named limit of `wireformat.limits` was passed; the text says which, its value, and what was asked."""
 
@@ -69,7 +73,6 @@ class DecodeError(WireformatError, ValueError):
         return self
 
     def __str__(self) -> str:
-        lsn = None if self.record_lsn is None else f"{self.record_lsn >> 32:X}/{self.record_lsn & 0xFFFFFFFF:X}"
         places = (
             ("message", self.message),
             ("byte", self.message_offset),
@@ -77,7 +80,7 @@ class DecodeError(WireformatError, ValueError):
             ("record", self.record),
             ("field", self.path),
             ("byte in the field", self.field_offset),
-            ("lsn", lsn),
+            ("lsn", _lsn(self.record_lsn)),
             ("table", self.table),
             ("bytes there", self.spot.hex(" ") or None),
             ("row", self.note),
@@ -89,7 +92,68 @@ class DecodeError(WireformatError, ValueError):
         return _rebuild, (type(self), dict(self.__dict__))
 
 
-def _rebuild(kind: type[DecodeError], facts: dict[str, Any]) -> DecodeError:
+def _lsn(number: int | None) -> str | None:
+    return None if number is None else f"{number >> 32:X}/{number & 0xFFFFFFFF:X}"
+
+
+class OrderError(WireformatError, ValueError):
+    """A record that may not come here; `docs/order.md` has the table.
+
+    expected        the kinds that may come, or what the record would have to be
+    got             its kind, xid and gid
+    format          name of the format
+    message         index of the message in the input
+    record          index of the record in its message
+    record_lsn      LSN that the record carries
+    state           the row of the table: where in the stream it stands
+    open            what began the transaction or block that is open, and in which message; None if there is none
+    streamed        the streamed transactions that have not ended, and in which message each began
+    """
+
+    def __init__(
+        self,
+        expected: str,
+        got: str,
+        *,
+        format: str,
+        message: int,
+        record: int,
+        record_lsn: int | None = None,
+        state: str,
+        open: str | None = None,
+        streamed: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(expected, got)
+        self.expected = expected
+        self.got = got
+        self.format = format
+        self.message = message
+        self.record = record
+        self.record_lsn = record_lsn
+        self.state = state
+        self.open = open
+        self.streamed = streamed
+
+    def __str__(self) -> str:
+        shown = [*self.streamed[:_SHOWN_STREAMED], *(["…"] if len(self.streamed) > _SHOWN_STREAMED else [])]
+        places = (
+            ("message", self.message),
+            ("record", self.record),
+            ("lsn", _lsn(self.record_lsn)),
+            ("open", self.open or "nothing"),
+            ("streamed", "; ".join(shown) or None),
+        )
+        where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
+        return f"bad order: {self.state}: expected {self.expected}, got {self.got} [{self.format}: {where}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+_SHOWN_STREAMED = 5
+
+
+def _rebuild(kind: Any, facts: dict[str, Any]) -> Any:
     where = dict(facts)
     return kind(where.pop("expected"), where.pop("got"), **where)
 

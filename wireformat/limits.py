@@ -42,3 +42,11 @@ DDL_DIGITS = 131072
 
 PATH_CHARACTERS = 200
 """How much of a path an error shows where the names in it come from the input."""
+
+STREAMED_TRANSACTIONS = 1 << 18
+"""How many streamed transactions may be in progress at once where the order is checked: PostgreSQL allows no more
+backends than this (MAX_BACKENDS)."""
+
+PREFIX_BYTES = 1 << 16
+"""Longest prefix of a message of test-decoding that is looked for in a file, where nothing but the size behind it says
+where it ends: prefixes are names of applications. It bounds the places that are tried."""

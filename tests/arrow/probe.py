@@ -34,6 +34,7 @@ TEXT_SAMPLES = {
     "gaussdb-text": [b"BEGIN CSN: 1 first_lsn: 0/1", b"table s t1 UPDATE: old-key: a[text]:'x' new-tuple: a[text]:1"],
     "mppdb-json": [b"BEGIN 1 ORIGIN_ID 2", _OBJECT, b"COMMIT 1 CSN 2", b"COMMIT (at"],
     "opengauss-test-decoding": [b"BEGIN 1", b"table s.t1: INSERT: a[text]:unchanged-toast-datum", b"COMMIT 1 CSN 2"],
+    "test-decoding": [b"BEGIN 1", b"streaming change for TXN 7", b"table s.t1: INSERT: a[text]:'x'", b"COMMIT 1"],
 }
 """Messages of the formats whose records are text."""
 

@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 
-from wireformat.arrow import scanner
+from wireformat.arrow import rooms
 
 
 def shrink(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
@@ -19,4 +19,4 @@ def shrink(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
         assert len(holders) > 1, f"nobody uses limits.{name}"
         for module in holders:
             monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(scanner, "_spare", deque(maxlen=1))  # what others left is larger
+    monkeypatch.setattr(rooms, "_spare", deque(maxlen=1))  # what others left is larger

@@ -7,9 +7,9 @@ import pyarrow.compute as pc
 import pytest
 
 import wireformat as wf
-from benchmarks import bench_text, generate, json_reader, struct_reader, text_lexer
+from benchmarks import bench_text, generate, json_reader, pgoutput_reader, struct_reader, text_lexer
 from benchmarks.contestants import Contestant, as_file
-from benchmarks.generate import BINARY, FORMATS, JSON, JSON_LINES, TEXT
+from benchmarks.generate import BINARY, FORMATS, JSON, JSON_LINES, PGOUTPUT, TEXT
 from wireformat.framing.text_batch import frames
 
 from ..golden_cases import CASES, Case
@@ -35,7 +35,21 @@ def test_the_readers_by_hand_give_the_rows_of_the_package(part, events, format, 
     assert rows == [_row(event) for event in events]
 
 
+def test_the_reader_of_pgoutput_by_hand_gives_the_rows_of_the_package(part) -> None:
+    messages = part[PGOUTPUT]["payload"].to_pylist()
+    wanted = [_row(event) for event in wf.decode(messages, PGOUTPUT)]
+    assert pgoutput_reader.read_messages(messages) == [(row[0], None, *row[2:]) for row in wanted]
+
+
+def test_pgoutput_says_the_same_changes(part, events) -> None:
+    read = [_row(event) for event in wf.decode(part[PGOUTPUT]["payload"], PGOUTPUT) if isinstance(event, wf.RowChange)]
+    wanted = [_row(event) for event in events if isinstance(event, wf.RowChange)]
+    assert [(kind, *rest) for kind, _, *rest in read] == [(kind, *rest) for kind, _, *rest in wanted]
+
+
 def _row(event: wf.Event) -> tuple[object, ...]:
+    if isinstance(event, wf.Relation):
+        return (event.kind, event.lsn, event.table_schema, event.table_name, None, None)
     if not isinstance(event, wf.RowChange):
         return (event.kind, event.lsn, None, None, None, None)
     return (event.kind, event.lsn, event.table_schema, event.table_name, _dict(event.new), _dict(event.old))

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks import bench_arrow, bench_formats, bench_growth, bench_spark, bench_start, bench_text, report, targets
+from benchmarks import (
+    bench_arrow,
+    bench_formats,
+    bench_growth,
+    bench_pgoutput,
+    bench_spark,
+    bench_start,
+    bench_text,
+    report,
+    targets,
+)
 from benchmarks.measure import Result
 
 GROUPS = {
     "python": [one.name for one in (*bench_formats.CONTESTANTS, *bench_arrow.CONTESTANTS)],
     "text": [one.name for one in bench_text.CONTESTANTS],
+    "pgoutput": [one.name for one in bench_pgoutput.CONTESTANTS],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
     "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
     "start": [bench_start.COLD, bench_start.WARM],

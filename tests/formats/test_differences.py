@@ -109,10 +109,8 @@ ADAPTED = {
     "mppdb-json": [wf.Begin(lsn=1, xid=4, origin=5), replace(COMMIT, origin=None, username=None)],
     "opengauss-test-decoding": [wf.Begin(lsn=1, xid=4), replace(COMMIT, origin=None, username=None)],
     "sql-decoding": [wf.Begin(lsn=1, csn=2), wf.Commit(lsn=1, csn=2, commit_time="t")],
-    "pgoutput": [
-        wf.Begin(lsn=1, csn=2, xid=4, commit_time="t"),
-        wf.Commit(lsn=1, commit_time="t"),
-    ],
+    "test-decoding": [wf.Begin(lsn=1, xid=4), wf.Commit(lsn=1, xid=4, commit_time="t")],
+    "pgoutput": [wf.Begin(lsn=1, xid=4, commit_time="t"), wf.Commit(lsn=1, commit_time="t")],
 }
 
 
@@ -136,6 +134,24 @@ def test_what_was_changed_is_said() -> None:
         "types",
         "names of the columns of a new tuple",
     ]
+
+
+@pytest.mark.parametrize(
+    ("event", "wanted", "words"),
+    [
+        (wf.StreamAbort(xid=5, subxid=6), wf.StreamAbort(xid=6), "the number of what is dropped"),
+        (wf.Truncate(tables=(("s", "t"),), xid=5), wf.Truncate(tables=(("s", "t"),)), "left out"),
+        (wf.Truncate(tables=(), xid=5), wf.Truncate(tables=(), xid=5), None),
+        (wf.Message(transactional=True, prefix="", content="", xid=5), None, "left out"),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_postgres_streams_in_its_text(event: wf.Event, wanted: wf.Event | None, words: str | None) -> None:
+    found, said = adapted(event, "test-decoding")
+    assert found == (replace(event, xid=None) if wanted is None else wanted)  # type: ignore[call-arg]
+    assert [text.rpartition(": ")[2] for text in said] == ([] if words is None else [words])
+    (message,) = wf.encode([found], "test-decoding")
+    assert read([message], format="test-decoding") == [found]
 
 
 COMMITTED = {"commit_lsn": 6, "commit_time": "2026-11-21 01:02:03.5+00"}

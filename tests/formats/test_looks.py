@@ -11,6 +11,7 @@ from wireformat.formats.registry import find_format
 
 from ..golden_cases import CASES, Case
 from ..servers.captures import capture_names, read_capture
+from .test_corpora import FORMATS, lines
 
 ENVELOPE = b"w" + bytes(24)
 """What a replication connection puts before each message of a plugin."""
@@ -30,6 +31,12 @@ def test_captures_do_not_look_like_another_format(case: Case) -> None:
         assert looks_like(message, start, stop, case.format) == "", message[start:stop]
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_printed_lines_do_not_look_like_another_format(name: str) -> None:
+    for line in lines(name):
+        assert looks_like(line, 0, len(line), FORMATS[name][0]) == "", line
+
+
 @pytest.mark.parametrize("name", capture_names("pgoutput"))
 def test_captures_of_postgres_do_not_look_like_another_format(name: str) -> None:
     for message in read_capture(name).messages:
@@ -39,6 +46,7 @@ def test_captures_of_postgres_do_not_look_like_another_format(name: str) -> None
 
 def test_every_pattern_is_matched_first_by_a_capture() -> None:
     heads = [message[start:stop][:600] for case in CASES for message, start, stop in spans(case)]
+    heads += [line[:600] for name in FORMATS for line in lines(name)]
     heads += [ENVELOPE + message for message in read_capture("18-pgoutput-1").messages]
     first = (next((pattern for pattern, _ in LOOKS if pattern.match(head)), None) for head in heads)
     assert {pattern for pattern, _ in LOOKS} <= set(first)

@@ -38,6 +38,7 @@ GOOD = {
     "mppdb-json": J,
     "opengauss-test-decoding": b"table s.t: INSERT: a[integer]:1",
     "sql-decoding": b"insert into s.t values (1);",
+    "test-decoding": b"table s.t: INSERT: a[integer]:1",
 }
 
 
@@ -189,6 +190,12 @@ def test_many_marks_and_quotes_take_no_time() -> None:
             b"{" * many,
         ],
         "sql-decoding": [b"insert into s.t values (" + b"1, " * many, b'{"JDDL": ' + b'{"a":' * many],
+        "test-decoding": [
+            b"COMMIT PREPARED '" + b"''" * many,
+            b"COMMIT PREPARED E'" + b"\\\\" * many,
+            b"message: transactional: 1 prefix: " + b", sz: 1 content:" * many,
+            b"streaming message: transactional: 1 prefix: " + b", sz: 1" * many + b",",
+        ],
         "mppdb-json": [b"prefix: " + b", lsn: " * many, b"table " + b"s.t, " * many],
     }
     start = time.monotonic()

@@ -72,9 +72,62 @@ def test_empty_transactions_are_skipped() -> None:
     assert len(encode(serial[0], truncate, serial[1], format="mppdb-json", skip_empty_xacts=True)) == 3
 
 
+def kinds_without_empty(*events: wf.Event) -> list[str]:
+    """The kinds that are left of these events by PostgreSQL's plugin."""
+    messages = encode(*events, format="test-decoding", skip_empty_xacts=True)
+    return [event.kind for event in read(messages, format="test-decoding")]
+
+
+BLOCK = wf.StreamStart(xid=5), wf.StreamStop(xid=5)
+FULL_BLOCK = BLOCK[0], wf.StreamChange(xid=5), BLOCK[1]
+FULL_BLOCK_KINDS = ["STREAM_START", "STREAM_CHANGE", "STREAM_STOP"]
+GID = wf.Prepare(gid="g", xid=5)
+LOOSE, OF_TRANSACTION = (wf.Message(transactional=flag, prefix="p", content="") for flag in (False, True))
+ENDS_OF_STREAM = [wf.StreamCommit(xid=5), wf.StreamAbort(xid=5), wf.StreamPrepare(xid=5, gid="g")]
+
+
+@pytest.mark.parametrize("end", ENDS_OF_STREAM, ids=lambda end: end.kind)
+def test_empty_blocks_are_skipped(end: wf.Event) -> None:
+    """And the end of a streamed transaction of which nothing was written."""
+    assert kinds_without_empty(*BLOCK, *BLOCK, end) == []
+    assert kinds_without_empty(*BLOCK, *FULL_BLOCK, *BLOCK, end, end) == [*FULL_BLOCK_KINDS, end.kind, end.kind]
+    assert kinds_without_empty(*FULL_BLOCK, wf.StreamAbort(xid=6), end) == [*FULL_BLOCK_KINDS, "STREAM_ABORT", end.kind]
+    assert kinds_without_empty(*BLOCK, wf.StreamStart(xid=6), wf.StreamStop(xid=6), *FULL_BLOCK, end)[-1] == end.kind
+
+
+def test_what_happens_in_a_block() -> None:
+    for event in (wf.Truncate(tables=(), xid=5), wf.Message(transactional=True, prefix="p", size=3)):
+        assert kinds_without_empty(BLOCK[0], event, BLOCK[1]) == ["STREAM_START", event.kind, "STREAM_STOP"]
+
+
+def test_empty_transactions_of_postgres() -> None:
+    begin, commit = wf.Begin(xid=5), wf.Commit(xid=5)
+    assert kinds_without_empty(begin, commit, begin, GID, wf.CommitPrepared(gid="g")) == ["COMMIT_PREPARED"]
+    assert kinds_without_empty(begin, LOOSE, commit) == ["MESSAGE"]
+    assert kinds_without_empty(begin, OF_TRANSACTION, commit) == ["BEGIN", "MESSAGE", "COMMIT"]
+
+
+def test_defaults_are_those_of_postgres() -> None:
+    commit = wf.Commit(xid=5, commit_time=TIME)
+    assert encode(commit, format="test-decoding") == [b"COMMIT 5"]
+    assert encode(commit, format="test-decoding", include_timestamp=True) == [f"COMMIT 5 (at {TIME})".encode()]
+    assert encode(commit, format="test-decoding", include_xids="off") == [b"COMMIT"]
+
+
+def test_names_and_types_are_quoted_as_postgres_does() -> None:
+    """Its keywords are others than openGauss's, and a tinyint or clob is a user's type."""
+    new = wf.TupleData(("json", "csn", "date"), ("1", "2", "3"), ("tinyint", "clob", "integer"))
+    event = wf.Insert(table_schema="lateral", table_name="verify", new=new)
+    (line,) = encode(event, format="test-decoding")
+    assert line == b"""table "lateral".verify: INSERT: "json"[tinyint]:'1' csn[clob]:'2' date[integer]:3"""
+    assert read([line], format="test-decoding") == [event]
+
+
 @pytest.mark.parametrize(
     ("format", "option"),
     [
+        ("test-decoding", "include-originid"),
+        ("test-decoding", "stream-changes"),
         ("mppdb-json", "sending-batch"),
         ("sql-decoding", "include-originid"),
         ("opengauss-test-decoding", "include-user"),
@@ -219,6 +272,60 @@ CANNOT_SAY: dict[str, tuple[str, wf.Event, str]] = {
         "mppdb-json",
         wf.Unknown(raw=b""),
         "UNKNOWN: it would be read as something else",
+    ),
+    "a prepare without a gid": ("test-decoding", wf.Prepare(xid=5), "gid: expected a name in single quotes"),
+    "an xid of 33 bits": ("test-decoding", wf.Begin(xid=1 << 32), "BEGIN: xid: expected a number of 32 bits"),
+    "a csn of postgres": ("test-decoding", wf.Commit(csn=5), "COMMIT: csn: the format cannot say it"),
+    "a subtransaction and its top one": (
+        "test-decoding",
+        wf.StreamAbort(xid=5, subxid=6),
+        "STREAM_ABORT: subxid: the format cannot say it",
+    ),
+    "the xid of a truncate": (
+        "test-decoding",
+        wf.Truncate(tables=(("s", "t"),), xid=5),
+        "xid: it has no place where the tables are named",
+    ),
+    "the flags of a streamed truncate": (
+        "test-decoding",
+        wf.Truncate(tables=(), cascade=True),
+        "TRUNCATE: it would be read as something else",
+    ),
+    "a message of neither content nor size": (
+        "test-decoding",
+        wf.Message(transactional=True, prefix="p"),
+        "size: expected a number",
+    ),
+    "a message without content outside of a transaction": (
+        "test-decoding",
+        wf.Message(transactional=False, prefix="p", size=3),
+        "content: only a transactional message can be without one",
+    ),
+    "a message with content and size": (
+        "test-decoding",
+        wf.Message(transactional=True, prefix="p", content="abc", size=3),
+        "MESSAGE: it would be read as something else",
+    ),
+    "a message of bytes that are text": (
+        "test-decoding",
+        wf.Message(transactional=True, prefix="p", content=b"abc"),
+        "MESSAGE: it would be read as something else",
+    ),
+    "a prefix that could end at two places": (
+        "test-decoding",
+        wf.Message(transactional=True, prefix="a, sz: 22 content:x", content="hello"),
+        "MESSAGE: it would be read as something else",
+    ),
+    "a message in a streamed transaction": (
+        "test-decoding",
+        wf.Message(transactional=True, prefix="p", content="a", xid=5),
+        "MESSAGE: xid: the format cannot say it",
+    ),
+    "ddl of openGauss": ("test-decoding", wf.Ddl(sql="x"), "test-decoding DDL: the format cannot say it"),
+    "a message in a format of openGauss": (
+        "opengauss-test-decoding",
+        wf.Message(transactional=True, prefix="p", content="a"),
+        "MESSAGE: the format cannot say it",
     ),
     "an unknown record that looks batched": (
         "gaussdb-json",

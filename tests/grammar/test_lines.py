@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import wireformat as wf
@@ -56,6 +58,43 @@ LINES: dict[str, dict[str, wf.Event]] = {
         "ABORT 5": wf.Abort(xid=5),
     },
 }
+GID = "a, txid 9 (at b)'c\\d"
+QUOTED = "E'a, txid 9 (at b)''c\\\\d'"
+POSTGRES: dict[str, wf.Event] = {
+    "BEGIN": wf.Begin(),
+    "BEGIN 4294967295": wf.Begin(xid=(1 << 32) - 1),
+    "COMMIT": wf.Commit(),
+    f"COMMIT (at {TIME})": wf.Commit(commit_time=TIME),
+    f"COMMIT 5 (at {TIME})": wf.Commit(xid=5, commit_time=TIME),
+    "COMMIT PREPARED 'it''s'": wf.CommitPrepared(gid="it's"),
+    f"COMMIT PREPARED {QUOTED}, txid 5 (at {TIME})": wf.CommitPrepared(gid=GID, xid=5, commit_time=TIME),
+    "ROLLBACK PREPARED '', txid 5": wf.RollbackPrepared(gid="", xid=5),
+    f"ROLLBACK PREPARED 'g' (at {TIME})": wf.RollbackPrepared(gid="g", commit_time=TIME),
+    f"PREPARE TRANSACTION {QUOTED}, txid 5 (at {TIME})": wf.Prepare(gid=GID, xid=5, prepare_time=TIME),
+    "PREPARE TRANSACTION 'g'": wf.Prepare(gid="g"),
+    "opening a streamed block for transaction": wf.StreamStart(),
+    "opening a streamed block for transaction TXN 5": wf.StreamStart(xid=5),
+    "closing a streamed block for transaction": wf.StreamStop(),
+    "closing a streamed block for transaction TXN 5": wf.StreamStop(xid=5),
+    "streaming change for transaction": wf.StreamChange(),
+    "streaming change for TXN 5": wf.StreamChange(xid=5),
+    "streaming truncate for transaction": wf.Truncate(tables=()),
+    "streaming truncate for TXN 5": wf.Truncate(tables=(), xid=5),
+    "aborting streamed (sub)transaction": wf.StreamAbort(),
+    "aborting streamed (sub)transaction TXN 5": wf.StreamAbort(xid=5),
+    "committing streamed transaction": wf.StreamCommit(),
+    f"committing streamed transaction TXN 5 (at {TIME})": wf.StreamCommit(xid=5, commit_time=TIME),
+    f"preparing streamed transaction {QUOTED} (at {TIME})": wf.StreamPrepare(gid=GID, prepare_time=TIME),
+    f"preparing streamed transaction TXN {QUOTED}, txid 5": wf.StreamPrepare(gid=GID, xid=5),
+    "message: transactional: 0 prefix: , sz: 0 content:": wf.Message(transactional=False, prefix="", content=""),
+    "message: transactional: 1 prefix: a, sz: 9 content:, sz: 4 content:\u8868\n": wf.Message(
+        transactional=True, prefix="a, sz: 9 content:", content="\u8868\n"
+    ),
+    "streaming message: transactional: 1 prefix: a, sz: 5, sz: 12": wf.Message(
+        transactional=True, prefix="a, sz: 5", size=12
+    ),
+}
+LINES["test-decoding"] = POSTGRES
 CASES = [(format, line) for format, lines in LINES.items() for line in lines]
 
 OTHER_SPELLINGS = {
@@ -71,6 +110,16 @@ def test_read_and_written(format: str, line: str) -> None:
     event = LINES[format][line]
     assert agree([line.encode()], format=format).events == [event]
     assert list(wf.encode([event], format, options=EVERYTHING[format])) == [line.encode()]
+
+
+@pytest.mark.parametrize("line", [line for line in POSTGRES if "5" in line.replace("sz: 5", "")])
+def test_without_xids_and_times(line: str) -> None:
+    """The options leave parts out, and with them words change."""
+    (written,) = wf.encode([POSTGRES[line]], "test-decoding", options={"include-xids": False})
+    (event,) = read([written], format="test-decoding")
+    facts = ("xid", "commit_time", "prepare_time")
+    gone = {name: None for name in facts if name in type(event).__dataclass_fields__}
+    assert event == replace(POSTGRES[line], **gone)
 
 
 @pytest.mark.parametrize("line", OTHER_SPELLINGS)

@@ -12,7 +12,7 @@ from wireformat import lsn_value
 
 from .captures import FOLDER, TABLES
 from .installations import MISSING, installations
-from .readings import Reading, peek, readings_of
+from .readings import LIVE, Reading, peek, readings_of
 from .running import run_workload
 from .server import Server, running
 from .tables import all_tables
@@ -33,10 +33,10 @@ def main() -> None:
         if version not in installations():
             raise SystemExit(MISSING[version])
         with running(installations()[version]) as server:
-            run_workload(server)
+            stream = run_workload(server)
             with server.connect() as session:
                 for reading in readings_of(version, test_decoding=server.installation.has_test_decoding):
-                    if reading.name.startswith(prefixes):
+                    if reading.name.startswith(prefixes) and not reading.live:
                         messages = peek(session, reading)
                         columns = {
                             "lsn": pa.array([lsn_value(one.lsn) for one in messages], pa.int64()),
@@ -44,6 +44,9 @@ def main() -> None:
                             "payload": pa.array([one.data for one in messages], pa.binary()),
                         }
                         _write(columns, FOLDER / f"{version}-{reading.name}.parquet", server, reading)
+                if stream:
+                    sent = {"payload": pa.array(stream.payloads, pa.binary())}
+                    _write(sent, FOLDER / f"{version}-{LIVE.name}.parquet", server, LIVE)
                 _write(_tables(server), FOLDER / f"{version}-{TABLES}.parquet", server, None)
 
 

@@ -20,9 +20,10 @@ class Capture:
     name: str
     facts: dict[str, Any]
     """server, seed, plugin, options, two_phase_slot."""
-    lsns: list[int]
-    xids: list[int]
     messages: list[bytes]
+    lsns: list[int]
+    """As the SQL function gives them; none where the messages came over a replication connection."""
+    xids: list[int]
 
 
 def capture_names(plugin: str = "") -> list[str]:
@@ -35,7 +36,8 @@ def read_capture(name: str) -> Capture:
     """The capture of this name."""
     table = pq.read_table(FOLDER / f"{name}.parquet")
     facts = json.loads(table.schema.metadata[b"capture"])
-    return Capture(name, facts, *(table[column].to_pylist() for column in ("lsn", "xid", "payload")))
+    lists = table.to_pydict()
+    return Capture(name, facts, lists["payload"], lists.get("lsn", []), lists.get("xid", []))
 
 
 def read_tables(version: int | str) -> dict[tuple[str, str], list[dict[str, str | None]]]:

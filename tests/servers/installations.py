@@ -44,7 +44,8 @@ def installations() -> dict[int, Installation]:
 def _programs() -> list[Path]:
     spec = find_spec(PACKAGE)  # not imported: it makes folders, and users, and has servers of its own
     places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
-    return sorted(program for place in [DEBIAN, *places] for program in place.glob("*/bin/postgres"))
+    # Debian's last: where both have a version, it is the one with test_decoding.
+    return [program for place in [*places, DEBIAN] for program in sorted(place.glob("*/bin/postgres"))]
 
 
 def _installation(bin: Path) -> Installation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import psycopg
@@ -25,14 +25,16 @@ class Reading:
 
     name: str
     plugin: str
-    options: dict[str, str]
+    options: dict[str, str] = field(hash=False)
     two_phase: bool = False
     since: int = 14
+    live: bool = False
+    """Whether it reads over a replication connection while the tables change, from a slot of its own."""
 
     @property
     def slot(self) -> str:
         """The slot that it reads; readings with the same needs share one."""
-        return f"{self.plugin}_{'two_phase' if self.two_phase else 'plain'}"
+        return f"{self.plugin}_{'two_phase' if self.two_phase else 'plain'}{'_live' if self.live else ''}"
 
 
 PROTOCOLS: dict[str, tuple[dict[str, str], bool, int]] = {
@@ -70,11 +72,14 @@ def _readings() -> Iterator[Reading]:
 
 
 READINGS = tuple(_readings())
+LIVE = replace(next(one for one in READINGS if one.name == "pgoutput-4-two-phase"), name="pgoutput-live", live=True)
 
 
 def readings_of(version: int, *, test_decoding: bool) -> tuple[Reading, ...]:
     """The readings that a server allows."""
-    return tuple(one for one in READINGS if version >= one.since and (test_decoding or one.plugin == "pgoutput"))
+    return tuple(
+        one for one in (*READINGS, LIVE) if version >= one.since and (test_decoding or one.plugin == "pgoutput")
+    )
 
 
 def create_slots(session: psycopg.Connection[Any], readings: Sequence[Reading]) -> None:
@@ -85,7 +90,10 @@ def create_slots(session: psycopg.Connection[Any], readings: Sequence[Reading]) 
 
 
 def peek(session: psycopg.Connection[Any], reading: Reading) -> list[Payload]:
-    """All messages of a reading, from the making of the slot; the slot stays where it is."""
+    """All messages of a reading, from the making of the slot; the slot stays where it is.
+
+    For the live one too, as it would have come later: without the envelopes, and with no transaction in progress.
+    """
     options = [part for pair in reading.options.items() for part in pair]
     query = """select lsn::text, xid::text::bigint, data
         from pg_logical_slot_peek_binary_changes(%s, null, null, variadic %s)"""

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import psycopg
 
-from .readings import create_slots, readings_of
+from .readings import LIVE, create_slots, readings_of
+from .replication import Stream, streaming
 from .server import Server
 from .workload import SEED, Step, setup, workload
 
 SESSIONS = ("a", "b", "origin")
 
 
-def run_workload(server: Server, seed: int = SEED) -> None:
-    """Make tables and slots, then change the tables."""
+def run_workload(server: Server, seed: int = SEED) -> Stream | None:
+    """Make tables and slots, then change the tables; gives what the server sent meanwhile by the reading LIVE."""
     with ExitStack() as stack:
         sessions = {name: stack.enter_context(server.connect()) for name in SESSIONS}
         for sql in setup(server.version):
             sessions["a"].execute(sql)
         create_slots(sessions["a"], readings_of(server.version, test_decoding=server.installation.has_test_decoding))
-        for step in workload(server.version, seed):
-            _run(sessions, step)
+        with streaming(server, LIVE.slot, LIVE) if server.version >= LIVE.since else nullcontext() as stream:
+            for step in workload(server.version, seed):
+                _run(sessions, step)
+    return stream
 
 
 def _run(sessions: dict[str, psycopg.Connection[Any]], step: Step) -> None:

@@ -260,6 +260,7 @@ def _altered() -> Iterator[str]:
     yield "commit"
     yield 'alter table altered rename more to "more:"'
     yield "update altered set \"more:\" = 'renamed' where id = 4"
+    yield "update altered set a = a"  # every row once more: else no stream would say that the values have a new name
     yield "alter table altered replica identity full"
     yield "delete from altered where id = 3"
 
@@ -282,7 +283,15 @@ def _origin() -> Iterator[Step]:
 
 
 def _rows(table: str, start: int, count: int, value: str = "v") -> str:
-    return f"insert into {table} select i, '{value}' || i from generate_series({start}, {start + count - 1}) i"
+    """Rows of 600 bytes: a hundred of them outgrow the memory."""
+    return (
+        f"insert into {table} select i, '{value}' || i || repeat('.', 600) "
+        f"from generate_series({start}, {start + count - 1}) i"
+    )
+
+
+SEEN = Step("b", "select pg_sleep(0.2)")
+"""So that who reads meanwhile has seen the changes before they are undone."""
 
 
 def _streamed() -> Iterator[Step]:
@@ -290,29 +299,30 @@ def _streamed() -> Iterator[Step]:
     yield Step("a", "begin")
     yield Step("b", "begin")
     for part in range(4):
-        yield Step("a", _rows("big", 1000 * part, 400))
-        yield Step("b", _rows("other_big", 1000 * part, 400))
+        yield Step("a", _rows("big", 1000 * part, 100))
+        yield Step("b", _rows("other_big", 1000 * part, 100))
     yield Step("a", "select pg_logical_emit_message(true, 'streamed', 'counts with its transaction')")
     yield Step("b", "select pg_logical_emit_message(false, 'between', 'counts at once')")
     yield Step("b", "update other_big set id = -id where id between 1 and 5")
     yield Step("b", "commit")
     yield Step("a", "savepoint one")
-    yield Step("a", _rows("big", 10000, 500, "dropped "))
+    yield Step("a", _rows("big", 10000, 120, "dropped "))
     yield Step("a", "savepoint two")
-    yield Step("a", _rows("big", 20000, 500, "dropped "))
+    yield Step("a", _rows("big", 20000, 120, "dropped "))
+    yield SEEN
     yield Step("a", "rollback to one")
     yield Step("a", "savepoint three")
-    yield Step("a", _rows("big", 30000, 500, "kept "))
+    yield Step("a", _rows("big", 30000, 120, "kept "))
     yield Step("a", "alter table big add column extra integer")
-    yield Step("a", "update big set extra = id where id between 30000 and 30400")
+    yield Step("a", "update big set extra = id where id between 30000 and 30100")
     yield Step("a", "release three")
     yield Step("a", "delete from big where id < 1000")
     yield Step("a", "commit")
-    yield from (Step("a", "begin"), Step("a", _rows("other_big", 50000, 700, "dropped ")), Step("a", "rollback"))
-    yield from (Step("a", "begin"), Step("a", _rows("other_big", 60000, 500)), Step("a", "truncate other_big"))
-    yield from (Step("a", _rows("other_big", 70000, 500)), Step("a", "rollback"))
-    yield from (Step("a", "begin"), Step("a", _rows("other_big", 80000, 500)), Step("a", "truncate other_big, child"))
-    yield from (Step("a", _rows("other_big", 90000, 500)), Step("a", "commit"))
+    yield from (Step("a", "begin"), Step("a", _rows("other_big", 50000, 150, "dropped ")), SEEN, Step("a", "rollback"))
+    yield from (Step("a", "begin"), Step("a", _rows("other_big", 60000, 120)), Step("a", "truncate other_big"))
+    yield from (Step("a", _rows("other_big", 70000, 120)), SEEN, Step("a", "rollback"))
+    yield from (Step("a", "begin"), Step("a", _rows("other_big", 80000, 120)), Step("a", "truncate other_big, child"))
+    yield from (Step("a", _rows("other_big", 90000, 120)), Step("a", "commit"))
 
 
 def _two_phase() -> Iterator[Step]:
@@ -325,9 +335,9 @@ def _two_phase() -> Iterator[Step]:
         yield Step("b", f"{'rollback' if number == 1 else 'commit'} prepared {literal(gid)}")
     for number, (gid, end) in enumerate((("streamed", "commit"), ("streamed, dropped", "rollback"))):
         yield Step("a", "begin")
-        yield Step("a", _rows("big (id, v)", 100_000 + 10_000 * number, 700))
+        yield Step("a", _rows("big (id, v)", 100_000 + 10_000 * number, 150))
         yield Step("a", "savepoint one")
-        yield Step("a", _rows("big (id, v)", 105_000 + 10_000 * number, 700, "dropped "))
+        yield Step("a", _rows("big (id, v)", 105_000 + 10_000 * number, 150, "dropped "))
         yield Step("a", "rollback to one")
         yield Step("a", f"prepare transaction {literal(gid)}")
         yield Step("b", f"insert into by_row_with_key values ({650 + number}, 'between', 1)")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import wireformat as wf
-
 from ..engines import FORMAT
+from ..formats.test_corpora import FORMATS as CORPORA
+from ..formats.test_corpora import lines
 from ..golden_cases import BINARY, CASES, find_case
 from .ways import WAYS, Way, assert_same_rows, found_rows, write_messages
 
@@ -69,10 +69,9 @@ class TestGolden:
         rows = way.run(read(spark, write_messages(tmp_path, good)))
         assert_same_rows(found_rows(rows), way.wanted(good))
 
-    @pytest.mark.parametrize("format", [name for name in wf.FORMATS if name != FORMAT])
+    @pytest.mark.parametrize("format", sorted({case.format for case in CASES} - {FORMAT}))
     def test_other_formats(self, spark: SparkSession, tmp_path: Path, way: Way, format: str) -> None:
         cases = [case for case in CASES if case.format == format and not case.has_bad_text]
-        assert cases
         for encoding in sorted({case.encoding for case in cases}):
             some = [case for case in cases if case.encoding == encoding]
             messages = [message for case in some for message in [*case.messages, None]]
@@ -81,6 +80,12 @@ class TestGolden:
             options |= {"known_tables": known} if known else {}
             rows = way.run(read(spark, write_messages(tmp_path / encoding, messages)), format, **options)
             assert_same_rows(found_rows(rows), way.wanted(messages, format, **options))
+
+    @pytest.mark.parametrize("name", [name for name in CORPORA if name.startswith("postgres_")])
+    def test_printed_lines(self, spark: SparkSession, tmp_path: Path, way: Way, name: str) -> None:
+        messages, (format, _) = lines(name), CORPORA[name]
+        rows = way.run(read(spark, write_messages(tmp_path, [*messages])), format)
+        assert_same_rows(found_rows(rows), way.wanted([*messages], format))
 
     @pytest.mark.parametrize("options", [{"mode": "PERMISSIVE"}, {"encoding_errors": "replace"}], ids=str)
     @pytest.mark.parametrize("name", ["j_badutf8_single", "t_badutf8_single"])

@@ -27,21 +27,24 @@ def changes(
     kinds: Iterable[str] | None = None,
     exclude_users: Iterable[str] | None = None,
     skip_empty_xacts: bool = False,
+    strict: bool = False,
     encoding: str = "utf-8",
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
     known_tables: Iterable[str] | None = None,
     dialect: str = "postgresql",
     engine: str = "scan",
+    threads: int | None = None,
 ) -> pa.Table:
     """Decode messages into the row-change table.
 
     messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array (read without copying);
                 None and null give no rows
     columns     the columns wanted; all of them if None
+    threads     how many to use; as many as Arrow itself (`pyarrow.cpu_count`) if None
     The other options are those of `wireformat.ReadOptions`. In DROPMALFORMED the schema's metadata says under
     `wireformat.dropped` how many records were left out.
-    Raises DecodeError (FAILFAST), OptionError, LimitExceeded, TypeError.
+    Raises DecodeError (FAILFAST), OrderError (strict), OptionError, LimitExceeded, TypeError.
     """
     options = ReadOptions.check(
         mode=mode,
@@ -53,19 +56,26 @@ def changes(
         known_tables=known_tables,
         exclude_users=exclude_users,
         skip_empty_xacts=skip_empty_xacts,
+        strict=strict,
         dialect=dialect,
     )
     schema = _checked_schema(columns)
-    chosen = make_engine(find_format(format), options, engine)
+    chosen = make_engine(find_format(format), options, engine, threads)
     table = pa.Table.from_batches(chosen.batches(messages, schema), schema=schema)
     return table.replace_schema_metadata({DROPPED: str(chosen.dropped)}) if mode == "DROPMALFORMED" else table
 
 
 def batches(
-    messages: Any, format: str, *, columns: Sequence[str] | None = None, engine: str = "scan", **options: Any
+    messages: Any,
+    format: str,
+    *,
+    columns: Sequence[str] | None = None,
+    engine: str = "scan",
+    threads: int | None = None,
+    **options: Any,
 ) -> Iterator[pa.RecordBatch]:
     """The same rows as `changes`, a record batch at a time, in constant memory; the options are the same."""
-    chosen = make_engine(find_format(format), ReadOptions.check(**options), engine)
+    chosen = make_engine(find_format(format), ReadOptions.check(**options), engine, threads)
     return chosen.batches(messages, _checked_schema(columns))
 
 

@@ -23,7 +23,8 @@ def parse_times(texts: pa.StringArray) -> tuple[Array, Array]:
 
     if pc.all(pc.match_substring_regex(texts, _COMMON)).as_py():
         try:
-            return texts.cast(_TIMESTAMP).cast(pa.int64()).to_numpy(), np.ones(len(texts), bool)
+            _, data = texts.cast(_TIMESTAMP).buffers()  # to_numpy would load pandas
+            return np.frombuffer(data, np.int64, len(texts)), np.ones(len(texts), bool)
         except pa.ArrowInvalid:  # a 30th of February
             pass
     found = [parse_commit_time(text) for text in texts.to_pylist()]

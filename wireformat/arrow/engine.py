@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -18,11 +19,13 @@ from .builder import build, row_count
 from .event_rows import located_events
 from .gather import record_batch
 from .messages import chunks
-from .scanner import Scanned, Scanner
+from .ordered import Ordered
+from .scanner import Scanned, Scanner, Walk
 from .scans import SCANS
+from .threads import ahead, checked_threads
 
-MOST_PARTS = 100
-"""Up to so many parts it is faster to copy them one by one than to gather all rows."""
+FEW_PARTS, MOST_PARTS = 8, 100
+"""Up to how many parts rows stay where they are, and up to how many it is faster to copy parts than to gather rows."""
 
 
 class Engine(Protocol):
@@ -46,11 +49,15 @@ class Engine(Protocol):
 
 
 class ScanEngine:
-    """Compiled scan and gather; the declaration reads what the scan gives back."""
+    """Compiled scan and gather; the declaration reads what the scan gives back.
 
-    def __init__(self, format: Format, options: ReadOptions) -> None:
+    threads     how many of them make record batches
+    """
+
+    def __init__(self, format: Format, options: ReadOptions, threads: int) -> None:
         self._scanner = Scanner(format, options)
         self._factor = options.heartbeat_factor
+        self._threads = threads
 
     def know(self, relations: Relations) -> None:
         """See Engine.know."""
@@ -72,12 +79,35 @@ class ScanEngine:
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
-        for scanned in self._scanner.scan(messages, first):
-            batch = record_batch(scanned, schema, self._factor)
-            yield self._merged(batch, scanned, schema) if scanned.events else batch
+        scanner = self._scanner
 
-    def _merged(self, batch: pa.RecordBatch, scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
-        """The batch with the rows that the scan gave back replaced by what the declaration made of them."""
+        def good_rows(walk: Walk) -> tuple[list[pa.RecordBatch], int]:
+            """Batches up to the first step in which a row is given back, and how many rows that has."""
+            batches: list[pa.RecordBatch] = []
+            while not walk.ended:
+                count = walk.step()
+                if count and not walk.all_good(count):
+                    return batches, count
+                if count:
+                    batches.append(record_batch(walk.notes(count), schema, self._factor))
+            walk.close()
+            return batches, 0
+
+        for walk, (batches, count) in ahead(scanner.walks(messages, first), good_rows, self._threads):
+            yield from batches
+            try:
+                if count:  # in this thread: what rows mean that are given back may depend on those before them
+                    for scanned in chain(scanner.settled(walk, count), scanner.rest(walk)):
+                        yield from self._merged(scanned, schema)
+            finally:
+                walk.close()
+
+    def _merged(self, scanned: Scanned, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows, those that the scan gave back replaced by what the declaration made of them."""
+        batch = record_batch(scanned, schema, self._factor)
+        if not scanned.events:
+            yield batch
+            return
         read = [item for row in sorted(scanned.events) for item in scanned.events[row]]
         built = build(read, schema, self._factor)
         parts: list[tuple[pa.RecordBatch, int, int]] = []
@@ -87,29 +117,46 @@ class ScanEngine:
             parts += [(batch, begin, row), (built, done, done + more)]
             begin, done = row + 1, done + more
         parts.append((batch, begin, scanned.row_count))
-        return _spliced([part for part in parts if part[1] < part[2]], batch, built)
+        yield from _spliced(_joined([part for part in parts if part[1] < part[2]]), batch, built)
 
 
-def _spliced(
-    parts: list[tuple[pa.RecordBatch, int, int]], batch: pa.RecordBatch, built: pa.RecordBatch
-) -> pa.RecordBatch:
-    """One batch of parts (batch, start, stop) of two batches, in their order."""
+Part = tuple[pa.RecordBatch, int, int]
+"""Rows of a batch, from, to."""
+
+
+def _joined(parts: list[Part]) -> list[Part]:
+    """The same parts, those that follow each other in one batch as one."""
+    joined: list[Part] = []
+    for source, start, stop in parts:
+        if joined and joined[-1][0] is source and joined[-1][2] == start:
+            joined[-1] = (source, joined[-1][1], stop)
+        else:
+            joined.append((source, start, stop))
+    return joined
+
+
+def _spliced(parts: list[Part], batch: pa.RecordBatch, built: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Parts of two batches in their order: few as they are, others in one batch."""
+    if len(parts) <= FEW_PARTS:
+        yield from (source.slice(start, stop - start) for source, start, stop in parts)
+        return
     schema = batch.schema
     if len(parts) <= MOST_PARTS:
-        pieces = [source.slice(start, stop - start) for source, start, stop in parts] or [batch.slice(0, 0)]
+        pieces = [source.slice(start, stop - start) for source, start, stop in parts]
         columns = [pa.concat_arrays([piece.column(place) for piece in pieces]) for place in range(len(schema))]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
-    shift = batch.num_rows
-    order = [place + (shift if source is built else 0) for source, *rows in parts for place in range(*rows)]
-    indices = pa.array(order, pa.int64())
-    whole = [pa.concat_arrays([batch.column(place), built.column(place)]) for place in range(len(schema))]
-    return pa.RecordBatch.from_arrays([column.take(indices) for column in whole], schema=schema)
+    else:
+        shift = batch.num_rows
+        order = [place + (shift if source is built else 0) for source, *rows in parts for place in range(*rows)]
+        indices = pa.array(order, pa.int64())
+        whole = [pa.concat_arrays([batch.column(place), built.column(place)]) for place in range(len(schema))]
+        columns = [column.take(indices) for column in whole]
+    yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 class DeclarationEngine:
     """The construct declaration alone: slow, plain, and what the scan is tested against."""
 
-    def __init__(self, format: Format, options: ReadOptions) -> None:
+    def __init__(self, format: Format, options: ReadOptions, threads: int) -> None:
         self._reader = Reader(format, options)
         self._factor = options.heartbeat_factor
 
@@ -153,8 +200,10 @@ ENGINES: dict[str, type[ScanEngine] | type[DeclarationEngine]] = {"scan": ScanEn
 _MARKS = tuple(mark.decode() for mark in CHANGES)
 
 
-def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Engine:
+def make_engine(format: Format, options: ReadOptions, name: str = "scan", threads: int | None = 1) -> Engine:
     """The engine of this name: scan, unless somebody wants to compare. Raises OptionError.
+
+    threads     how many of them the scan may use to make record batches; None: as many as Arrow
 
     A format without a scan is read by its declaration, whatever the name; so is gaussdb-text where a known table is
     named like a mark, since the scan takes the first mark for one.
@@ -163,8 +212,10 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan") -> Eng
         raise OptionError(f"option engine: expected {', '.join(ENGINES)}; got {name!r}{nearest(name, ENGINES)}")
     odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
     engine = ENGINES["declaration" if odd or format.name not in SCANS else name]
-    if options.exclude_users or options.skip_empty_xacts:
-        from .whole_transactions import WholeTransactions  # loads pyarrow.compute
+    count = checked_threads(threads)
+    if not (options.strict or options.exclude_users or options.skip_empty_xacts):
+        return engine(format, options, count)
+    from .whole_transactions import WholeTransactions  # loads pyarrow.compute
 
-        return WholeTransactions(engine(format, options.all_kinds()), options)
-    return engine(format, options)
+    whole = engine(format, options.all_kinds(), count)
+    return WholeTransactions(Ordered(whole, format.name) if options.strict else whole, options)

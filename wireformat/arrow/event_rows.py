@@ -19,6 +19,9 @@ from ..events import (
     Insert,
     Prepare,
     RowChange,
+    StreamChange,
+    StreamStart,
+    StreamStop,
     TupleData,
     Unknown,
     Update,
@@ -54,7 +57,9 @@ from .spans import (
 )
 
 _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
-_OTHERS: dict[str, type[Event]] = {event.kind: event for event in (Begin, Commit, Abort, Prepare, Heartbeat)}
+_OTHERS: dict[str, type[Event]] = {
+    event.kind: event for event in (Begin, Commit, Abort, Prepare, Heartbeat, StreamStart, StreamStop, StreamChange)
+}
 _PLACES = {"xid": XID, "csn": CSN, "commit_lsn": COMMIT_LSN}
 _NUMBERS = {
     event: tuple((name, place) for name, place in _PLACES.items() if name in event.__dataclass_fields__)

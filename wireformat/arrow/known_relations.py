@@ -18,6 +18,7 @@ from ..formats.relations import Relations
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
 from ..pgtypes import type_name
+from ..pgtypes.binary import has_text
 from .compiled import Array
 from .messages import Chunk
 from .spans import LINES, QUOTED, TYPE_TABLE_SIZE, TYPE_WORDS, WORD_TEXT, WORDS, Known
@@ -29,7 +30,24 @@ relation in `words`, 0 if there is none, and 1 more in a streamed block."""
 COLUMNS, SCHEMA, TABLE, CELLS = range(4)
 """A relation in `words`: how many columns, the names, and from there on three pairs a column."""
 
-CELL_NAME, CELL_TYPE, CELL_IS_KEY, CELL_WORDS = range(4)
+LEAST_ROW_BYTES = 9
+"""Kind, transaction id, relation: shorter rows are for the declaration, which tells what is missing."""
+
+CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_WORDS = range(4)
+"""CELL_FACTS is no pair: whether the column is in the key, and which of the forms below its binary values have."""
+
+UNKNOWN_FORM, OTHER_FORM, TEXT_FORM, INTEGER_FORM, OID_FORM, BOOLEAN_FORM, TIME_FORM, ZONE_FORM, DATE_FORM = range(9)
+"""UNKNOWN_FORM: for the declaration; OTHER_FORM: noted as it is, and turned into text cell by cell."""
+
+_FORMS = {
+    **dict.fromkeys(("text", "character varying", "character", "name", "unknown", "xml", "json"), TEXT_FORM),
+    **dict.fromkeys(("smallint", "integer", "bigint"), INTEGER_FORM),
+    "oid": OID_FORM,
+    "boolean": BOOLEAN_FORM,
+    "timestamp without time zone": TIME_FORM,
+    "timestamp with time zone": ZONE_FORM,
+    "date": DATE_FORM,
+}
 
 _ASK = np.isin(np.arange(256), list(b"IUD"))
 _TELL = {
@@ -41,29 +59,26 @@ _TELL = {
 def known_relations(chunk: Chunk, relations: Relations, settings: list[int], options: ReadOptions) -> Known:
     """Look up the relation of every row in a chunk.
 
-    relations   as they are before the chunk; not changed
+    relations   as they are before the chunk; then as they are behind it
     settings    those that all scans have
     """
     buffer, starts, stops = chunk.buffer, chunk.starts, chunk.stops
-    last = max(len(buffer) - 1, 0)
-    first = buffer[np.minimum(starts, last)] if len(buffer) else np.zeros(len(starts), np.uint8)
-    heads = starts + ENVELOPE_BYTES * (first == ENVELOPE)
-    kinds = np.where(heads < stops, buffer[np.minimum(heads, last)] if len(buffer) else 0, 0)
-    asks = _ASK[kinds]
     found = np.zeros(len(starts), np.int64)
     table = _Table(options)
-    reader = PgOutput(relations.copy())
+    reader = PgOutput(relations)
+    heads, kinds = _heads(chunk)
+    asks = _ASK[kinds] & (stops - heads >= LEAST_ROW_BYTES)
+    words = np.ndarray((max(len(buffer) - 3, 0),), ">u4", buffer, 0, (1,))  # four bytes at each place
     begin = 0
     for end in [*np.flatnonzero(_TELL[options.dialect][kinds]).tolist(), len(starts)]:
         places = begin + np.flatnonzero(asks[begin:end])
         if len(places):
             streamed = reader.relations.block is not None
-            at = heads[places] + (5 if streamed else 1)
-            places, at = places[at + 4 <= stops[places]], at[at + 4 <= stops[places]]
-            oids = (buffer[at[:, None] + np.arange(4)].astype(np.int64) << np.array([24, 16, 8, 0])).sum(axis=1)
-            coded = pa.array(oids).dictionary_encode()
-            words = [table.place(reader.relations.find(oid)) for oid in coded.dictionary.to_pylist()]
-            found[places] = 2 * np.array(words, np.int64)[coded.indices.to_numpy()] + streamed
+            coded = pa.array(words[heads[places] + (5 if streamed else 1)].astype(np.uint32)).dictionary_encode()
+            known = [2 * table.place(reader.relations.find(oid)) for oid in coded.dictionary.to_pylist()]
+            found[places] = (
+                np.array(known, np.int64)[np.frombuffer(coded.indices.buffers()[1], np.int32, len(places))] + streamed
+            )
         if end < len(starts):
             message = chunk.message(end)
             with suppress(DecodeError):  # it will be told when the record is read
@@ -72,6 +87,24 @@ def known_relations(chunk: Chunk, relations: Relations, settings: list[int], opt
         begin = end + 1
     head = [*settings, options.dialect == "opengauss"]
     return Known(table.words(), np.concatenate([np.array(head, np.int64), found]), bytes(table.text))
+
+
+def _form(oid: int) -> int:
+    return _FORMS.get(type_name(oid), OTHER_FORM if has_text(oid) else UNKNOWN_FORM)
+
+
+def _heads(chunk: Chunk) -> tuple[Array, Array]:
+    """Where each message's record begins, behind the envelope, and its kind byte; 0 where there is none."""
+    buffer, starts, stops = chunk.buffer, chunk.starts, chunk.stops
+    if not len(buffer):
+        return starts, np.zeros(len(starts), np.uint8)
+    last = len(buffer) - 1
+    first = buffer[np.minimum(starts, last)]
+    heads = starts
+    if (first == ENVELOPE).any():
+        heads = starts + ENVELOPE_BYTES * (first == ENVELOPE)
+        first = buffer[np.minimum(heads, last)]
+    return heads, np.where(heads < stops, first, 0)
 
 
 class _Table:
@@ -112,7 +145,7 @@ class _Table:
             start, length = WORDS[TYPE_WORDS + (oid if oid < TYPE_TABLE_SIZE else 0)].tolist()
             is_listed = length > 0 and oid < TYPE_TABLE_SIZE
             kind = (start, length) if is_listed else self._pair(type_name(oid))
-            self._pairs += [self._pair(name), kind, (name in keys, 0)]
+            self._pairs += [self._pair(name), kind, (name in keys, _form(oid))]
 
     def _pair(self, text: str) -> tuple[int, int]:
         data = text.encode()

@@ -6,7 +6,7 @@ from ..grammar import lines
 from ..grammar.json_text import ARRAYS
 from ..grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
 
-_LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING)
+_LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING, *lines.POSTGRES_FREQUENT)
 
 JSON_HEAD, JSON_KIND, JSON_END = b'{"table_name":"', b'","op_type":"', b"]}"
 JSON_ARRAYS = tuple(f'{end},"{key}":['.encode() for key, end in zip(ARRAYS, ('"', *"]]]]]"), strict=True))

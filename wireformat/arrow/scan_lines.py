@@ -40,8 +40,14 @@ LINE_FIELDS = 3
 PART_FIELDS = 6
 """Mark, another mark or -1, how its value is read, the number or the key that it is, what closes it or -1, required."""
 
-UNSIGNED, SIGNED, LSN, TEXT = range(4)
-_READERS = {grammar.UNSIGNED: UNSIGNED, grammar.SIGNED: SIGNED, grammar.LSN: LSN, grammar.TEXT: TEXT}
+UNSIGNED, UNSIGNED_32, SIGNED, LSN, TEXT = range(5)
+_READERS = {
+    grammar.UNSIGNED: UNSIGNED,
+    grammar.UNSIGNED_32: UNSIGNED_32,
+    grammar.SIGNED: SIGNED,
+    grammar.LSN: LSN,
+    grammar.TEXT: TEXT,
+}
 _PLACES = {"csn": CSN, "xid": XID, "first_lsn": FIRST_LSN, "origin": ORIGIN, "commit_time": COMMIT_TIME_KEY}
 MOST_DIGITS = 18
 """Numbers of so many digits fit int64; longer ones are left to the grammar."""
@@ -234,9 +240,13 @@ def read_parts(
                 value, end = read_digits(buffer, begin + minus, stop)
                 if end == begin + minus:
                     begin = end = -1  # a mark without a number is none
-                elif end < 0 or (
-                    reader == SIGNED
-                    and (value > 0x7FFFFFFF + minus or (buffer[begin + minus] == 48 and end - begin > 1))
+                elif (
+                    end < 0
+                    or (reader == UNSIGNED_32 and (value > 0xFFFFFFFF or end - begin > 10))
+                    or (
+                        reader == SIGNED
+                        and (value > 0x7FFFFFFF + minus or (buffer[begin + minus] == 48 and end - begin > 1))
+                    )
                 ):
                     return READ_RECORD
             if begin >= 0 and end < 0:
@@ -244,7 +254,7 @@ def read_parts(
         if begin < 0:
             if settings[part + 5]:
                 return READ_RECORD
-        elif reader == UNSIGNED:
+        elif reader == UNSIGNED or reader == UNSIGNED_32:
             rows[field, row] = value
             rows[PRESENT, row] |= 1 << field
             at = end

@@ -8,28 +8,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..formats.pgoutput_messages import KEY, NEW, NULL, OLD, TEXT_CELL, UNCHANGED_CELL
+from ..formats.pgoutput_messages import BINARY_CELL, KEY, NEW, NULL, OLD, TEXT_CELL, UNCHANGED_CELL
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..times import MICROS_OF_2000
 from . import spans
 from .compiled import Array, Int, inner
 from .known_relations import (
-    CELL_IS_KEY,
+    BOOLEAN_FORM,
+    CELL_FACTS,
     CELL_NAME,
     CELL_TYPE,
     CELL_WORDS,
     CELLS,
     COLUMNS,
+    DATE_FORM,
+    INTEGER_FORM,
     IS_OPENGAUSS,
     KNOWN,
+    OID_FORM,
+    OTHER_FORM,
     SCHEMA,
     TABLE,
+    TEXT_FORM,
+    TIME_FORM,
+    ZONE_FORM,
 )
-from .marks import FULL_ROW, KEY_ROW
+from .marks import BOOLEANS, FULL_ROW, KEY_ROW
 from .rows import note_detail
 from .scan import DONE, make_scan
 from .scan_gaussdb_binary import BEGIN, COMMIT, DELETE, INSERT, UPDATE
 from .spans import (
+    BINARY_CELLS,
+    BINARY_LENGTH,
     COMMIT_LSN,
     COMMIT_TIME_KEY,
     CSN,
@@ -58,7 +68,7 @@ from .spans import (
 )
 from .wire import check_text, is_ascii, read_16, read_32, read_64, write_number
 
-KEY_WORD, FULL_WORD = mark_word(KEY_ROW), mark_word(FULL_ROW)
+KEY_WORD, FULL_WORD, T_WORD, F_WORD = (mark_word(mark) for mark in (KEY_ROW, FULL_ROW, *BOOLEANS))
 OTHER = -1
 KIND_OF_BYTE = np.full(256, OTHER, np.int64)
 for _byte, _kind in zip(b"BCIUD", (BEGIN, COMMIT, INSERT, UPDATE, DELETE), strict=True):
@@ -126,6 +136,39 @@ def write_time(text: Array, used: Int, micros: Int) -> Int:
 
 
 @inner
+def binary_value(buffer: Array, at: Int, size: Int, text: Array, words: Array, used: Int, form: Int) -> tuple[Int, Int]:
+    """The pair of a value in binary form, which may be written to text[used:]; length -1 is for the declaration."""
+    if form == BOOLEAN_FORM and size == 1:
+        word = T_WORD if buffer[at] != 0 else F_WORD
+        return np.int64(words[word, 0]), np.int64(words[word, 1])
+    number = np.int64(0)
+    if size == 2:
+        number = read_16(buffer, at)
+    elif size == 4:
+        number = read_32(buffer, at)
+    elif size == 8:
+        number = read_64(buffer, at)
+    if form == OID_FORM and size == 4:
+        return ~used, write_number(text, used, number, 10, False) - used
+    if size == 2 or size == 4:
+        number -= (number >> (8 * size - 1)) << (8 * size)  # signed
+    if form == INTEGER_FORM and (size == 2 or size == 4 or size == 8):
+        return ~used, write_number(text, used, number, 10, True) - used
+    if form == DATE_FORM and size == 4:
+        number *= DAY
+    elif (form != TIME_FORM and form != ZONE_FORM) or size != 8:
+        return used, -1
+    if number < FIRST_TIME - MICROS_OF_2000 or number >= LAST_TIME - MICROS_OF_2000:
+        return used, -1
+    end = write_time(text, used, number + MICROS_OF_2000)
+    if form == DATE_FORM:
+        end = used + 10
+    elif form == TIME_FORM:
+        end -= 3
+    return ~used, end - used
+
+
+@inner
 def row_image(
     buffer: Array,
     at: Int,
@@ -134,7 +177,9 @@ def row_image(
     row: Int,
     cells: Array,
     place: Int,
+    text: Array,
     words: Array,
+    cursor: Array,
     relation: Int,
     is_key: bool,
     utf8: bool,
@@ -142,6 +187,7 @@ def row_image(
     """One tuple into the map `place`: (status, byte after it)."""
     status = GOOD
     image = cells[place]
+    used = cursor[TEXT_USED]
     cell = rows[ENDS + place, row]
     count = np.int64(words[relation + COLUMNS, 0])
     if stop - at < 2 or read_16(buffer, at) != count:
@@ -155,30 +201,45 @@ def row_image(
         form = buffer[at]
         at += 1
         length = np.int64(-1)
-        if form == TEXT_CELL:
-            length = read_32(buffer, at) if stop - at >= 4 else stop
+        size = np.int64(0)
+        value = at
+        if form == TEXT_CELL or form == BINARY_CELL:
+            size = read_32(buffer, at) if stop - at >= 4 else stop
             at += 4
-            if length > stop - at:
+            if size > stop - at:
                 return READ_RECORD, at
-            if not is_ascii(buffer, at, length):
-                status |= check_text(buffer, at, length, utf8)
+            value, length = at, size
+            kind = np.int64(words[column + CELL_FACTS, 1]) if form == BINARY_CELL else TEXT_FORM
+            if kind == TEXT_FORM:
+                if not is_ascii(buffer, at, size):
+                    status |= check_text(buffer, at, size, utf8)
+            elif kind == OTHER_FORM:
+                length = BINARY_LENGTH - size
+                status |= BINARY_CELLS
+            else:
+                value, length = binary_value(buffer, at, size, text, words, used, kind)
+                if length < 0:
+                    return READ_RECORD, at
+                if value == ~used:
+                    used += length
         elif form == UNCHANGED_CELL:
             length = np.int64(UNCHANGED_LENGTH)
             rows[PRESENT, row] |= 1 << HAS_UNCHANGED
         elif form != NULL:
             return READ_RECORD, at
-        elif is_key and words[column + CELL_IS_KEY, 0] == 0:
+        elif is_key and words[column + CELL_FACTS, 0] == 0:
             continue
         image[NAME, cell, 0] = words[column + CELL_NAME, 0]
         image[NAME, cell, 1] = words[column + CELL_NAME, 1]
-        image[VALUE, cell, 0] = at
+        image[VALUE, cell, 0] = value
         image[VALUE, cell, 1] = length
         image[TYPE, cell, 0] = words[column + CELL_TYPE, 0]
         image[TYPE, cell, 1] = words[column + CELL_TYPE, 1]
         cell += 1
-        at += length if length > 0 else 0
+        at += size
     rows[ENDS + place, row] = cell
     rows[PRESENT, row] |= 1 << (GIVEN + place)
+    cursor[TEXT_USED] = used
     return status, at
 
 
@@ -190,7 +251,9 @@ def row_change(
     rows: Array,
     row: Int,
     cells: Array,
+    text: Array,
     words: Array,
+    cursor: Array,
     known: Int,
     utf8: bool,
 ) -> Int:
@@ -212,7 +275,9 @@ def row_change(
     tag = np.int64(buffer[at]) if at < stop else np.int64(0)
     if kind != INSERT and (tag == KEY or tag == OLD):
         is_key = tag == KEY
-        found, at = row_image(buffer, at + 1, stop, rows, row, cells, spans.OLD, words, relation, is_key, utf8)
+        found, at = row_image(
+            buffer, at + 1, stop, rows, row, cells, spans.OLD, text, words, cursor, relation, is_key, utf8
+        )
         if found == READ_RECORD or found == FULL:
             return found
         status |= found
@@ -224,7 +289,9 @@ def row_change(
     if kind != DELETE:
         if tag != NEW:
             return READ_RECORD
-        found, at = row_image(buffer, at + 1, stop, rows, row, cells, spans.NEW, words, relation, False, utf8)
+        found, at = row_image(
+            buffer, at + 1, stop, rows, row, cells, spans.NEW, text, words, cursor, relation, False, utf8
+        )
         if found == READ_RECORD or found == FULL:
             return found
         status |= found
@@ -305,7 +372,7 @@ def read_record(
     if kind == BEGIN or kind == COMMIT:
         return transaction(buffer, at + 1, stop, rows, row, cells, text, words, cursor, settings[IS_OPENGAUSS] == 1)
     known = settings[KNOWN + cursor[NEXT_MESSAGE]]
-    return row_change(buffer, at + 1, stop, rows, row, cells, words, known, settings[UTF8] == 1)
+    return row_change(buffer, at + 1, stop, rows, row, cells, text, words, cursor, known, settings[UTF8] == 1)
 
 
 @inner

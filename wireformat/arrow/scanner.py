@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,26 +11,31 @@ from ..errors import DecodeError
 from ..formats.base import Format
 from ..formats.pgoutput import PgOutput
 from ..framing.frames import Frame
-from ..limits import CHUNK_BYTES, CHUNK_CELLS, CHUNK_ROWS
 from ..lsn import unsigned
 from ..options import ReadOptions
 from ..options.reading import KINDS
+from ..pgtypes import type_oid
+from ..pgtypes.binary import binary_text
 from ..stream.reader import Located, Reader
 from .filters import make_filters
 from .messages import Chunk, chunks
+from .rooms import leave_room, make_room
 from .scans import load_scan
 from .spans import (
+    BINARY_CELLS,
+    BINARY_LENGTH,
     BODY,
     CURSOR_FIELDS,
     DETAIL,
     ENDS,
-    GOOD,
     KIND,
     LSN,
     MAPS,
     MESSAGE,
     NAME,
+    NEW,
     NEXT_MESSAGE,
+    OLD,
     PRESENT,
     READ_REST,
     RECORD,
@@ -40,8 +43,6 @@ from .spans import (
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_NEEDED,
-    TEXT_PER_BYTE,
-    TEXT_PER_RECORD,
     TEXT_SLACK,
     TEXT_USED,
     TIME_TEXT,
@@ -52,21 +53,9 @@ from .spans import (
     WORDS,
     Known,
     Spans,
-    make_spans,
 )
 
 Array = np.ndarray[Any, Any]
-
-
-LEAST_ROW_BYTES = 5  # of BEGIN alone, the smallest record of any style
-LEAST_CELL_BYTES = 7  # of a column as TEXT prints it, the smallest of any style
-
-
-SPARE_TEXT_BYTES = 2 * TEXT_PER_BYTE * CHUNK_BYTES
-"""Room for more text than this was made for a huge record: it is not kept."""
-
-_spare: deque[Spans] = deque(maxlen=1)
-"""The room of the last scan that ended, for the next one: the first touch of fresh memory is slow."""
 
 
 class Scanned(NamedTuple):
@@ -86,8 +75,68 @@ class Scanned(NamedTuple):
     """What stands in the place of a row: any number of events; rows that are not here are good."""
 
 
+class Walk:
+    """The scan of one chunk, as many rows at a time as there is room for; holds the room until it is closed.
+
+    chunk   what is scanned
+    notes   of the rows that the last step noted; valid until the next step
+    """
+
+    def __init__(self, scan: Callable[..., int], chunk: Chunk, known: Known, filters: tuple[Array, Array]) -> None:
+        self._scan = scan
+        self._known = known
+        self._filters = filters
+        self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
+        self._room: Spans | None = None
+        self.chunk = chunk
+
+    def step(self) -> int:
+        """Scan on; how many rows were noted. None are when all is done, or when all rows were filtered out."""
+        cursor, known = self._cursor, self._known
+        text_begin = len(WORD_TEXT) + len(known.text)
+        while not self.ended:
+            self._room = room = make_room(self.chunk, self._room, int(cursor[TEXT_NEEDED]), len(known.text))
+            room.text[len(WORD_TEXT) : text_begin] = np.frombuffer(known.text, np.uint8)
+            cursor[TEXT_USED] = text_begin
+            count = self._scan(*self.chunk, cursor, *room, known.words, known.settings, *self._filters)
+            if count:  # else the next record needs more text than there was room for
+                return int(count)
+        return 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last message has been scanned."""
+        return bool(self._cursor[NEXT_MESSAGE] >= len(self.chunk.starts))
+
+    @property
+    def room(self) -> Spans:
+        """The notes of the last step."""
+        if self._room is None:
+            raise RuntimeError("there was no step, or the walk is closed")
+        return self._room
+
+    @property
+    def text_used(self) -> int:
+        """Bytes of the room's text that the last step has used."""
+        return int(self._cursor[TEXT_USED])
+
+    def notes(self, count: int) -> Scanned:
+        """The rows of the last step, which must all be good."""
+        return Scanned(self.room.rows, count, self.room.cells, self.room.text, self.chunk.buffer, {})
+
+    def all_good(self, count: int) -> bool:
+        """Whether no row of the last step needs a second look."""
+        return not self.room.rows[STATUS, :count].any()
+
+    def close(self) -> None:
+        """Leave the room to others."""
+        if self._room is not None:
+            leave_room(self._room)
+            self._room = None
+
+
 class Scanner:
-    """Scans messages; keeps its room from chunk to chunk, and leaves it to the next scanner.
+    """Scans messages chunk by chunk.
 
     reader      reads what the scan gives back, and counts what it drops
     """
@@ -98,7 +147,6 @@ class Scanner:
         filters = make_filters(options)
         self._settings = [options.encoding == "utf-8", filters.kinds, *more]
         self._filters = (filters.patterns, filters.names)
-        self._spans: Spans | None = None  # held while a scan runs
         self.reader = Reader(format, options)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[Scanned]:
@@ -106,56 +154,40 @@ class Scanner:
 
         Raises DecodeError in FAILFAST, after the rows before it.
         """
-        with suppress(IndexError):
-            self._spans = _spare.pop()
-        try:
-            for chunk in chunks(messages, first):
-                yield from self._chunk(chunk)
-        finally:
-            if self._spans is not None and len(self._spans.text) <= SPARE_TEXT_BYTES:
-                _spare.append(self._spans)
-            self._spans = None
+        for walk in self.walks(messages, first):
+            try:
+                yield from self.rest(walk)
+            finally:
+                walk.close()
 
-    def _chunk(self, chunk: Chunk) -> Iterator[Scanned]:
-        cursor = np.zeros(CURSOR_FIELDS, np.int64)
-        known = self._known(chunk)
-        text_begin = len(WORD_TEXT) + len(known.text)
-        while cursor[NEXT_MESSAGE] < len(chunk.starts):
-            spans = self._room(chunk, int(cursor[TEXT_NEEDED]), len(known.text))
-            spans.text[len(WORD_TEXT) : text_begin] = np.frombuffer(known.text, np.uint8)
-            cursor[TEXT_USED] = text_begin
-            count = self._scan(*chunk, cursor, *spans, known.words, known.settings, *self._filters)
-            if count == 0:  # the next record needs more text than there is room for
-                continue
-            scanned, error = self._settled(chunk, spans, count, int(cursor[TEXT_USED]))
-            yield scanned
-            if error is not None:
-                raise error
-
-    def _known(self, chunk: Chunk) -> Known:
-        """What the scan has to know beside the chunk; where messages depend on earlier ones, what those said."""
-        if isinstance(self.reader.format, PgOutput):
+    def walks(self, messages: Any, first: int = 0) -> Iterator[Walk]:
+        """A walk for each chunk. They can be done at the same time; what they give back is settled in their order."""
+        format = self.reader.format
+        if isinstance(format, PgOutput):
             from .known_relations import known_relations
 
-            return known_relations(chunk, self.reader.format.relations, self._settings, self._options)
-        return Known(WORDS, np.array(self._settings, np.int64), b"")
+            relations = format.relations.copy()  # runs ahead of the reader's own, and comes to the same
+            for chunk in chunks(messages, first):
+                known = known_relations(chunk, relations, self._settings, self._options)
+                yield Walk(self._scan, chunk, known, self._filters)
+        else:
+            known = Known(WORDS, np.array(self._settings, np.int64), b"")
+            for chunk in chunks(messages, first):
+                yield Walk(self._scan, chunk, known, self._filters)
 
-    def _room(self, chunk: Chunk, text_needed: int, known_text: int) -> Spans:
-        """Notes with room for the chunk, never for more than CHUNK_ROWS and CHUNK_CELLS at once."""
-        size = len(chunk.buffer)
-        rows = min(size // LEAST_ROW_BYTES + len(chunk.starts) + 2, CHUNK_ROWS)
-        cells = min(size // LEAST_CELL_BYTES + 1, CHUNK_CELLS)
-        text = TEXT_PER_BYTE * min(size, CHUNK_BYTES) + TEXT_PER_RECORD
-        text = max(text, text_needed) + TEXT_SLACK + known_text
-        held = self._spans
-        if (
-            held is None
-            or held.rows.shape[1] < rows
-            or held.cells.shape[2] < cells
-            or len(held.text) < len(WORD_TEXT) + text
-        ):
-            held = self._spans = make_spans(rows, cells, text)
-        return held
+    def rest(self, walk: Walk) -> Iterator[Scanned]:
+        """The rows that a walk has not noted yet; see `scan`."""
+        while not walk.ended:
+            count = walk.step()
+            if count:
+                yield from self.settled(walk, count)
+
+    def settled(self, walk: Walk, count: int) -> Iterator[Scanned]:
+        """The rows of the walk's last step after a second look at those that need it; see `scan`."""
+        scanned, error = self._settled(walk.chunk, walk.room, count, walk.text_used)
+        yield scanned
+        if error is not None:
+            raise error
 
     def _settled(self, chunk: Chunk, spans: Spans, count: int, text_used: int) -> tuple[Scanned, DecodeError | None]:
         """Transcode the rows that ask for it, and read by declaration those that the scan gave back.
@@ -164,14 +196,18 @@ class Scanner:
         """
         rows, cells = spans.rows, spans.cells
         events: dict[int, list[Located]] = {}
-        todo = np.flatnonzero(rows[STATUS, :count] != GOOD).tolist()
+        todo = np.flatnonzero(rows[STATUS, :count]).tolist()
         if not todo:
             return Scanned(rows, count, cells, spans.text, chunk.buffer, events), None
         again = _Again(chunk, spans.text[:text_used].tobytes(), self._options)
         error: DecodeError | None = None
         for row in todo:
             try:
-                if rows[STATUS, row] != TRANSCODE or not again.transcode(rows, cells, row):
+                status = rows[STATUS, row]
+                is_read = (status == TRANSCODE and again.transcode(rows, cells, row)) or (
+                    status == BINARY_CELLS and again.binary_cells(rows, cells, row)
+                )
+                if not is_read:
                     events[row] = list(self._read(chunk, rows[:, row], again))
                 elif not again.keeps(rows[:, row]):
                     events[row] = []
@@ -227,6 +263,33 @@ class _Again:
             for place, (begin, end) in enumerate(bounds):
                 cells[place, :, begin:end, 1] = 0
             return False
+        return True
+
+    def binary_cells(self, rows: Array, cells: Array, row: int) -> bool:
+        """Put the texts of the row's binary values into the text; False if one has none, or is no value of its type.
+
+        The row then has no such values, so that what the gather makes of it is valid.
+        """
+        begins = [int(rows[ENDS + place, row - 1]) if row else 0 for place in (NEW, OLD)]
+        images = [
+            cells[place, :, begin : rows[ENDS + place, row]] for place, begin in zip((NEW, OLD), begins, strict=True)
+        ]
+        for image in images:
+            for cell in np.flatnonzero(image[VALUE, :, 1] <= BINARY_LENGTH).tolist():
+                start, length = image[VALUE, cell].tolist()
+                oid = type_oid(self._bytes(*image[TYPE, cell].tolist()).decode())
+                data = self._bytes(start, BINARY_LENGTH - length)
+                try:
+                    found = binary_text(oid, data, self._options.encoding, self._options.encoding_errors)
+                except ValueError:
+                    found = None
+                if found is None:
+                    for other in images:
+                        other[VALUE, other[VALUE, :, 1] <= BINARY_LENGTH, 1] = 0
+                    return False
+                encoded = found.encode()
+                image[VALUE, cell] = ~len(self._text), len(encoded)
+                self._text += encoded
         return True
 
     def keeps(self, row: Array) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ..grammar.lines import MPPDB, PARALLEL, TEST_DECODING, Line
+from ..grammar.lines import MPPDB, PARALLEL, POSTGRES_FREQUENT, TEST_DECODING, Line
 
 
 class ScanRow(NamedTuple):
@@ -29,6 +29,7 @@ SCANS: dict[str, ScanRow] = {
     "gaussdb-text": ScanRow("scan_text", "scan_gaussdb_text", False, PARALLEL),
     "mppdb-json": ScanRow("scan_json", "scan_mppdb_json", True, MPPDB),
     "opengauss-test-decoding": ScanRow("scan_text", "scan_opengauss_text", True, TEST_DECODING),
+    "test-decoding": ScanRow("scan_text", "scan_opengauss_text", True, POSTGRES_FREQUENT),
     "pgoutput": ScanRow("scan_pgoutput", "scan_pgoutput"),
 }
 

@@ -45,6 +45,7 @@ READ_RECORD = 1  # the declaration reads this record: to decode it, or to say wh
 READ_REST = 2  # the framing is broken: the declaration reads the message from this record on
 TRANSCODE = 3  # text that is not ASCII, in an encoding that is not UTF-8
 FULL = 4  # no room for its cells; no row keeps this
+BINARY_CELLS = 8  # values in a binary form that the scan has no text for
 
 # A scan's cursor: where it goes on when it is called again, and how much text it has used and would need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
@@ -57,6 +58,9 @@ CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
 # A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; of a text style, whether the names of its
 # tables are quoted, and from there on its table of lines.
 UTF8, KINDS_WANTED, QUOTED, LINES = range(4)
+
+BINARY_LENGTH = -16
+"""A value that is noted in its binary form has this length less its own; the row's status is then BINARY_CELLS."""
 
 UNCHANGED_LENGTH = -2
 """Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""

@@ -30,6 +30,7 @@ class Decoding:
         self._options = options
         self._name_text = name_text
         self._engine = make_engine(format, options)
+        self._separator_bytes = len(format.separator)
         self.messages = 0
 
     @property
@@ -62,7 +63,7 @@ class Decoding:
             yield first
         except DecodeError as error:
             if part.stream_offset is not None and error.message is not None and error.message_offset is not None:
-                before = sum(map(len, part.messages[: error.message - first]))
+                before = sum(len(one) + self._separator_bytes for one in part.messages[: error.message - first])
                 error.add(stream_offset=part.stream_offset + before + error.message_offset)
             if error.table is not None:
                 error.add(table=self._name_text(error.table))
@@ -71,5 +72,5 @@ class Decoding:
     def _lost(self, part: Part, first: int) -> Iterator[Located]:
         offset = part.stream_offset or 0
         for index, raw in enumerate(part.messages, first):
-            yield from self._engine.lost(raw, index, offset)
+            yield from self._engine.lost(raw, index, offset, part.error)
             offset += len(raw)

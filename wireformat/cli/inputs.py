@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..errors import DecodeError
 from ..formats.base import Format
 from ..framing.buffer import MessageBuffer
 from ..limits import CHUNK_BYTES
@@ -40,7 +41,8 @@ class Part(NamedTuple):
     messages       a list of bytes, or a pyarrow binary array
     read_bytes     how many bytes of the input they stand for
     stream_offset  byte of the input where the first message begins; None in Parquet
-    is_lost        the framing was broken in an earlier part: the bytes are as they came, and are no messages
+    is_lost        the framing is broken, here or in an earlier part: the bytes are as they came, and are no messages
+    error          why, where it is broken here
     """
 
     source: str
@@ -48,6 +50,7 @@ class Part(NamedTuple):
     read_bytes: int
     stream_offset: int | None = None
     is_lost: bool = False
+    error: DecodeError | None = None
 
 
 class Input(Protocol):
@@ -116,15 +119,19 @@ class MessageInput:
 
     def parts(self) -> Iterator[Part]:
         """See Input.parts."""
-        buffer = MessageBuffer(self._format.find_end)
+        separator = self._format.separator
+        buffer = MessageBuffer(self._format.find_end, separator)
         offset = 0
         with _errors_of(self.name):
-            for chunk in self._chunks():
+            for chunk in chain(self._chunks(), [None]):
                 is_lost = buffer.lost is not None
-                messages = buffer.feed(chunk)
-                yield Part(self.name, messages, len(chunk), offset, is_lost)
-                offset += sum(map(len, messages))
-            yield Part(self.name, buffer.close(), 0, offset)
+                messages = buffer.close() if chunk is None else buffer.feed(chunk)
+                unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
+                yield Part(self.name, messages, len(chunk or b""), offset, is_lost)
+                offset += sum(map(len, messages)) + len(messages) * len(separator)
+                if unframed:
+                    yield Part(self.name, unframed, 0, offset, True, buffer.lost)
+                    offset += len(unframed[0])
 
 
 def _find_input(path: str, format: Format, column: str, held: ExitStack) -> Input:

@@ -36,11 +36,16 @@ class Format(Protocol):
     def fresh(self) -> Format:
         """The format for one stream: itself, or where messages depend on earlier ones, one that has read none."""
 
+    @property
+    def separator(self) -> bytes:
+        """What stands behind each message where they come one after the other, and is part of none; mostly nothing."""
+
     def frames(self, message: bytes) -> Iterator[Frame]:
         """The records of a whole message; raises DecodeError where the framing is broken."""
 
     def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
-        """Where the message that begins at `start` ends: (True, one past it) or (False, how far it looked).
+        """Where the message that begins at `start` ends: (True, one past it and its separator) or (False, how far it
+        looked).
 
         Raises OptionError in formats whose messages never say where they end.
         """

@@ -67,6 +67,7 @@ class GaussdbBinary:
 
     name = "gaussdb-binary"
     sentence = "GaussDB and openGauss, parallel decoding, decode-style=b: batched or not, heartbeats in both layouts"
+    separator = b""
 
     def fresh(self) -> GaussdbBinary:
         """See Format.fresh."""

@@ -23,12 +23,24 @@ LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
         (rb"[BIUD]\x00", "gaussdb-binary pgoutput"),
         (rb"BEGIN CSN: |(?i:commit) (?i:xid): [0-9]", "gaussdb-json gaussdb-text"),
         (rb"BEGIN(?: [0-9]+)? ORIGIN_ID ", "mppdb-json"),
-        (rb"BEGIN(?: [0-9]+)?\Z", "mppdb-json opengauss-test-decoding sql-decoding"),
+        (rb"BEGIN(?: [0-9]+)?\Z", "mppdb-json opengauss-test-decoding sql-decoding test-decoding"),
+        (rb"(?:PREPARE TRANSACTION|COMMIT PREPARED|ROLLBACK PREPARED) E?'", "test-decoding"),
+        (rb"message: transactional: [01] prefix: ", "test-decoding"),
+        (
+            rb"(?:opening|closing|streaming|aborting|committing|preparing) (?:a )?(?:streamed|change|truncate|message)",
+            "test-decoding",
+        ),
         (rb"COMMIT.* CSN [0-9]+\Z", "mppdb-json opengauss-test-decoding"),
         (rb"COMMIT \(at .*\) [0-9]+\Z", "sql-decoding"),
         (rb'\{\s*"table_name"', "gaussdb-json mppdb-json"),
-        (rb"table " + _NAME + rb"\." + _NAME + rb": (?:INSERT|UPDATE|DELETE):", "opengauss-test-decoding"),
-        (rb"table " + _NAME + rb"\." + _NAME + rb".*: TRUNCATE:", "mppdb-json opengauss-test-decoding sql-decoding"),
+        (
+            rb"table " + _NAME + rb"\." + _NAME + rb": (?:INSERT|UPDATE|DELETE):",
+            "opengauss-test-decoding test-decoding",
+        ),
+        (
+            rb"table " + _NAME + rb"\." + _NAME + rb".*: TRUNCATE:",
+            "mppdb-json opengauss-test-decoding sql-decoding test-decoding",
+        ),
         (rb"table .+ .+ (?:INSERT|UPDATE|DELETE):", "gaussdb-text"),
         (rb"insert into |delete from ", "sql-decoding"),
         (rb"prefix: .*, lsn: [0-9]", "mppdb-json"),
@@ -38,14 +50,14 @@ LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
 """Patterns and the formats whose messages or records begin like that; the first that matches counts."""
 
 
-def looks_like(data: bytes, start: int, stop: int, name: str) -> str:
+def looks_like(data: bytes | bytearray, start: int, stop: int, name: str) -> str:
     """The other formats that bytes look like, `a or b`; nothing if they look like the format of this name, or none."""
     head = data[start : min(stop, start + _HEAD_BYTES)]
     found = next((names for pattern, names in LOOKS if pattern.match(head)), ())
     return "" if name in found else " or ".join(found)
 
 
-def hinted(error: DecodeError, data: bytes, start: int, stop: int, name: str) -> DecodeError:
+def hinted(error: DecodeError, data: bytes | bytearray, start: int, stop: int, name: str) -> DecodeError:
     """The error with a word on what the bytes look like, where that is another format."""
     found = looks_like(data, start, stop, name)
     if found:

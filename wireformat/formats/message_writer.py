@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..errors import EncodeError, LimitExceeded
-from ..events import Abort, Begin, Commit, Event, Heartbeat, Prepare
+from ..events import Event
 from ..limits import RECORD_BYTES
+from .empty_transactions import EmptyTransactions
 
 XLOG_DATA_HEADER_BYTES = 25
 """'w' and three 8-byte numbers: the sender counts them when it compares a batch with its limit (seen in captures)."""
@@ -15,6 +16,7 @@ XLOG_DATA_HEADER_BYTES = 25
 OPTION_OF_FIELD = {
     "xid": "include-xids",
     "commit_time": "include-timestamp",
+    "prepare_time": "include-timestamp",
     "origin": "include-originid",
     "username": "include-user",
 }
@@ -57,34 +59,26 @@ class MessageWriter:
         whole: Callable[[Event], bytes | None] = lambda event: None,
     ) -> None:
         self._name = name
-        self._skips_empty = options["skip-empty-xacts"]
+        self._empty = EmptyTransactions() if options["skip-empty-xacts"] else None
         self._packing = packing
         self._batch_bytes = batch_bytes if options.get("sending-batch") else 0
         self._body = body
         self._whole = whole
         self._records: list[bytes] = []
         self._bytes = 0
-        self._held: Begin | None = None
 
     def write(self, event: Event) -> list[bytes]:
         """See Writer.write."""
-        if isinstance(event, Begin) and self._skips_empty:
-            self._held = event
-            return []
-        if isinstance(event, (Commit, Abort, Prepare)) and self._held is not None:
-            self._held = None
-            return []
-        whole = self._whole(event)
-        if whole is not None:
-            return [*self.flush(), whole]
-        messages: list[bytes] = []
-        if self._held is not None and not isinstance(event, Heartbeat):
-            messages, self._held = self._append(self._held), None
-        return [*messages, *self._append(event)]
+        written = (event,) if self._empty is None else self._empty.take(event)
+        return [message for one in written for message in self._messages(one)]
 
     def flush(self) -> list[bytes]:
         """See Writer.flush."""
         return self._send(self._packing.rest) if self._records else []
+
+    def _messages(self, event: Event) -> list[bytes]:
+        whole = self._whole(event)
+        return self._append(event) if whole is None else [*self.flush(), whole]
 
     def _append(self, event: Event) -> list[bytes]:
         packing = self._packing

@@ -10,8 +10,9 @@ from ..framing import whole
 from ..grammar.ddl_lines import MPPDB_DDL
 from ..grammar.json_text import write_change
 from ..grammar.lines import MPPDB
+from ..grammar.table_text import TABLE
 from .gaussdb_json import read_record
-from .serial import TABLE, ddl_records, read_table, serial_options, serial_writers
+from .serial import ddl_records, read_table, serial_options, serial_writers
 from .text_format import TextFormat
 
 MPPDB_JSON = TextFormat(

@@ -58,6 +58,7 @@ class PgOutput:
 
     name = "pgoutput"
     sentence = "PostgreSQL's logical replication protocol, versions 1 to 4, and openGauss's dialect of it"
+    separator = b""
 
     def __init__(self, relations: Relations | None = None) -> None:
         self.relations = relations or Relations()

@@ -12,6 +12,7 @@ from .mppdb_json import MPPDB_JSON
 from .opengauss_test_decoding import OPENGAUSS_TEST_DECODING
 from .pgoutput import PgOutput
 from .sql_decoding import SQL_DECODING
+from .test_decoding import TEST_DECODING
 
 FORMATS: dict[str, Format] = {
     row.name: row
@@ -22,6 +23,7 @@ FORMATS: dict[str, Format] = {
         MPPDB_JSON,
         OPENGAUSS_TEST_DECODING,
         SQL_DECODING,
+        TEST_DECODING,
         PgOutput(),
     )
 }

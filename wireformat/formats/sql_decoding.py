@@ -11,8 +11,9 @@ from ..grammar.cursor import Cursor
 from ..grammar.ddl_lines import MESSAGE_DDL
 from ..grammar.lines import SQL
 from ..grammar.sql_text import DELETE, INSERT, read_delete, read_insert, write_change
+from ..grammar.table_text import TABLE
 from ..options import ReadOptions
-from .serial import TABLE, ddl_records, read_table, serial_options, serial_writers
+from .serial import ddl_records, read_table, serial_options, serial_writers
 from .text_format import TextFormat
 
 

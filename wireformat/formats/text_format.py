@@ -37,6 +37,7 @@ class TextFormat:
     records     all other records: how they begin, and how they are read
     writers     the same events: how each is written
     options     the servers' options that shape what is written
+    separator   what stands behind each message where they come one after the other
     packing     how records lie in a message where the option sending-batch asks for batches
     """
 
@@ -48,6 +49,7 @@ class TextFormat:
     writers: Mapping[type[Event], RecordWriter]
     options: tuple[Option, ...]
     packing: Packing = ALONE
+    separator: bytes = b""
 
     def fresh(self) -> TextFormat:
         """See Format.fresh."""
@@ -62,7 +64,10 @@ class TextFormat:
 
     def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
         """See Format.find_end."""
-        found: tuple[bool, int] = self.framing.find_end(data, start, searched)
+        try:
+            found: tuple[bool, int] = self.framing.find_end(data, start, searched)
+        except DecodeError as error:
+            raise hinted(error, data, start, len(data), self.name) from None
         return found
 
     def texts(self, message: bytes) -> Iterator[bytes]:
@@ -99,10 +104,11 @@ class TextFormat:
 
     def says(self, event: type[Event]) -> Set[str]:
         """See Format.says."""
-        for line in self.lines:
-            if line.event is event:
-                return {part.field for part in line.parts}
-        return {field.name for field in fields(event)} - {"xid", "old_kind", "binary"}
+        lines = [line for line in self.lines if line.event is event]
+        said = {part.field for line in lines for part in line.parts}
+        if event in self.writers or not lines:
+            said |= {field.name for field in fields(event)} - {"xid", "old_kind", "binary"}
+        return said
 
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> MessageWriter:
         """See Format.writer."""
@@ -119,30 +125,32 @@ class _Bodies:
         self._options = options
         self._is_alone = packing is ALONE
         self._encoding = encoding
-        self._lines = {line.event: line for line in format.lines}
 
     def body(self, event: Event) -> bytes:
         """The text of an event; raises EncodeError for what the format cannot say."""
         refuse_others(event, self._format.says(type(event)))
+        lines = [line for line in self._format.lines if line.says(event)]
+        if lines:
+            return self._line(event, lines)
         write = self._format.writers.get(type(event))
         if write is not None:
             written: bytes = write(event, self._encoding)
             return written
-        if type(event) in self._lines:
-            return self._line(event, self._lines[type(event)])
         if isinstance(event, Unknown):
             self._check(event.raw, lambda found: isinstance(found, Unknown))
             return event.raw
         raise EncodeError("the format cannot say it")
 
-    def _line(self, event: Event, line: Line) -> bytes:
-        """A line around a transaction. Texts that would be read as something else cannot be said."""
+    def _line(self, event: Event, lines: list[Line]) -> bytes:
+        """A line around a transaction: the first that has what it requires. Texts that would be read as something else
+        cannot be said."""
         given = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "lsn"}
         said = {
             name: value
             for name, value in given.items()
             if value is not None and self._options.get(OPTION_OF_FIELD.get(name, ""), True)
         }
+        line = next((line for line in lines if line.required <= said.keys()), lines[-1])
         text = line.word + write_parts(line.parts, said, self._encoding)
         wanted = line.event(lsn=event.lsn, **said)
         self._check(text, lambda found: replace(found, lsn=event.lsn) == wanted)

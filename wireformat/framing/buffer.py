@@ -15,13 +15,17 @@ class MessageBuffer:
     """Collects bytes and gives the messages that are complete.
 
     find_end    Format.find_end: where the first message of the bytes ends
+    separator   what stands behind each message and is no part of it
     Once the framing is broken no later message can be found; `lost` then holds the error, and all bytes from the
     broken message on are given as they are, each as one message, so that their reader reports them. After NoFraming
     its reader would find nothing wrong: `is_unframed` says that they are no message.
     """
 
-    def __init__(self, find_end: Callable[[bytes | bytearray, int, int], tuple[bool, int]]) -> None:
+    def __init__(
+        self, find_end: Callable[[bytes | bytearray, int, int], tuple[bool, int]], separator: bytes = b""
+    ) -> None:
         self._find_end = find_end
+        self._separator = separator
         self._data = bytearray()
         self._searched = 0
         self.lost: DecodeError | None = None
@@ -45,7 +49,7 @@ class MessageBuffer:
                 break
             if not found:
                 break
-            messages.append(bytes(data[start : self._searched]))
+            messages.append(bytes(data[start : self._searched - len(self._separator)]))
             start = self._searched
         del data[:start]  # used bytes go once a chunk, not once a message
         self._searched -= start
@@ -54,7 +58,14 @@ class MessageBuffer:
         return messages
 
     def close(self) -> list[bytes]:
-        """What is left, as one message that is not complete; nothing if nothing is left."""
+        """What is left, as one message that is not complete; nothing if nothing is left.
+
+        Without its separator it may look complete and not be: `is_unframed` then says that it is no message.
+        """
         rest = [bytes(self._data)] if self._data else []
+        if rest and self._separator and self.lost is None:
+            self.lost = NoFraming(
+                f"a record and {self._separator!r} behind it", "the end of the stream", message_offset=0, path="record"
+            )
         self._data, self._searched = bytearray(), 0
         return rest

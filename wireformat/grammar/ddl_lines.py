@@ -18,7 +18,7 @@ from ..errors import BadValue, EncodeError
 from ..events import Ddl
 from .cursor import Cursor
 from .json_scan import read_string, read_within, skip_space, write_string
-from .lines import OID, TEXT, UNSIGNED, Part, read_parts, write_parts
+from .lines import TEXT, UNSIGNED, UNSIGNED_32, Part, read_parts, write_parts
 from .literals import encoded
 
 
@@ -37,7 +37,7 @@ class DdlLine(NamedTuple):
     sql: bytes
 
 
-_RELID = Part(b", relid ", "relid", OID, required=True)
+_RELID = Part(b", relid ", "relid", UNSIGNED_32, required=True)
 _CMDTYPE = Part(b", cmdtype: ", "cmdtype", TEXT, required=True)
 
 MPPDB_DDL = DdlLine(

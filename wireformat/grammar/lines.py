@@ -1,8 +1,8 @@
 """The lines around transactions, of all text formats: one table of shapes, by which they are read and written.
 
-A line is a word and parts in their order, each behind its mark. Words and marks are read in any case, since servers
-differ in it. Sources: openGauss 3.0, 5.0 and 6.0, whose captures hold all of these; the GaussDB document "Logical
-Decoding Options", which prints `COMMIT XID: 78110`.
+A line is a word, or some words, and parts in their order, each behind its mark. Words and marks are read in any case,
+since servers differ in it. Sources: openGauss 3.0, 5.0 and 6.0, whose captures hold all of these; the GaussDB document
+"Logical Decoding Options", which prints `COMMIT XID: 78110`; PostgreSQL's test_decoding.
 """
 
 from __future__ import annotations
@@ -12,19 +12,44 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..errors import BadValue, EncodeError
-from ..events import Abort, Begin, Commit, Event, Prepare
+from ..events import (
+    Abort,
+    Begin,
+    Commit,
+    CommitPrepared,
+    Event,
+    Prepare,
+    RollbackPrepared,
+    StreamAbort,
+    StreamChange,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
+    Truncate,
+)
 from ..lsn import lsn_text, lsn_value
 from .cursor import Cursor
 from .literals import encoded
 
+_BLANK = 0x20
+
 
 class Value(NamedTuple):
-    """A kind of value: how it looks, in words too, how it is read, and how it is written."""
+    """A kind of value.
+
+    pattern         how it looks
+    words           the same in words
+    read, write     from its text and to it
+    unquote, quote  from its bytes and to them, where its text does not stand as it is
+    """
 
     pattern: re.Pattern[bytes]
     words: str
     read: Callable[[str], Any]
     write: Callable[[Any], str]
+    unquote: Callable[[bytes], bytes] = bytes
+    quote: Callable[[bytes], bytes] = bytes
 
 
 class Part(NamedTuple):
@@ -47,11 +72,21 @@ class Part(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One shape: the word that it begins with, its event, its parts."""
+    """One shape: the word that it begins with, its event, its parts, and fields that are always the same."""
 
     word: bytes
     event: type[Event]
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...] = ()
+    fixed: tuple[tuple[str, object], ...] = ()
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The fields that it cannot be without."""
+        return frozenset(part.field for part in self.parts if part.required)
+
+    def says(self, event: Event) -> bool:
+        """Whether the event is one of those that this line is for."""
+        return type(event) is self.event and all(getattr(event, name) == value for name, value in self.fixed)
 
 
 def _integer(least: int, most: int) -> tuple[Callable[[str], int], Callable[[Any], str]]:
@@ -75,12 +110,33 @@ def _text(value: Any) -> str:
     return value
 
 
+def _unquote_gid(raw: bytes) -> bytes:
+    text = raw[1 + raw.startswith(b"E") : -1].replace(b"''", b"'")
+    return text.replace(b"\\\\", b"\\") if raw.startswith(b"E") else text
+
+
+def _quote_gid(text: bytes) -> bytes:
+    quoted = b"'" + text.replace(b"\\", b"\\\\").replace(b"'", b"''") + b"'"
+    return b"E" + quoted if b"\\" in text else quoted
+
+
 UNSIGNED = Value(re.compile(rb"[0-9]{1,20}"), "a number of 64 bits", *_integer(0, (1 << 64) - 1))
-OID = Value(re.compile(rb"[0-9]{1,10}"), "a number of 32 bits", *_integer(0, (1 << 32) - 1))
+UNSIGNED_32 = Value(re.compile(rb"[0-9]{1,10}"), "a number of 32 bits", *_integer(0, (1 << 32) - 1))
 SIGNED = Value(re.compile(rb"-?[0-9]{1,10}"), "a signed number of 32 bits", *_integer(-(1 << 31), (1 << 31) - 1))
 LSN = Value(re.compile(rb"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}"), "an LSN, as 0/CFE5C80", lsn_value, lsn_text)
 TEXT = Value(re.compile(rb""), "text", str, _text)
 """Ends at the last place of what closes it, or at the mark of a later part, or with the line."""
+
+GID = Value(
+    re.compile(rb"'[^'\\]*(?:''[^'\\]*)*'(?!')|E'[^'\\]*(?:(?:''|\\\\)[^'\\]*)*'(?!')"),
+    "a name in single quotes, as 'a' or E'a\\\\b'",
+    str,
+    _text,
+    _unquote_gid,
+    _quote_gid,
+)
+"""An SQL literal that is safe under every setting: quotes doubled, and if it holds a backslash an E in front and all of
+them doubled. Source: PostgreSQL's quote_literal_cstr."""
 
 _TIME = Part(b" (at ", "commit_time", TEXT, b")")
 _XID = Part(b" ", "xid", UNSIGNED)
@@ -112,16 +168,46 @@ SQL = (
     *_ENDS,
 )
 
-_WORD = re.compile(rb"([A-Za-z]{1,7})(?: |\Z)")
+_XID_32 = Part(b" ", "xid", UNSIGNED_32)
+_TXN = Part(b" TXN ", "xid", UNSIGNED_32)
+_ONLY_XID = Part(b" ", "xid", UNSIGNED_32, required=True)
+_GID = Part(b" ", "gid", GID, required=True)
+_TXID = Part(b", txid ", "xid", UNSIGNED_32)
+_ONLY_TXID = Part(b", txid ", "xid", UNSIGNED_32, required=True)
+_PREPARED_AT = Part(b" (at ", "prepare_time", TEXT, b")")
+
+POSTGRES = (
+    Line(b"BEGIN", Begin, (_XID_32,)),
+    Line(b"COMMIT PREPARED", CommitPrepared, (_GID, _TXID, _TIME)),
+    Line(b"COMMIT", Commit, (_XID_32, _TIME)),
+    Line(b"PREPARE TRANSACTION", Prepare, (_GID, _TXID, _PREPARED_AT)),
+    Line(b"ROLLBACK PREPARED", RollbackPrepared, (_GID, _TXID, _TIME)),
+    Line(b"opening a streamed block for transaction", StreamStart, (_TXN,)),
+    Line(b"closing a streamed block for transaction", StreamStop, (_TXN,)),
+    Line(b"streaming change for TXN", StreamChange, (_ONLY_XID,)),
+    Line(b"streaming change for transaction", StreamChange),
+    Line(b"streaming truncate for TXN", Truncate, (_ONLY_XID,), (("tables", ()),)),
+    Line(b"streaming truncate for transaction", Truncate, (), (("tables", ()),)),
+    Line(b"aborting streamed (sub)transaction", StreamAbort, (_TXN,)),
+    Line(b"committing streamed transaction", StreamCommit, (_TXN, _TIME)),
+    Line(b"preparing streamed transaction TXN", StreamPrepare, (_GID, _ONLY_TXID, _PREPARED_AT)),
+    Line(b"preparing streamed transaction", StreamPrepare, (_GID, _PREPARED_AT)),
+)
+"""test-decoding. Of two lines for one event, the first has what the second has not; so it is with words."""
+
+_FREQUENT = (Begin, Commit, StreamStart, StreamStop, StreamChange)
+POSTGRES_FREQUENT = tuple(line for line in POSTGRES if line.event in _FREQUENT)
+"""Those that come often, so that a scan reads them."""
 
 
 def find_line(cursor: Cursor, lines: tuple[Line, ...]) -> Line | None:
-    """The line that begins at the cursor, by its word; the cursor is then behind it."""
-    match = _WORD.match(cursor.data, cursor.at, cursor.stop)
-    word = match[1] if match else b""
+    """The first line whose word is at the cursor, with a blank or nothing behind it; the cursor is then behind it."""
     for line in lines:
-        if word.lower() == line.word.lower():
-            cursor.at += len(word)
+        end = cursor.at + len(line.word)
+        if end < cursor.stop and cursor.data[end] != _BLANK:
+            continue
+        if cursor.data[cursor.at : min(end, cursor.stop)].lower() == line.word.lower():
+            cursor.at = end
             return line
     return None
 
@@ -138,7 +224,7 @@ def read_parts(cursor: Cursor, parts: tuple[Part, ...]) -> dict[str, Any]:
         cursor.at += len(mark)
         start = cursor.at
         raw = _raw(cursor, part, parts[place + 1 :])
-        text = cursor.text(raw, start, part.field)
+        text = cursor.text(part.value.unquote(raw), start, part.field)
         try:
             fields[part.field] = part.value.read(text)
         except ValueError:
@@ -148,7 +234,7 @@ def read_parts(cursor: Cursor, parts: tuple[Part, ...]) -> dict[str, Any]:
 
 def read_line(cursor: Cursor, line: Line) -> dict[str, Any]:
     """The fields of a line to its end; raises DecodeError."""
-    fields = read_parts(cursor, line.parts)
+    fields = dict(line.fixed) | read_parts(cursor, line.parts)
     if not cursor.ended:
         left = [part for part in line.parts if part.field not in fields]
         expected = " or ".join([*map(_expected, left), "the end of the record"])
@@ -167,7 +253,7 @@ def write_parts(parts: tuple[Part, ...], fields: dict[str, Any], encoding: str) 
             text = part.value.write(value)
         except (TypeError, ValueError):
             raise EncodeError(f"{part.field}: expected {part.value.words}") from None
-        written.append(part.before + encoded(text, part.field, encoding) + part.after)
+        written.append(part.before + part.value.quote(encoded(text, part.field, encoding)) + part.after)
     return b"".join(written)
 
 

@@ -9,13 +9,15 @@ and openGauss's test_decoding; openGauss's captures, which write `tinyint` as a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..errors import BadValue, EncodeError
 from ..events import LITERAL_TYPES, UNCHANGED, Unchanged
 from .cursor import Cursor
 
 Value = str | Unchanged | None
+LiteralWriter = Callable[[bytes, str], bytes]
+"""The value's bytes and the name of its type to a literal; raises EncodeError."""
 
 _NUMBER = re.compile(rb"(?:-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|NaN|-?Infinity)\Z")
 _WORD = re.compile(rb"[0-9A-Za-z+.-]*")
@@ -53,15 +55,6 @@ def read_literal(cursor: Cursor) -> tuple[Value, str]:
     return word.decode("ascii"), "number"
 
 
-def write_literal(value: Value, type: str, encoding: str) -> bytes:
-    """A value as its type's literal; raises EncodeError if it is none, or has no bytes in the encoding."""
-    if value is None:
-        return b"null"
-    if isinstance(value, Unchanged):
-        return b"unchanged-toast-datum"
-    return WRITERS.get(type, _string)(encoded(value, "value", encoding), type)
-
-
 def encoded(text: object, path: str, encoding: str) -> bytes:
     """Text in the encoding; raises EncodeError for what is none, or has no bytes there."""
     if not isinstance(text, str):
@@ -92,7 +85,7 @@ def _none(type: str, expected: str) -> bytes:
     raise EncodeError(f"value: expected {expected}, which is how {type} is written")
 
 
-WRITERS: dict[str, Callable[[bytes, str], bytes]] = {
+WRITERS: dict[str, LiteralWriter] = {
     **dict.fromkeys(
         ("tinyint", "smallint", "integer", "bigint", "oid", "real", "double precision", "numeric"), _number
     ),
@@ -104,3 +97,15 @@ WRITERS: dict[str, Callable[[bytes, str], bytes]] = {
     LITERAL_TYPES + "bits": _bits,
 }
 """How values of a type are written, by its exact name; all others are strings, domains over these types too."""
+
+
+def write_literal(value: Value, type: str, encoding: str, writers: Mapping[str, LiteralWriter] = WRITERS) -> bytes:
+    """A value as its type's literal; raises EncodeError if it is none, or has no bytes in the encoding.
+
+    writers     by the name of the type, all others are strings
+    """
+    if value is None:
+        return b"null"
+    if isinstance(value, Unchanged):
+        return b"unchanged-toast-datum"
+    return writers.get(type, _string)(encoded(value, "value", encoding), type)

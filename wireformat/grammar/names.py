@@ -14,6 +14,7 @@ import re
 from ..errors import EncodeError
 from ..identifiers import quote_identifier
 from .cursor import Cursor
+from .dialects import OPENGAUSS, Dialect
 from .literals import encoded
 
 _PLAIN = re.compile(rb"[a-z_][a-z0-9_]*")
@@ -87,22 +88,23 @@ def read_type(cursor: Cursor) -> str:
     return cursor.text(cursor.data[start:end], start, "type")
 
 
-def write_name(name: str, path: str, encoding: str) -> bytes:
+def write_name(name: str, path: str, encoding: str, dialect: Dialect = OPENGAUSS) -> bytes:
     """A name with quotes where needed; raises EncodeError."""
-    return encoded(quote_identifier(_checked(name, path)), path, encoding)
+    return encoded(quote_identifier(_checked(name, path), dialect.keywords), path, encoding)
 
 
-def write_relation(schema: str, table: str, encoding: str) -> bytes:
+def write_relation(schema: str, table: str, encoding: str, dialect: Dialect = OPENGAUSS) -> bytes:
     """`schema.table`; raises EncodeError."""
-    return write_name(schema, "table_schema", encoding) + b"." + write_name(table, "table_name", encoding)
+    names = (schema, "table_schema"), (table, "table_name")
+    return b".".join(write_name(name, path, encoding, dialect) for name, path in names)
 
 
-def write_type(type: str, encoding: str) -> bytes:
+def write_type(type: str, encoding: str, dialect: Dialect = OPENGAUSS) -> bytes:
     """The name of a type, as the text formats print it; raises EncodeError for what is the name of none."""
     if not _TYPE.fullmatch(_checked(type, "type")):
         raise EncodeError(f"type: expected the SQL name of a type, got {type!r}")
-    if type == "clob":
-        raise EncodeError("type: the text formats name clob text")
+    if type in dialect.unprinted:
+        raise EncodeError(f"type: the text formats name {type} text")
     return encoded(type, "type", encoding)
 
 

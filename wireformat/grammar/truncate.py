@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import EncodeError
 from ..events import Truncate
 from .cursor import Cursor
+from .dialects import OPENGAUSS, Dialect
 from .names import read_relation, write_relation
 
 MARK = b": TRUNCATE:"
@@ -28,10 +29,10 @@ def read_truncate(cursor: Cursor, first: tuple[str, str], lsn: int | None) -> Tr
     return Truncate(lsn=lsn, tables=tuple(tables), **flags)
 
 
-def write_truncate(event: Truncate, encoding: str) -> bytes:
+def write_truncate(event: Truncate, encoding: str, dialect: Dialect = OPENGAUSS) -> bytes:
     """The record; raises EncodeError."""
     if not event.tables:
         raise EncodeError("tables: expected at least one")
-    tables = b", ".join([write_relation(schema, table, encoding) for schema, table in event.tables])
+    tables = b", ".join([write_relation(schema, table, encoding, dialect) for schema, table in event.tables])
     words = b"".join([word for name, word in FLAGS.items() if getattr(event, name)])
     return b"table " + tables + MARK + (words or _NO_FLAGS)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from ..errors import DecodeError, EncodeError
 from ..events import Delete, Insert, RowChange, TupleData, Update
 from .cursor import Cursor
+from .dialects import OPENGAUSS, Dialect
 from .literals import Value, read_literal, write_literal
 from .names import read_name, read_type, write_name, write_type
 
@@ -48,13 +49,13 @@ def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, Any]:
     return images
 
 
-def write_images(event: RowChange, encoding: str) -> bytes:
+def write_images(event: RowChange, encoding: str, dialect: Dialect = OPENGAUSS) -> bytes:
     """What stands behind the mark; raises EncodeError."""
     check_images(event)
     if isinstance(event, Delete):
-        return _written(event.old, "old", encoding)
-    before = b"" if event.old is None else OLD_KEY + _written(event.old, "old", encoding) + NEW_TUPLE
-    return before + _written(event.new, "new", encoding)
+        return _written(event.old, "old", encoding, dialect)
+    before = b"" if event.old is None else OLD_KEY + _written(event.old, "old", encoding, dialect) + NEW_TUPLE
+    return before + _written(event.new, "new", encoding, dialect)
 
 
 def check_images(event: RowChange) -> None:
@@ -103,12 +104,12 @@ def _columns(cursor: Cursor, side: str, end: bytes) -> TupleData:
     return TupleData(tuple(names), tuple(values), tuple(types))
 
 
-def _written(image: TupleData | None, side: str, encoding: str) -> bytes:
+def _written(image: TupleData | None, side: str, encoding: str, dialect: Dialect) -> bytes:
     if image is None:
         return NO_TUPLE
 
     def cell(name: str, value: Value, type: str) -> bytes:
-        head = b" " + write_name(name, "name", encoding) + b"[" + write_type(type, encoding) + b"]:"
-        return head + write_literal(value, type, encoding)
+        head = b" " + write_name(name, "name", encoding, dialect) + b"[" + write_type(type, encoding, dialect) + b"]:"
+        return head + write_literal(value, type, encoding, dialect.literals)
 
     return b"".join(write_cells(image, side, cell))

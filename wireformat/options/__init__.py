@@ -1,8 +1,18 @@
 """Options: the servers' options that shape a stream, and this package's own for reading one."""
 
 from .gaussdb import Options
+from .postgres import TEST_DECODING_OPTIONS
 from .reading import MODES, ReadOptions
 from .spec import Option
 from .table import WRITE_OPTIONS, resolve, write_options
 
-__all__ = ["MODES", "WRITE_OPTIONS", "Option", "Options", "ReadOptions", "resolve", "write_options"]
+__all__ = [
+    "MODES",
+    "TEST_DECODING_OPTIONS",
+    "WRITE_OPTIONS",
+    "Option",
+    "Options",
+    "ReadOptions",
+    "resolve",
+    "write_options",
+]

@@ -65,6 +65,7 @@ class ReadOptions:
                     choice, one of these tables is preferred
     exclude_users   transactions whose BEGIN carries one of these names are left out
     skip_empty_xacts    transactions of which the other filters, but for kinds, leave nothing are left out
+    strict          raise OrderError, whatever the mode, where a record may not come (docs/order.md)
     dialect         postgresql or opengauss: whose `pgoutput` it is; the other formats do not ask
     Raises OptionError.
     """
@@ -78,6 +79,7 @@ class ReadOptions:
     known_tables: frozenset[tuple[str, str]] = frozenset()
     exclude_users: frozenset[str] = frozenset()
     skip_empty_xacts: bool = False
+    strict: bool = False
     dialect: str = "postgresql"
 
     @classmethod
@@ -93,6 +95,7 @@ class ReadOptions:
         known_tables: Iterable[str] | None = None,
         exclude_users: Iterable[str] | None = None,
         skip_empty_xacts: bool = False,
+        strict: bool = False,
         dialect: str = "postgresql",
     ) -> ReadOptions:
         """The options as users give them, checked."""
@@ -108,8 +111,9 @@ class ReadOptions:
         users = frozenset(exclude_users or ())
         if not all(isinstance(user, str) for user in users):
             raise OptionError("option exclude_users: expected a list of strings, got something else in the list")
-        if not isinstance(skip_empty_xacts, bool):
-            raise OptionError(f"option skip_empty_xacts: expected True or False, got {skip_empty_xacts!r}")
+        for name, flag in (("skip_empty_xacts", skip_empty_xacts), ("strict", strict)):
+            if not isinstance(flag, bool):
+                raise OptionError(f"option {name}: expected True or False, got {flag!r}")
         wanted = None if kinds is None else frozenset(kinds)
         for kind in wanted or ():
             _check_choice("kinds", kind, KINDS)
@@ -123,6 +127,7 @@ class ReadOptions:
             known_tables=frozenset(map(_known_table, known_tables or ())),
             exclude_users=users,
             skip_empty_xacts=skip_empty_xacts,
+            strict=strict,
             dialect=dialect,
         )
 

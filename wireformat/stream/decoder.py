@@ -36,7 +36,8 @@ class Decoder:
     def __init__(self, format: Format, source: EventSource) -> None:
         format.find_end(b"", 0, 0)  # so that a format that cannot do it says so before anything is fed
         self._source = source
-        self._buffer = MessageBuffer(format.find_end)
+        self._buffer = MessageBuffer(format.find_end, format.separator)
+        self._separator_bytes = len(format.separator)
         self._events: list[Event] = []
         self._messages = 0
         self._stream_offset = 0
@@ -51,10 +52,7 @@ class Decoder:
         if self._buffer.lost is not None:
             self._lose(bytes(data))
             return
-        messages = self._buffer.feed(data)
-        unframed = messages.pop() if self._buffer.is_unframed else b""
-        self._decode(messages)
-        self._lose(unframed, self._buffer.lost)
+        self._take(self._buffer.feed(data))
 
     def events(self) -> list[Event]:
         """Take the events of all messages that are complete, each once."""
@@ -63,7 +61,12 @@ class Decoder:
 
     def close(self) -> None:
         """Say that no bytes follow. What is left of a message is treated as bad input; then take the last events."""
-        self._decode(self._buffer.close())
+        self._take(self._buffer.close())
+
+    def _take(self, messages: list[bytes]) -> None:
+        unframed = messages.pop() if messages and self._buffer.is_unframed else b""
+        self._decode(messages)
+        self._lose(unframed, self._buffer.lost)
 
     def _lose(self, data: bytes, error: DecodeError | None = None) -> None:
         if data:
@@ -75,7 +78,7 @@ class Decoder:
         first, self._messages = self._messages, self._messages + len(messages)
         starts = [self._stream_offset]
         for message in messages:
-            starts.append(starts[-1] + len(message))
+            starts.append(starts[-1] + len(message) + self._separator_bytes)
         self._stream_offset = starts[-1]
         try:
             self._events += (located.event for located in self._source.events(messages, first))

@@ -1,0 +1,484 @@
+"""The order of records: the table, against regular expressions that say the same in another way."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wireformat as wf
+from wireformat import limits
+from wireformat.stream import order as order_module
+from wireformat.stream.order import ALL, BETWEEN, PARALLEL, SERIAL, STATES, TABLE, Facts, Order, markdown
+
+from ..engines import ENGINES, FORMAT, agree, ask, read
+from ..golden_cases import CASES, Case
+from ..handmade import BEGIN, DELETE, HEARTBEAT, INSERT, UPDATE, commit, message
+from ..servers.captures import capture_names, read_capture
+
+PAGE = Path(__file__).parents[2] / "docs" / "order.md"
+
+LETTERS: dict[str, Facts] = {
+    "B": Facts("BEGIN", 1),
+    "b": Facts("BEGIN", 1, "g"),
+    "I": Facts("INSERT"),
+    "U": Facts("UPDATE", 5),
+    "L": Facts("DELETE"),
+    "T": Facts("TRUNCATE"),
+    "D": Facts("DDL"),
+    "M": Facts("MESSAGE", transactional=True),
+    "m": Facts("MESSAGE", transactional=False),
+    "C": Facts("COMMIT", 1),
+    "A": Facts("ABORT"),
+    "P": Facts("PREPARE", 1, "g"),
+    "K": Facts("COMMIT_PREPARED", 1, "g"),
+    "R": Facts("ROLLBACK_PREPARED", 1, "g"),
+    "S": Facts("STREAM_START", 1),
+    "E": Facts("STREAM_STOP"),
+    "c": Facts("STREAM_CHANGE", 1),
+    "a": Facts("STREAM_ABORT", 1, None, 1),
+    "s": Facts("STREAM_ABORT", 1, None, 2),
+    "y": Facts("STREAM_COMMIT", 1),
+    "z": Facts("STREAM_PREPARE", 1, "g"),
+    "r": Facts("RELATION"),
+    "t": Facts("TYPE"),
+    "O": Facts("ORIGIN"),
+    "h": Facts("HEARTBEAT"),
+    "u": Facts("UNKNOWN"),
+    "x": Facts("CORRUPT"),
+}
+
+
+def _postgresql(transaction: str, open: str, block: str, open_block: str, loose: str) -> str:
+    outside = f"(?:{transaction}|{loose})"
+    streamed = f"{block}(?:{outside}|{block}|s)*"
+    return f"(?:{outside}|{streamed}[ayz])*(?:{streamed})?(?:{open}|{open_block})?"
+
+
+_PARALLEL = "(?:[Bb][IUL]*C)*(?:[Bb][IUL]*)?"
+_SERIAL = "(?:[Bb][IULTD]*C)*(?:[Bb][IULTD]*)?|[IULTDCAP]*"
+LANGUAGES = {
+    **dict.fromkeys(PARALLEL, _PARALLEL),
+    **dict.fromkeys(SERIAL, _SERIAL),
+    "test-decoding": _postgresql("[Bb][IULTMm]*[CP]", "[Bb][IULTMm]*", "S[cTMm]*E", "S[cTMm]*", "[MmKR]"),
+    "pgoutput": _postgresql(
+        "(?:BO?[IULTMmrtD]*C|bO?[IULTMmrtD]*P)", "[Bb]O?[IULTMmrtD]*", "SO?[IULTMmrt]*E", "SO?[IULTMmrt]*", "[mKR]"
+    ),
+}
+"""Streams of one transaction id, by letter, without what may come anywhere."""
+
+
+def may_come(format: str, letters: str) -> bool:
+    return re.fullmatch(LANGUAGES[format], re.sub("[hux]", "", letters)) is not None
+
+
+def refused(format: str, records: list[Facts]) -> int | None:
+    """The place of the first record that the table does not allow."""
+    order = Order(format)
+    for place, record in enumerate(records):
+        try:
+            if not order.passes(record.kind):
+                order.take(record, message=place, number=0, lsn=None)
+        except wf.OrderError as error:
+            return error.message
+    return None
+
+
+@pytest.mark.parametrize("format", ALL)
+def test_every_record_in_every_state(format: str) -> None:
+    """All streams of five records at the most, each cut where it goes wrong."""
+    visited = set()
+    streams = [""]
+    for _ in range(5):
+        longer = []
+        for stream in streams:
+            order = Order(format)
+            for letter in stream:
+                order.take(LETTERS[letter], message=0, number=0, lsn=None)
+            for letter, record in LETTERS.items():
+                visited.add((order._state, record.kind))
+                passes = copy.copy(order).passes(record.kind)
+                tried = copy.copy(order)
+                tried.streamed = dict(order.streamed)
+                try:
+                    tried.take(record, message=0, number=0, lsn=None)
+                    is_allowed = True
+                except wf.OrderError:
+                    is_allowed = False
+                assert is_allowed == may_come(format, stream + letter), stream + letter
+                assert is_allowed or not passes
+                if passes:
+                    assert (tried._state, tried.open, tried.streamed) == (order._state, order.open, order.streamed)
+                if is_allowed and letter not in "huxULD":
+                    longer.append(stream + letter)
+        streams = longer if len(longer) < 3000 else longer[:: len(longer) // 3000 + 1]
+    used = {state for step in TABLE if format in step.formats for state in step.states if step.states != STATES}
+    assert visited == {(state, record.kind) for state in used for record in LETTERS.values()}
+
+
+@given(st.sampled_from(ALL), st.data())
+def test_any_stream(format: str, data: st.DataObject) -> None:
+    likely = {"pgoutput": "BbIrOCPKSEaysmh", "test-decoding": "BICPKSEcTMaysh"}.get(format, "BICTDh")
+    letters = data.draw(
+        st.text(st.sampled_from(likely), max_size=14) | st.text(st.sampled_from([*LETTERS]), max_size=8)
+    )
+    place = refused(format, [LETTERS[letter] for letter in letters])
+    whole = next((end for end in range(len(letters)) if not may_come(format, letters[: end + 1])), None)
+    assert place == whole
+
+
+MARKS = ["BEGIN", "COMMIT", "PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED"]
+MARKS += [f"STREAM_{word}" for word in ("START", "STOP", "ABORT", "COMMIT", "PREPARE")]
+
+
+@st.composite
+def postgresql_streams(draw: Any, format: str) -> list[Facts]:
+    """A valid stream: plain, prepared and streamed transactions with several ids, some still open at the end."""
+    is_text = format == "test-decoding"
+    stream: list[Facts] = []
+    alive: dict[int, int] = {}
+    for xid in range(1, draw(st.integers(1, 9))):
+        action = draw(st.sampled_from(["plain", "prepared", "block", "block", "end", "sub", "loose"]))
+        row = Facts("INSERT")
+        if action == "plain":
+            stream += [
+                Facts("BEGIN", xid),
+                *[row] * draw(st.integers(0, 2)),
+                Facts("COMMIT", None if not is_text else xid),
+            ]
+        elif action == "prepared":
+            gid = f"g{xid}"
+            stream += [Facts("BEGIN", xid, None if is_text else gid), row, Facts("PREPARE", xid, gid)]
+            stream += draw(
+                st.sampled_from([[], [Facts("COMMIT_PREPARED", xid, gid)], [Facts("ROLLBACK_PREPARED", xid, gid)]])
+            )
+        elif action == "block":
+            top = draw(st.sampled_from([xid, *alive]))
+            first = None if is_text else top not in alive
+            alive[top] = alive.get(top, 0) + 1
+            content = Facts("STREAM_CHANGE", top) if is_text else Facts("INSERT", 10 * top)
+            stop = Facts("STREAM_STOP", top if is_text else None)
+            stream += [Facts("STREAM_START", top, None, None, first), *[content] * draw(st.integers(0, 2)), stop]
+        elif action == "loose":
+            stream.append(draw(st.sampled_from([Facts("MESSAGE", transactional=False), Facts("HEARTBEAT")])))
+        elif alive:
+            top = draw(st.sampled_from(sorted(alive)))
+            if action == "sub":
+                facts = (10 * top, None, None) if is_text else (top, None, 10 * top)
+                stream.append(Facts("STREAM_ABORT", *facts))
+            else:
+                del alive[top]
+                whole = Facts("STREAM_ABORT", top, None, None if is_text else top)
+                ends = [Facts("STREAM_COMMIT", top), Facts("STREAM_PREPARE", top, f"g{top}"), whole]
+                stream.append(draw(st.sampled_from(ends)))
+    return stream
+
+
+def is_valid(format: str, stream: list[Facts]) -> bool:
+    """Another way to say it: brackets by a regular expression with back references, then each transaction by itself."""
+    letters = {facts.kind: letter for letter, facts in reversed(LETTERS.items())}
+    text = "".join(
+        f"{letters[facts.kind].upper() if facts.kind == 'BEGIN' else letters[facts.kind]}{facts.xid or 0}"
+        f"{'g' + facts.gid if facts.gid else ''},"
+        for facts in stream
+        if facts.kind != "HEARTBEAT"
+    )
+    text = re.sub(r"(^|,)[ms]\d*,", r"\1m0,", text).replace("M0,", "m0,")
+    inner = r"(?:I\d+,|m0,)*"
+    if format == "pgoutput":
+        one = rf"(?:B(?P<p>\d+),{inner}C(?:(?P=p)|0),|B(?P<q>\d+)g(?P<g>g\d+),{inner}P(?P=q)g(?P=g),|S\d+,{inner}E0,)"
+        tail = rf"(?:[BS]\d+(?:gg\d+)?,{inner})?"
+    else:
+        one = rf"(?:B(?P<p>\d+),{inner}[CP](?P=p)(?:gg\d+)?,|S(?P<q>\d+),(?:c(?P=q),|m0,)*E(?P=q),)"
+        tail = rf"(?:B\d+,{inner}|S(?P<v>\d+),(?:c(?P=v),|m0,)*)?"
+    loose = r"(?:m0,|[KR]\d+gg\d+,|[asyz]\d+(?:gg\d+)?,)"
+    if re.fullmatch(f"(?:{one}|{loose})*{tail}", text) is None:
+        return False
+    for place, facts in enumerate(stream):
+        if not facts.kind.startswith("STREAM_") or facts.kind in ("STREAM_STOP", "STREAM_CHANGE"):
+            continue
+        if not started(stream[:place], None) and facts.kind != "STREAM_START":
+            return False
+        is_known = started(stream[:place], facts.xid)
+        if facts.kind == "STREAM_START":
+            if facts.first_segment is not None and facts.first_segment == is_known:
+                return False
+        elif not is_known and not (format == "test-decoding" and facts.kind == "STREAM_ABORT"):
+            return False
+    return True
+
+
+def started(stream: list[Facts], xid: int | None) -> bool:
+    """Whether this transaction, or any, has blocks and has not ended."""
+    if xid is None:
+        return any(started(stream, facts.xid) for facts in stream if facts.kind == "STREAM_START" and facts.xid)
+    is_started = False
+    for facts in stream:
+        if facts.xid == xid and facts.kind.startswith("STREAM_"):
+            is_end = facts.kind in ("STREAM_COMMIT", "STREAM_PREPARE")
+            is_end |= facts.kind == "STREAM_ABORT" and facts.subxid in (None, xid)
+            is_started = facts.kind == "STREAM_START" or (is_started and not is_end)
+    return is_started
+
+
+@pytest.mark.parametrize("format", ["test-decoding", "pgoutput"])
+@given(data=st.data())
+def test_a_record_lost_doubled_or_swapped(format: str, data: st.DataObject) -> None:
+    stream = data.draw(postgresql_streams(format))
+    assert is_valid(format, stream)
+    assert refused(format, stream) is None
+    for place in range(len(stream)):
+        lost = stream[:place] + stream[place + 1 :]
+        doubled = stream[: place + 1] + stream[place:]
+        swapped = stream[:place] + stream[place : place + 2][::-1] + stream[place + 2 :]
+        for changed in (lost, doubled, swapped):
+            assert (refused(format, changed) is None) == is_valid(format, changed), changed
+
+
+@pytest.mark.parametrize("name", ["18-pgoutput-1", "18-pgoutput-3-streaming"])
+def test_what_is_lost_of_a_real_stream_is_noticed(name: str) -> None:
+    """Each record that opens or ends something, lost or doubled, in a real stream; the other way agrees."""
+    stream = [Facts.of(event) for event in wf.decode(read_capture(name).messages, "pgoutput", kinds=MARKS)]
+    gids = sorted({facts.gid for facts in stream if facts.gid is not None})
+    stream = [facts if facts.gid is None else facts._replace(gid=f"g{gids.index(facts.gid)}") for facts in stream]
+    assert refused("pgoutput", stream) is None
+    assert len(stream) > 50
+    assert is_valid("pgoutput", stream)
+    for place in range(0, len(stream), 1 + len(stream) // 60):
+        for changed in (stream[:place] + stream[place + 1 :], stream[: place + 1] + stream[place:]):
+            assert (refused("pgoutput", changed) is None) == is_valid("pgoutput", changed), place
+
+
+def test_every_format_is_in_the_table() -> None:
+    assert set(wf.FORMATS) <= set(ALL)
+    assert len(set(ALL)) == len(ALL)
+
+
+def test_no_record_has_two_steps() -> None:
+    for format in ALL:
+        pairs = [
+            (state, kind) for step in TABLE if format in step.formats for state in step.states for kind in step.kinds
+        ]
+        assert len(pairs) == len(set(pairs))
+
+
+def test_the_page_has_the_table() -> None:
+    assert "\n".join(markdown()) in PAGE.read_text(encoding="utf-8")
+
+
+def strictly(case: Case) -> dict[str, Any]:
+    return {**case.reading, "format": case.format, "mode": "PERMISSIVE"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_captures_are_in_order(case: Case) -> None:
+    for engine in ENGINES if case.payload_bytes < 200_000 else ENGINES[:1]:
+        loose, strict = (ask(case.messages, engine, strict=strict, **strictly(case)) for strict in (False, True))
+        assert strict.events == loose.events
+        assert strict.table is not None
+        assert strict.table.equals(loose.table)
+
+
+@pytest.mark.parametrize("name", [name for name in capture_names("pgoutput") if not name.endswith("binary")])
+def test_captures_of_postgresql_are_in_order(name: str) -> None:
+    """Blocks that alternate, transactions and subtransactions aborted, prepared ones, origins, messages."""
+    messages = read_capture(name).messages
+    count = len(list(wf.decode(messages, "pgoutput", strict=True)))
+    assert count > 5000
+    if name == "18-pgoutput-4-two-phase":
+        table = wf.arrow.changes(messages, "pgoutput", strict=True, columns=["record"])
+        assert len(table) >= count
+
+
+def test_the_order_of_real_streams_is_noticed() -> None:
+    """Of a capture without one of its BEGINs or COMMITs, or with one twice."""
+    case = next(case for case in CASES if case.name == "b_opt_x1t1o1e0_single")
+    ends = [record["msg"] for record in case.truth if record["kind"] in ("BEGIN", "COMMIT")]
+    assert len(ends) > 20
+    for place in ends[1:-1:5]:
+        for changed in ([place] * 0, [place] * 2):
+            sent = [*case.messages[:place], *(case.messages[index] for index in changed), *case.messages[place + 1 :]]
+            with pytest.raises(wf.OrderError):
+                read(sent, strict=True)
+
+
+COMMIT = commit(b"")
+"""One that does not say its xid."""
+
+IN_ORDER = message(BEGIN, INSERT, COMMIT)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_events_before_the_error_come_first(engine: str) -> None:
+    events = wf.decode([IN_ORDER, message(BEGIN, INSERT, BEGIN, COMMIT)], FORMAT, engine=engine, strict=True)
+    assert [next(events).kind for _ in range(5)] == ["BEGIN", "INSERT", "COMMIT", "BEGIN", "INSERT"]
+    with pytest.raises(wf.OrderError) as raised:
+        next(events)
+    error = raised.value
+    assert (error.message, error.record, error.state, error.format) == (1, 2, "in a transaction", FORMAT)
+    assert error.open == "BEGIN xid 78108 since message 1"
+    assert error.got == "BEGIN xid 78108"
+    assert error.expected.split(" or ") == ["HEARTBEAT", "UNKNOWN", "CORRUPT", "INSERT", "UPDATE", "DELETE", "COMMIT"]
+    with pytest.raises(wf.OrderError) as of_rows:
+        wf.arrow.changes([IN_ORDER, message(BEGIN, INSERT, BEGIN, COMMIT)], FORMAT, engine=engine, strict=True)
+    assert str(of_rows.value) == str(error)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_decoder_keeps_its_place(engine: str) -> None:
+    decoder = wf.Decoder(FORMAT, engine=engine, strict=True)
+    decoder.feed(message(BEGIN, INSERT))
+    decoder.feed(HEARTBEAT + b"F" + message(COMMIT))
+    assert [event.kind for event in decoder.events()] == ["BEGIN", "INSERT", "HEARTBEAT", "COMMIT"]
+    with pytest.raises(wf.OrderError, match=r"between transactions: .* got UPDATE .*message 3, record 0,"):
+        decoder.feed(message(UPDATE))
+    decoder.feed(message(BEGIN, DELETE))
+    assert [event.kind for event in decoder.events()] == ["BEGIN", "DELETE"]
+
+
+def test_a_part_of_a_stream() -> None:
+    """It may end anywhere, and begin between transactions."""
+    agree([message(BEGIN, INSERT)], strict=True)
+    agree([], strict=True)
+    with pytest.raises(wf.OrderError, match=r"start: expected .* got INSERT"):
+        read([message(INSERT, COMMIT)], strict=True)
+    rows = [wf.Insert(table_schema="s", table_name="t"), wf.Commit(xid=1)]
+    text = list(wf.encode([*rows, wf.Begin(xid=2)], "opengauss-test-decoding"))
+    assert len(read(text[:2], format="opengauss-test-decoding", strict=True)) == 2
+    with pytest.raises(wf.OrderError, match=r"in an area of the log: .* got BEGIN xid 2"):
+        read(text, format="opengauss-test-decoding", strict=True)
+
+
+def test_filters_do_not_disturb() -> None:
+    sent = [message(BEGIN, INSERT, COMMIT), message(BEGIN, COMMIT)]
+    kinds = [event.kind for event in agree(sent, strict=True, kinds=["COMMIT"]).events]
+    assert kinds == ["COMMIT", "COMMIT"]
+    assert agree(sent, strict=True, kinds=["INSERT"], tables=["other.*"]).events == []
+    assert len(agree(sent, strict=True, skip_empty_xacts=True, exclude_users=["a"]).events) == 3
+    assert wf.arrow.changes(sent, FORMAT, strict=True, columns=["lsn"]).column_names == ["lsn"]
+    for batch in wf.arrow.batches(sent, FORMAT, strict=True, columns=["new"]):
+        assert batch.schema.names == ["new"]
+    with pytest.raises(wf.OrderError):
+        read([message(BEGIN, BEGIN)], strict=True, kinds=["INSERT"])
+
+
+def test_bad_input_changes_nothing() -> None:
+    bad = message(commit(b"?"))
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        assert agree([message(BEGIN), bad, message(COMMIT)], mode=mode, strict=True).table is not None
+        for engine in ENGINES:
+            with pytest.raises(wf.OrderError):
+                read([message(BEGIN), bad, message(BEGIN)], engine, mode=mode, strict=True)
+    assert ask([message(BEGIN), bad], "scan", strict=True).error is not None
+
+
+def make_error(**more: Any) -> wf.OrderError:
+    facts = {"format": "pgoutput", "message": 7, "record": 3, "record_lsn": 0x16B374D848, "state": BETWEEN, **more}
+    return wf.OrderError("BEGIN", "COMMIT xid 5", **facts)
+
+
+def test_the_text_says_everything() -> None:
+    error = make_error(open="BEGIN xid 4 gid 'g' since message 2", streamed=("xid 9 since message 1",) * 7)
+    text = str(error)
+    assert text.startswith("bad order: between transactions: expected BEGIN, got COMMIT xid 5 [pgoutput: message 7, ")
+    for part in ("record 3", "lsn 16/B374D848", "open BEGIN xid 4 gid 'g' since message 2", "streamed xid 9 since "):
+        assert part in text
+    assert text.count("xid 9") == 5
+    assert "open nothing" in str(make_error())
+
+
+def test_it_pickles() -> None:
+    error = make_error(streamed=("xid 9 since message 1",))
+    for other in (copy.copy(error), *(pickle.loads(pickle.dumps(error, protocol)) for protocol in range(2, 6))):
+        assert type(other) is wf.OrderError
+        assert (str(other), other.__dict__) == (str(error), error.__dict__)
+    assert isinstance(error, wf.WireformatError)
+    assert isinstance(error, ValueError)
+
+
+EXPLAINED: dict[str, tuple[str, list[Facts], str]] = {
+    "another transaction's end": (
+        "pgoutput",
+        [Facts("BEGIN", 5), Facts("COMMIT", 6)],
+        r"expected COMMIT of what is open, where both say .*, got COMMIT xid 6 \[.* open BEGIN xid 5 since message 0",
+    ),
+    "another name": (
+        "pgoutput",
+        [Facts("BEGIN", 5, "a"), Facts("PREPARE", 5, "b")],
+        r"got PREPARE xid 5 gid 'b' \[.* open BEGIN xid 5 gid 'a' since message 0",
+    ),
+    "a prepared one committed": (
+        "pgoutput",
+        [Facts("BEGIN", 5, "a"), Facts("COMMIT")],
+        "COMMIT of a BEGIN without gid",
+    ),
+    "one not prepared": ("pgoutput", [Facts("BEGIN", 5), Facts("PREPARE", 5, "a")], "PREPARE of a BEGIN with a gid"),
+    "a block in a transaction": (
+        "pgoutput",
+        [Facts("BEGIN"), Facts("STREAM_START", 1)],
+        "after BEGIN: .* STREAM_START xid 1",
+    ),
+    "a transaction in a block": (
+        "pgoutput",
+        [Facts("STREAM_START", 1), Facts("BEGIN", 2)],
+        "open STREAM_START xid 1 since",
+    ),
+    "the end of a block that is open": (
+        "pgoutput",
+        [Facts("STREAM_START", 1), Facts("STREAM_COMMIT", 1)],
+        "after STREAM_START: .*open STREAM_START xid 1 since message 0, streamed xid 1 since message 0",
+    ),
+    "one that never streamed": (
+        "pgoutput",
+        [Facts("STREAM_START", 1), Facts("STREAM_STOP"), Facts("STREAM_COMMIT", 2)],
+        "STREAM_COMMIT of a transaction with blocks that has not ended, got STREAM_COMMIT xid 2 .*streamed xid 1 since",
+    ),
+    "a first segment that is none": (
+        "pgoutput",
+        [Facts("STREAM_START", 1), Facts("STREAM_STOP"), Facts("STREAM_START", 1, first_segment=True)],
+        "STREAM_START that says rightly whether it is the transaction's first one",
+    ),
+    "an origin too late": ("pgoutput", [Facts("BEGIN"), Facts("INSERT"), Facts("ORIGIN")], "got ORIGIN"),
+    "a transactional message outside": (
+        "pgoutput",
+        [Facts("MESSAGE", transactional=True)],
+        "MESSAGE that is not transactional, got MESSAGE",
+    ),
+    "a change of another block": (
+        "test-decoding",
+        [Facts("STREAM_START", 1), Facts("STREAM_CHANGE", 2)],
+        "STREAM_CHANGE of what is open",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_what_was_wrong(name: str) -> None:
+    format, records, words = EXPLAINED[name]
+    order = Order(format)
+    *good, bad = records
+    for place, record in enumerate(good):
+        order.take(record, message=place, number=0, lsn=None)
+    with pytest.raises(wf.OrderError, match=words):
+        order.take(bad, message=len(good), number=0, lsn=None)
+
+
+def test_streams_without_xids() -> None:
+    """test-decoding with include-xids off: how many transactions are in progress is not known, only that there are."""
+    start, stop, end = Facts("STREAM_START"), Facts("STREAM_STOP"), Facts("STREAM_COMMIT")
+    assert refused("test-decoding", [start, stop, end, start, stop, end, end, Facts("STREAM_ABORT")]) is None
+    assert refused("test-decoding", [end]) == 0
+
+
+def test_transactions_in_progress_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order_module, "STREAMED_TRANSACTIONS", 2)
+    block = [(Facts("STREAM_START", xid), Facts("STREAM_STOP")) for xid in (1, 2, 1, 3)]
+    with pytest.raises(wf.LimitExceeded, match=r"limits.STREAMED_TRANSACTIONS is 2, message 6 begins one more"):
+        refused("pgoutput", [facts for pair in block for facts in pair])
+    assert limits.STREAMED_TRANSACTIONS == 1 << 18

@@ -1,0 +1,54 @@
+"""PostgreSQL's plugin test_decoding, releases 9.4 to 18, `test-decoding`.
+
+Source: PostgreSQL's test_decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import EncodeError
+from ..events import Delete, Event, Insert, Message, RowChange, Truncate, Update
+from ..framing import line_feeds
+from ..grammar.cursor import Cursor
+from ..grammar.dialects import POSTGRES as POSTGRES_WRITING
+from ..grammar.lines import POSTGRES
+from ..grammar.messages import MESSAGE, STREAMED, read_message, read_streamed_message, write_message
+from ..grammar.table_text import TABLE, read_table, write_change
+from ..grammar.truncate import write_truncate
+from ..options import TEST_DECODING_OPTIONS
+from .text_format import RecordReader, TextFormat
+
+
+def _reader(read: Callable[[Cursor, int | None], Event]) -> RecordReader:
+    return lambda cursor, lsn, options: read(cursor, lsn)
+
+
+def _write_change(event: RowChange, encoding: str) -> bytes:
+    return write_change(event, encoding, POSTGRES_WRITING)
+
+
+def _write_truncate(event: Truncate, encoding: str) -> bytes:
+    if event.xid is not None:
+        raise EncodeError("xid: it has no place where the tables are named")
+    return write_truncate(event, encoding, POSTGRES_WRITING)
+
+
+TEST_DECODING = TextFormat(
+    name="test-decoding",
+    sentence="PostgreSQL, plugin test_decoding, 9.4 to 18: rows in TEXT",
+    framing=line_feeds,
+    lines=POSTGRES,
+    records=(
+        (TABLE, _reader(read_table)),
+        (MESSAGE, _reader(read_message)),
+        (STREAMED, _reader(read_streamed_message)),
+    ),
+    writers={
+        **dict.fromkeys((Insert, Update, Delete), _write_change),
+        Truncate: _write_truncate,
+        Message: write_message,
+    },
+    options=TEST_DECODING_OPTIONS,
+    separator=line_feeds.SEPARATOR,
+)

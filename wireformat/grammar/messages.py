@@ -1,0 +1,94 @@
+"""Messages of test-decoding, whose prefix stands raw and whose content is as long as the size says.
+
+    message: transactional: 1 prefix: app, sz: 5 content:hello
+    streaming message: transactional: 1 prefix: app, sz: 5            without the content
+
+The prefix may hold what looks like a size. It ends where the size behind it is that of the bytes that follow; where
+that is so at two places, nothing tells which is meant. Source: PostgreSQL's test_decoding.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import BadValue, DecodeError, EncodeError
+from ..events import Message
+from .cursor import Cursor
+from .literals import encoded
+
+MESSAGE, STREAMED = b"message: transactional: ", b"streaming message: transactional: 1 prefix: "
+
+CONTENT = re.compile(rb", sz: ([0-9]{1,10}) content:")
+"""What stands between prefix and content."""
+
+SIZE = re.compile(rb", sz: ([0-9]{1,10})")
+"""What stands behind the prefix of a streamed message."""
+
+_FLAGS = {b"0 prefix: ": False, b"1 prefix: ": True}
+
+
+def read_message(cursor: Cursor, lsn: int | None) -> Message:
+    """The event of a record that begins with MESSAGE; raises DecodeError.
+
+    The content is bytes where it is no text in the encoding: it may be anything.
+    """
+    cursor.expect(MESSAGE, "record")
+    flag = next((flag for flag in _FLAGS if cursor.skip(flag)), None)
+    if flag is None:
+        cursor.fail("'0 prefix: ' or '1 prefix: '", "transactional")
+    start, stop = cursor.at, cursor.stop
+    places = [place for place in CONTENT.finditer(cursor.data, start, stop) if place.end() + int(place[1]) == stop]
+    if len(places) != 1:
+        got = f"{len(places)} of them" if places else "none"
+        raise BadValue(
+            "one place where ', sz: ' and ' content:' hold the number of bytes that follow", got, **cursor.where("size")
+        )
+    (place,) = places
+    prefix = cursor.text(cursor.data[start : place.start()], start, "prefix")
+    raw = cursor.data[place.end() : stop]
+    try:
+        content: str | bytes = raw.decode(cursor.encoding)
+    except UnicodeDecodeError:
+        content = raw
+    return Message(lsn=lsn, transactional=_FLAGS[flag], prefix=prefix, content=content)
+
+
+def read_streamed_message(cursor: Cursor, lsn: int | None) -> Message:
+    """The event of a record that begins with STREAMED; raises DecodeError."""
+    cursor.expect(STREAMED, "record")
+    start = cursor.at
+    at = max(cursor.data.rfind(b", sz: ", start, cursor.stop), start)
+    place = SIZE.fullmatch(cursor.data, at, cursor.stop)
+    if place is None:
+        cursor.fail("', sz: ' and a number at the end of the record", "size", at=at, kind=BadValue)
+    prefix = cursor.text(cursor.data[start:at], start, "prefix")
+    return Message(lsn=lsn, transactional=True, prefix=prefix, size=int(place[1]))
+
+
+def write_message(event: Message, encoding: str) -> bytes:
+    """The record; without a content it is that of a streamed message. Raises EncodeError."""
+    prefix = encoded(event.prefix, "prefix", encoding)
+    if event.content is None:
+        if not event.transactional:
+            raise EncodeError("content: only a transactional message can be without one, in a streamed block")
+        if not isinstance(event.size, int) or not 0 <= event.size < 10**10:
+            raise EncodeError("size: expected a number of at most 10 digits where there is no content")
+        text = STREAMED + prefix + b", sz: %d" % event.size
+        read = read_streamed_message
+    else:
+        content = event.content if isinstance(event.content, bytes) else encoded(event.content, "content", encoding)
+        text = (
+            MESSAGE
+            + b"%d prefix: " % bool(event.transactional)
+            + prefix
+            + b", sz: %d content:" % len(content)
+            + content
+        )
+        read = read_message
+    try:
+        is_same = read(Cursor(text, 0, len(text), encoding, "strict"), event.lsn) == event
+    except DecodeError:
+        is_same = False
+    if not is_same:
+        raise EncodeError("it would be read as something else")
+    return text

@@ -1,0 +1,38 @@
+"""Records that begin with a table whose names are quoted where needed: row changes and TRUNCATE.
+
+    table public.orders: INSERT: id[integer]:1
+    table public.a, public."B": TRUNCATE: (no-flags)
+
+Source: PostgreSQL's and openGauss's test_decoding.
+"""
+
+from __future__ import annotations
+
+from ..errors import DecodeError
+from ..events import Event, RowChange
+from .cursor import Cursor
+from .dialects import OPENGAUSS, Dialect
+from .names import read_relation, write_relation
+from .truncate import read_truncate
+from .tuple_text import CHANGES, MARKS, read_images, write_images
+
+TABLE = b"table "
+
+
+def read_table(cursor: Cursor, lsn: int | None) -> Event:
+    """The event of the record at the cursor; raises DecodeError. What stands behind the first table tells its kind."""
+    cursor.expect(TABLE, "record")
+    schema, table = read_relation(cursor)
+    for mark, event in CHANGES.items():
+        if cursor.skip(b":" + mark):
+            try:
+                return event(lsn=lsn, table_schema=schema, table_name=table, **read_images(cursor, event))
+            except DecodeError as error:
+                raise error.add(table=f"{schema}.{table}") from None
+    return read_truncate(cursor, (schema, table), lsn)
+
+
+def write_change(event: RowChange, encoding: str, dialect: Dialect = OPENGAUSS) -> bytes:
+    """The record of a row change; raises EncodeError."""
+    table = write_relation(event.table_schema, event.table_name, encoding, dialect)
+    return TABLE + table + b":" + MARKS[type(event)] + write_images(event, encoding, dialect)

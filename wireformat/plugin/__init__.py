@@ -1,0 +1,9 @@
+"""Output plugins: the server's callbacks, and a replay that calls them with the events of any decoder."""
+
+from .callbacks import OutputPlugin
+from .context import Context
+from .delivery import whole_transactions
+from .encoder import Encoder
+from .replay import replay
+
+__all__ = ["Context", "Encoder", "OutputPlugin", "replay", "whole_transactions"]

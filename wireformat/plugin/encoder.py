@@ -1,0 +1,46 @@
+"""The writers of this package's formats as output plugins."""
+
+from __future__ import annotations
+
+from ..events import Event
+from ..formats.registry import find_format
+from ..limits import BATCH_BYTES
+from .callbacks import OutputPlugin
+from .context import Context
+
+
+class Encoder(OutputPlugin):
+    """Writes a format; the replay's options are those that shape it. Its output is declared as binary, since it also
+    writes records of unknown kinds and contents that are no text.
+
+    batch_bytes     with sending-batch, a message is closed once it is longer
+    Raises OptionError; its callbacks raise EncodeError for what the format cannot say.
+    """
+
+    def __init__(self, format: str, *, batch_bytes: int = BATCH_BYTES) -> None:
+        self._format = find_format(format)
+        self._batch_bytes = batch_bytes
+
+    def startup(self, ctx: Context) -> None:
+        """Check the options."""
+        self._writer = self._format.writer(ctx.options, encoding=ctx.encoding, batch_bytes=self._batch_bytes)
+
+    def write(self, ctx: Context, event: Event) -> None:
+        """Every callback: the messages that are complete with this event."""
+        _send(ctx, self._writer.write(event))
+
+    begin = change = truncate = commit = message = abort = ddl = other = write
+    begin_prepare = prepare = commit_prepared = rollback_prepared = write
+    stream_start = stream_stop = stream_abort = stream_prepare = stream_commit = write
+    stream_change = stream_message = stream_truncate = write
+
+    def flush(self, ctx: Context) -> None:
+        """What is left of a batch."""
+        _send(ctx, self._writer.flush())
+
+
+def _send(ctx: Context, messages: list[bytes]) -> None:
+    left = len(messages)
+    for message in messages:
+        left -= 1
+        ctx.send(message, not left)

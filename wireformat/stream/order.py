@@ -1,0 +1,232 @@
+"""Which event may follow which, in the stream of each format: one table, and what walks it.
+
+Sources: PostgreSQL manual, "Streaming of Large Transactions for Logical Decoding" and "Logical Replication Message
+Flow"; the lines that PostgreSQL's and openGauss's plugins print; captures of openGauss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from ..errors import LimitExceeded, OrderError
+from ..events import Event
+from ..limits import STREAMED_TRANSACTIONS
+
+PARALLEL = ("gaussdb-binary", "gaussdb-json", "gaussdb-text")
+SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding")
+TEXT = ("test-decoding",)
+PGOUTPUT = ("pgoutput",)
+POSTGRESQL = (*TEXT, *PGOUTPUT)
+ALL = (*PARALLEL, *SERIAL, *POSTGRESQL)
+
+START = "start"
+BETWEEN = "between transactions"
+BEGUN = "after BEGIN"
+TRANSACTION = "in a transaction"
+BLOCK_BEGUN = "after STREAM_START"
+BLOCK = "in a block"
+AREA = "in an area of the log"
+STATES = (START, BETWEEN, BEGUN, TRANSACTION, BLOCK_BEGUN, BLOCK, AREA)
+
+_ROWS = ("INSERT", "UPDATE", "DELETE")
+_SERIAL_CHANGES = (*_ROWS, "TRUNCATE", "DDL")
+_PGOUTPUT_CHANGES = (*_ROWS, "TRUNCATE", "MESSAGE", "RELATION", "TYPE")
+
+
+class Step(NamedTuple):
+    """What may come.
+
+    formats     in their streams
+    states      in any of these states
+    kinds       a record of any of these kinds
+    next        the state behind it; None: the same one
+    needs       names in NEEDS: what must hold
+    """
+
+    formats: tuple[str, ...]
+    states: tuple[str, ...]
+    kinds: tuple[str, ...]
+    next: str | None
+    needs: tuple[str, ...] = ()
+
+
+TABLE: tuple[Step, ...] = (
+    Step(ALL, STATES, ("HEARTBEAT", "UNKNOWN", "CORRUPT"), None),
+    Step(PARALLEL, (START, BETWEEN), ("BEGIN",), TRANSACTION),
+    Step(PARALLEL, (TRANSACTION,), _ROWS, TRANSACTION),
+    Step(PARALLEL, (TRANSACTION,), ("COMMIT",), BETWEEN, ("open",)),
+    Step(SERIAL, (START, BETWEEN), ("BEGIN",), TRANSACTION),
+    Step(SERIAL, (TRANSACTION,), _SERIAL_CHANGES, TRANSACTION),
+    Step(SERIAL, (TRANSACTION,), ("COMMIT",), BETWEEN, ("open",)),
+    Step(SERIAL, (START, AREA), (*_SERIAL_CHANGES, "COMMIT", "ABORT", "PREPARE"), AREA),
+    Step(TEXT, (START, BETWEEN), ("BEGIN",), TRANSACTION),
+    Step(TEXT, (START, BETWEEN), ("MESSAGE",), BETWEEN),
+    Step(TEXT, (TRANSACTION,), (*_ROWS, "TRUNCATE", "MESSAGE"), TRANSACTION),
+    Step(TEXT, (TRANSACTION,), ("COMMIT", "PREPARE"), BETWEEN, ("open",)),
+    Step(TEXT, (START, BETWEEN), ("STREAM_START",), BLOCK),
+    Step(TEXT, (BLOCK,), ("TRUNCATE", "MESSAGE"), BLOCK),
+    Step(TEXT, (BLOCK,), ("STREAM_CHANGE",), BLOCK, ("open",)),
+    Step(TEXT, (BLOCK,), ("STREAM_STOP",), BETWEEN, ("open",)),
+    Step(TEXT, (BETWEEN,), ("STREAM_ABORT",), BETWEEN, ("some streamed",)),
+    Step(PGOUTPUT, (START, BETWEEN), ("BEGIN",), BEGUN),
+    Step(PGOUTPUT, (START, BETWEEN), ("MESSAGE",), BETWEEN, ("not transactional",)),
+    Step(PGOUTPUT, (BEGUN,), ("ORIGIN",), TRANSACTION),
+    Step(PGOUTPUT, (BEGUN, TRANSACTION), (*_PGOUTPUT_CHANGES, "DDL"), TRANSACTION),
+    Step(PGOUTPUT, (BEGUN, TRANSACTION), ("COMMIT",), BETWEEN, ("open", "without gid")),
+    Step(PGOUTPUT, (BEGUN, TRANSACTION), ("PREPARE",), BETWEEN, ("open", "with gid")),
+    Step(PGOUTPUT, (START, BETWEEN), ("STREAM_START",), BLOCK_BEGUN, ("first segment",)),
+    Step(PGOUTPUT, (BLOCK_BEGUN,), ("ORIGIN",), BLOCK),
+    Step(PGOUTPUT, (BLOCK_BEGUN, BLOCK), _PGOUTPUT_CHANGES, BLOCK),
+    Step(PGOUTPUT, (BLOCK_BEGUN, BLOCK), ("STREAM_STOP",), BETWEEN, ("open",)),
+    Step(PGOUTPUT, (BETWEEN,), ("STREAM_ABORT",), BETWEEN, ("streamed",)),
+    Step(POSTGRESQL, (BETWEEN,), ("STREAM_COMMIT", "STREAM_PREPARE"), BETWEEN, ("streamed",)),
+    Step(POSTGRESQL, (START, BETWEEN), ("COMMIT_PREPARED", "ROLLBACK_PREPARED"), BETWEEN),
+)
+"""Whatever is not here is an OrderError. A stream begins in the state START: between transactions, or in an area."""
+
+
+class Facts(NamedTuple):
+    """What of a record the order depends on; None where it does not say it."""
+
+    kind: str
+    xid: int | None = None
+    gid: str | None = None
+    subxid: int | None = None
+    first_segment: bool | None = None
+    transactional: bool | None = None
+
+    @classmethod
+    def of(cls, event: Event) -> Facts:
+        """Those of an event."""
+        return cls(event.kind, *(getattr(event, name, None) for name in cls._fields[1:]))
+
+    def __str__(self) -> str:
+        said = ((name, getattr(self, name)) for name in ("xid", "subxid", "gid"))
+        return " ".join([self.kind, *(f"{name} {value!r}" for name, value in said if value is not None)])
+
+
+class Order:
+    """Walks the table along a stream.
+
+    open        what began the transaction or block that is open, and the index of its message
+    streamed    xid of each streamed transaction that has not ended, and the index of the message where it began
+    """
+
+    def __init__(self, format: str) -> None:
+        self._format = format
+        self._steps = _steps(format)
+        self._state = START
+        self._here = self._steps[START]
+        self.open: tuple[Facts, int] | None = None
+        self.streamed: dict[int | None, int] = {}
+
+    def passes(self, kind: str) -> bool:
+        """Whether a record of this kind may come and changes nothing, so that `take` need not be asked."""
+        step = self._here.get(kind)
+        return step is not None and step.next in (None, self._state) and not step.needs
+
+    def take(self, record: Facts, *, message: int, number: int, lsn: int | None) -> None:
+        """Go on with a record, the `number`th of this message; raises OrderError, and stays where it was."""
+        step = self._here.get(record.kind)
+        if step is None:
+            raise self._error(" or ".join(self._here), record, message, number, lsn)
+        for need in step.needs:
+            if not NEEDS[need].holds(self, record):
+                raise self._error(f"{record.kind} {NEEDS[need].words}", record, message, number, lsn)
+        if record.kind == "STREAM_START":
+            self._stream(record.xid, message)
+        elif record.xid is not None and _ends_streamed(record):  # without xids, there may be others
+            self.streamed.pop(record.xid, None)
+        if step.next is not None:
+            if record.kind in ("BEGIN", "STREAM_START"):
+                self.open = record, message
+            elif step.next in (BETWEEN, AREA):
+                self.open = None
+            self._state, self._here = step.next, self._steps[step.next]
+
+    def _stream(self, xid: int | None, message: int) -> None:
+        if len(self.streamed) >= STREAMED_TRANSACTIONS and xid not in self.streamed:
+            raise LimitExceeded(
+                f"limits.STREAMED_TRANSACTIONS is {STREAMED_TRANSACTIONS}, message {message} begins one more"
+            )
+        self.streamed.setdefault(xid, message)
+
+    def _error(self, expected: str, record: Facts, message: int, number: int, lsn: int | None) -> OrderError:
+        return OrderError(
+            expected,
+            str(record),
+            format=self._format,
+            message=message,
+            record=number,
+            record_lsn=lsn,
+            state=self._state,
+            open=None if self.open is None else f"{self.open[0]} since message {self.open[1]}",
+            streamed=tuple(f"xid {xid} since message {begun}" for xid, begun in self.streamed.items()),
+        )
+
+
+def _ends_streamed(record: Facts) -> bool:
+    """Whether the record ends all of a streamed transaction, if it is one's that is known."""
+    if record.kind == "STREAM_ABORT":
+        return record.subxid in (None, record.xid)
+    return record.kind in ("STREAM_COMMIT", "STREAM_PREPARE")
+
+
+def _steps(format: str) -> dict[str, dict[str, Step]]:
+    """State and kind to the step of this format."""
+    steps: dict[str, dict[str, Step]] = {state: {} for state in STATES}
+    for step in TABLE:
+        if format in step.formats:
+            for state in step.states:
+                steps[state].update(dict.fromkeys(step.kinds, step))
+    return steps
+
+
+class Need(NamedTuple):
+    """What must hold for a step.
+
+    words   behind the kind of the record
+    """
+
+    words: str
+    holds: Callable[[Order, Facts], bool]
+
+
+def _is_of_open(order: Order, record: Facts) -> bool:
+    if order.open is None:
+        return False
+    pairs = ((getattr(order.open[0], name), getattr(record, name)) for name in ("xid", "gid"))
+    return all(left == right or left is None or right is None for left, right in pairs)
+
+
+NEEDS: Mapping[str, Need] = {
+    "open": Need("of what is open, where both say their xid or gid", _is_of_open),
+    "without gid": Need(
+        "of a BEGIN without gid", lambda order, record: order.open is None or order.open[0].gid is None
+    ),
+    "with gid": Need(
+        "of a BEGIN with a gid", lambda order, record: order.open is not None and order.open[0].gid is not None
+    ),
+    "streamed": Need(
+        "of a transaction with blocks that has not ended",
+        lambda order, record: bool(order.streamed) if record.xid is None else record.xid in order.streamed,
+    ),
+    "some streamed": Need("while a transaction with blocks has not ended", lambda order, record: bool(order.streamed)),
+    "first segment": Need(
+        "that says rightly whether it is the transaction's first one",
+        lambda order, record: record.first_segment in (None, record.xid not in order.streamed),
+    ),
+    "not transactional": Need("that is not transactional", lambda order, record: not record.transactional),
+}
+
+
+def markdown() -> Iterator[str]:
+    """The table as lines of Markdown."""
+    yield "| formats | where | record | then | only |"
+    yield "|---|---|---|---|---|"
+    for step in TABLE:
+        formats = "all" if step.formats == ALL else ", ".join(step.formats)
+        states = "anywhere" if step.states == STATES else ", ".join(step.states)
+        needs = "; ".join(NEEDS[need].words for need in step.needs)
+        yield f"| {formats} | {states} | {', '.join(step.kinds)} | {step.next or 'the same'} | {needs} |"
