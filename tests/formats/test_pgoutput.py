@@ -33,6 +33,7 @@ from ..handmade_pgoutput import (
 from ..servers.captures import capture_names, read_capture
 
 FORMAT = "pgoutput"
+ROW_TAGS = (b"I", b"U", b"D")
 INSERT = change(b"I", image(b"N", text(b"1"), hand.NULL))
 
 
@@ -141,12 +142,21 @@ def test_messages_say_no_end() -> None:
 
 @pytest.mark.parametrize("name", capture_names("pgoutput"))
 def test_captures(name: str) -> None:
-    """Both engines give the same events, every byte comes back, and nothing is unknown."""
+    """Both engines give the same events, every byte comes back but envelopes, and nothing is unknown.
+
+    Values that came in a binary form are written as text, and read again are the same.
+    """
     messages = read_capture(name).messages
     events = read(messages, format=FORMAT)
     assert read(messages, "declaration", format=FORMAT) == events
     assert not [event for event in events if isinstance(event, wf.Unknown)]
-    assert encoded(events) == messages
+    bare = [message[25:] if message[:1] == b"w" else message for message in messages]
+    written = encoded(events)
+    assert [one for one in written if one[:1] not in ROW_TAGS] == [one for one in bare if one[:1] not in ROW_TAGS]
+    if name.endswith("binary"):
+        assert read(written, format=FORMAT) == events
+    else:
+        assert written == bare
 
 
 @pytest.mark.parametrize("name", ["18-pgoutput-1", "18-pgoutput-4-two-phase-binary"])
