@@ -10,6 +10,7 @@ from wireformat.identifiers import quote_identifier
 from .engines import FORMAT
 
 LENGTH_AND_LSN = 12
+ENVELOPE_BYTES = 25
 _SERIAL = {"include-timestamp": True}
 _PARALLEL = {"include-timestamp": True, "include-originid": True, "include-user": True}
 _BATCHED = ("gaussdb-json", "gaussdb-text")
@@ -32,6 +33,9 @@ def account(message: bytes, events: Sequence[wf.Event], format: str = FORMAT) ->
     The walk reads the framing by itself. A good record's body must be as long as what the event says takes in bytes; a
     raw must be the very bytes at its place.
     """
+    if format == "pgoutput":
+        _account_replication(message, events)
+        return
     if format != FORMAT:
         is_alone = format not in _BATCHED or (message and message[0] >= 0x42)
         _account_texts(message, list(events), is_alone)
@@ -63,6 +67,15 @@ def account_all(
             assert index not in by_message
         else:
             account(message, by_message.get(index, ()), format)
+
+
+def _account_replication(message: bytes, events: Sequence[wf.Event]) -> None:
+    """One message is one record, in its envelope or without; an envelope with nothing in it is bad as a whole."""
+    (event,) = events
+    is_enveloped = message[:1] == b"w" and len(message) > ENVELOPE_BYTES
+    assert not is_enveloped or event.lsn is not None
+    if isinstance(event, (wf.Corrupt, wf.Unknown)):
+        assert event.raw == (message[ENVELOPE_BYTES:] if is_enveloped else message)
 
 
 def _account_texts(message: bytes, left: list[wf.Event], is_alone: bool) -> None:

@@ -141,12 +141,17 @@ def test_messages_say_no_end() -> None:
 
 @pytest.mark.parametrize("name", capture_names("pgoutput"))
 def test_captures(name: str) -> None:
-    """Both engines give the same events, every byte comes back, and nothing is unknown."""
+    """Both engines give the same events, nothing is unknown, and every byte comes back: cells as text, no envelopes."""
     messages = read_capture(name).messages
     events = read(messages, format=FORMAT)
     assert read(messages, "declaration", format=FORMAT) == events
     assert not [event for event in events if isinstance(event, wf.Unknown)]
-    assert encoded(events) == messages
+    written = encoded(events)
+    if name.endswith(("-binary", "-live")):
+        again = read(written, format=FORMAT)
+        assert [replace(event, lsn=None) for event in again] == [replace(event, lsn=None) for event in events]
+    else:
+        assert written == messages
 
 
 @pytest.mark.parametrize("name", ["18-pgoutput-1", "18-pgoutput-4-two-phase-binary"])

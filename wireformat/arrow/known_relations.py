@@ -139,13 +139,13 @@ class _Table:
         return np.concatenate([WORDS, np.array(self._pairs, np.int32).reshape(-1, 2)])
 
     def _add(self, relation: Relation) -> None:
-        columns = list(zip(relation.columns, relation.type_oids, strict=True))
+        columns, keys = list(zip(relation.columns, relation.type_oids, strict=True)), frozenset(relation.key_columns)
         self._pairs += [(len(columns), 0), self._pair(relation.table_schema), self._pair(relation.table_name)]
         for name, oid in columns:
             start, length = WORDS[TYPE_WORDS + (oid if oid < TYPE_TABLE_SIZE else 0)].tolist()
             is_listed = length > 0 and oid < TYPE_TABLE_SIZE
             kind = (start, length) if is_listed else self._pair(type_name(oid))
-            self._pairs += [self._pair(name), kind, (name in relation.key_columns, _form(oid))]
+            self._pairs += [self._pair(name), kind, (name in keys, _form(oid))]
 
     def _pair(self, text: str) -> tuple[int, int]:
         data = text.encode()

@@ -109,7 +109,7 @@ class PgOutput:
             errors=options.encoding_errors,
             streamed=self.relations.block is not None,
         )
-        values = {name: value for name, value in found.items() if name not in ("_io", "at", "flags")}
+        values = {name: value for name, value in found.items() if name not in ("_io", "at", "flags", "more")}
         if values.get("lsn") is None:
             values["lsn"] = frame.lsn
         adapt = _ADAPT.get(event)
@@ -166,10 +166,11 @@ def _image(relation: Relation, tag: int, image: Container, options: ReadOptions,
             message_offset=image.at,
             path=f"{IMAGES[tag]}.cells",
         )
+    keys = frozenset(relation.key_columns)
     names, values, types = [], [], []
     for index, (name, oid, cell) in enumerate(zip(relation.columns, relation.type_oids, image.cells, strict=True)):
         form, value = cell.cell
-        if tag == KEY and form == NULL and name not in relation.key_columns:
+        if tag == KEY and form == NULL and name not in keys:
             continue
         if form == UNCHANGED_CELL:
             value = UNCHANGED

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from construct import (
+    Computed,
     Construct,
     If,
     Int8ub,
@@ -161,8 +162,9 @@ STREAM_COMMIT = Struct("xid" / Int32ub, NO_FLAGS, *COMMIT_FACTS)
 STREAM_ABORT = Struct(
     "xid" / Int32ub,
     "subxid" / Int32ub,
-    "lsn" / If(_more("commit_time"), Int64ub),
-    "commit_time" / If(_more("commit_time"), Time(Int64sb)),
+    "more" / Computed(_more("commit_time")),
+    "lsn" / If(this.more, Int64ub),
+    "commit_time" / If(this.more, Time(Int64sb)),
 )
 BEGIN_PREPARE = Struct(*PREPARE_FACTS)
 PREPARE = Struct(NO_FLAGS, *PREPARE_FACTS)

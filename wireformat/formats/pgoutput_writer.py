@@ -231,11 +231,9 @@ def _schema(name: str) -> str:
 def _columns(event: Relation) -> list[dict[str, Any]]:
     if not len(event.columns) == len(event.type_oids) == len(event.typmods):
         raise EncodeError("columns, type_oids and typmods must have the same length")
+    keys = frozenset(event.key_columns)
     cells = zip(event.columns, event.type_oids, event.typmods, strict=True)
-    return [
-        {"is_key": name in event.key_columns, "name": name, "type_oid": oid, "typmod": typmod}
-        for name, oid, typmod in cells
-    ]
+    return [{"is_key": name in keys, "name": name, "type_oid": oid, "typmod": typmod} for name, oid, typmod in cells]
 
 
 def _content(event: Message, encoding: str) -> bytes:
@@ -287,9 +285,10 @@ def _image(side: str, image: TupleData, relation: Relation, binary: tuple[str, .
     given = dict(zip(image.names, image.values, strict=True))
     if image.names != tuple(name for name in relation.columns if name in given):
         raise EncodeError(f"{side}: its columns are not those of the relation, in their order")
-    if not set(relation.key_columns) <= given.keys():
+    keys = frozenset(relation.key_columns)
+    if not keys <= given.keys():
         raise EncodeError(f"{side}: it lacks columns of the key")
-    if any(value is None and name not in relation.key_columns for name, value in given.items()):
+    if any(value is None and name not in keys for name, value in given.items()):
         raise EncodeError(f"{side}: NULL in a column outside of the key cannot be said")
     return {"cells": [{"cell": _cell(side, given.get(name), name in binary)} for name in relation.columns]}
 
