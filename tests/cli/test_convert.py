@@ -213,7 +213,8 @@ class TestWhatIsLost:
 def test_what_is_not_told_reads_back_as_it_was(format: str, event: wf.Event) -> None:
     """Hostile names, values and types; a record that is not written is told."""
     checked = conversion.Conversion(find_format(format), {}, "utf-8")
-    found = list(wf.decode(list(checked.messages([event])), format))
+    read = wf.decode(list(checked.messages([event])), format)
+    found = [item for item in read if not isinstance(item, wf.Relation)]  # which a row of pgoutput brings with it
     assert [item.kind for item in found] in ([event.kind], [])
     if not checked.lost:
         assert found == [event]

@@ -11,6 +11,7 @@ from ..formats.registry import FORMATS
 from .exits import exit_codes, open_missing_streams
 from .options import (
     Column,
+    Dialect,
     Encoding,
     EncodingErrors,
     Files,
@@ -76,6 +77,7 @@ def show(
         typer.Option(metavar="NAME", help="Of the server; print as the terminal's text. Else bytes as they are."),
     ] = None,
     encoding_errors: EncodingErrors = "strict",
+    dialect: Dialect = "postgresql",
 ) -> None:
     """Print one line a record, as the openGauss client does."""
     with exit_codes():
@@ -90,6 +92,7 @@ def show(
             kinds=split_lists(kinds),
             encoding=encoding,
             encoding_errors=encoding_errors,
+            dialect=dialect,
         )
 
 
@@ -112,6 +115,7 @@ def decode(
     kinds: Kinds = None,
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
+    dialect: Dialect = "postgresql",
     heartbeat_unit: Annotated[
         str | None, typer.Option(metavar="s|ms|us", help="Of the time in heartbeats. Else guessed by its size.")
     ] = None,
@@ -131,6 +135,7 @@ def decode(
             kinds=split_lists(kinds),
             encoding=encoding,
             encoding_errors=encoding_errors,
+            dialect=dialect,
             heartbeat_unit=heartbeat_unit,
         )
 
@@ -158,6 +163,7 @@ def convert(
     kinds: Kinds = None,
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
+    dialect: Dialect = "postgresql",
 ) -> None:
     """Write the same events in another format, as Parquet with seq and payload."""
     with exit_codes():
@@ -176,6 +182,7 @@ def convert(
             kinds=split_lists(kinds),
             encoding=encoding,
             encoding_errors=encoding_errors,
+            dialect=dialect,
         )
 
 

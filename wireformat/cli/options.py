@@ -28,6 +28,10 @@ EncodingErrors = Annotated[
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Parquet file to write.")]
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Of the server, as Python names it.")]
 
+Dialect = Annotated[
+    str, typer.Option(metavar="postgresql|opengauss", help="Whose pgoutput it is; other formats do not ask.")
+]
+
 _ITEM = re.compile(r'(?:"[^"]*"|[^,"])+|"')
 
 
