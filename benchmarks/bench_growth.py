@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable
 from itertools import chain, repeat
+from statistics import median
 
 import pyarrow.compute as pc
 
@@ -14,6 +15,9 @@ from .generate import BINARY, Capture
 from .measure import Result, Say, forget_peak, in_fresh_process, interleaved, peak_bytes, resident_bytes, timed
 
 FACTORS = (1, 2, 5, 10)
+
+WEIGHINGS = 3
+"""In as many fresh processes memory is looked at: what the allocator keeps differs from one to the next."""
 
 
 def name_of(factor: int) -> str:
@@ -55,9 +59,14 @@ def measure(capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
             changes=factor * changes,
             columns=len(wf.arrow.CHANGES),
             seconds=seconds[name],
-            peak_bytes=in_fresh_process(weigh, capture, factor),
+            peak_bytes=median_peak([in_fresh_process(weigh, capture, factor) for _ in range(min(rounds, WEIGHINGS))]),
         )
     return results
+
+
+def median_peak(peaks: list[int | None]) -> int | None:
+    """The peak in the middle; None where the system does not tell."""
+    return None if None in peaks else round(median(peak for peak in peaks if peak is not None))
 
 
 def weigh(capture: Capture, factor: int) -> int | None:

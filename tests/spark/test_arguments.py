@@ -22,7 +22,7 @@ def column(value: Any, count: int = 2) -> pa.Array:
 
 
 def test_by_place_and_by_name() -> None:
-    values = ["PERMISSIVE", "gbk", "replace", "s", ["public.*"], ["INSERT"], ["a b.c"]]
+    values = ["PERMISSIVE", "gbk", "replace", "s", ["public.*"], ["INSERT"], ["a b.c"], "opengauss"]
     wanted = {"format": FORMAT, **dict(zip(OPTIONS, values, strict=True))}
     columns = [column(value) for value in values]
     assert read_arguments("f", column(FORMAT), columns, {}) == wanted
@@ -34,18 +34,18 @@ def test_null_is_the_default() -> None:
     assert read_arguments("f", column(FORMAT), [column(None)], {"tables": column(None)}) == {"format": FORMAT}
 
 
-OF_WHOLE_TRANSACTIONS = {"exclude_users", "skip_empty_xacts"}
+OF_WHOLE_STREAMS = {"exclude_users", "skip_empty_xacts", "strict"}
 """Not there on Spark, where a task sees a part of the stream."""
 
 
 def test_each_option_is_one_of_read_options() -> None:
-    assert set(OPTIONS) == set(wf.ReadOptions.__dataclass_fields__) - OF_WHOLE_TRANSACTIONS
+    assert set(OPTIONS) == set(wf.ReadOptions.__dataclass_fields__) - OF_WHOLE_STREAMS
 
 
 @pytest.mark.parametrize(
     ("given", "named", "text"),
     [
-        ([column(None)] * 8, {}, "f: expected at most 7 options: mode, encoding, "),
+        ([column(None)] * 9, {}, "f: expected at most 8 options: mode, encoding, "),
         ([], {"mood": column("x")}, "f: unknown option 'mood', did you mean 'mode'?; known are mode, "),
         ([pa.array(["FAILFAST", "PERMISSIVE"])], {}, "f: mode must be the same in all rows"),
         ([pa.array(["FAILFAST", None])], {}, "f: mode must be the same in all rows"),

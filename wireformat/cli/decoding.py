@@ -29,7 +29,7 @@ class Decoding:
     def __init__(self, format: Format, options: ReadOptions, name_text: Callable[[str], str] = str) -> None:
         self._options = options
         self._name_text = name_text
-        self._engine = make_engine(format, options)
+        self._engine = make_engine(format, options, threads=None)
         self._separator_bytes = len(format.separator)
         self.messages = 0
 
