@@ -13,15 +13,22 @@ from hypothesis.strategies import SearchStrategy
 import wireformat as wf
 from wireformat.pgtypes import type_name, type_oid
 from wireformat.pgtypes.binary import binary_text
-from wireformat.times import time_text
+from wireformat.times import parse_commit_time, time_text
 
 from .strategies import I32, U64, type_texts, values
 
 U32 = st.sampled_from([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]) | st.integers(0, (1 << 32) - 1)
-FIRST_MICROS, LAST_MICROS = -210_863_520_000_000_000, 9_223_371_331_200_000_000
-TIMES = st.integers(FIRST_MICROS, LAST_MICROS).map(time_text) | st.sampled_from(
-    ["2000-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00", "0001-01-01 00:00:00+00", "10000-01-01 00:00:00.1+00"]
+ODD_TIMES = (
+    "4713-01-01 00:00:00+00 BC",
+    "0001-12-31 23:59:59.999999+00 BC",
+    "0001-01-01 00:00:00+00",
+    "2000-01-01 00:00:00+00",
+    "9999-12-31 23:59:59.999999+00",
+    "10000-01-01 00:00:00.1+00",
+    "294246-12-31 23:59:59.999999+00",
 )
+MICROS = [parse_commit_time(text) or 0 for text in ODD_TIMES]
+TIMES = st.sampled_from(ODD_TIMES) | st.integers(min(MICROS), max(MICROS)).map(time_text)
 IDENTITIES = st.sampled_from(["default", "nothing", "full", "index"])
 UNKNOWN_KINDS = sorted(set(range(256)) - set(b"BCORYIUDTMSEcAbPKrpwk"))
 

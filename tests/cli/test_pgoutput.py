@@ -78,9 +78,9 @@ def test_bytes_without_bounds_are_refused(tmp_path: Path) -> None:
 
 def test_convert_to_itself(tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
-    result = run("convert", "-f", FORMAT, "-t", FORMAT, CAPTURE, "-o", out)
+    result = run("convert", "-f", FORMAT, "-t", FORMAT, FOLDER / "18-pgoutput-4.parquet", "-o", out)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert pq.read_table(out)["payload"].to_pylist() == read_capture(NAME).messages
+    assert pq.read_table(out)["payload"].to_pylist() == read_capture("18-pgoutput-4").messages
 
 
 def test_convert_from_another_format(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from ..handmade_pgoutput import (
 from ..servers.captures import capture_names, read_capture
 
 FORMAT = "pgoutput"
+ROW_TAGS = (b"I", b"U", b"D")
 INSERT = change(b"I", image(b"N", text(b"1"), hand.NULL))
 
 
@@ -141,17 +142,21 @@ def test_messages_say_no_end() -> None:
 
 @pytest.mark.parametrize("name", capture_names("pgoutput"))
 def test_captures(name: str) -> None:
-    """Both engines give the same events, nothing is unknown, and every byte comes back: cells as text, no envelopes."""
+    """Both engines give the same events, every byte comes back but envelopes, and nothing is unknown.
+
+    Values that came in a binary form are written as text, and read again are the same.
+    """
     messages = read_capture(name).messages
     events = read(messages, format=FORMAT)
     assert read(messages, "declaration", format=FORMAT) == events
     assert not [event for event in events if isinstance(event, wf.Unknown)]
+    bare = [message[25:] if message[:1] == b"w" else message for message in messages]
     written = encoded(events)
-    if name.endswith(("-binary", "-live")):
-        again = read(written, format=FORMAT)
-        assert [replace(event, lsn=None) for event in again] == [replace(event, lsn=None) for event in events]
+    assert [one for one in written if one[:1] not in ROW_TAGS] == [one for one in bare if one[:1] not in ROW_TAGS]
+    if name.endswith("binary"):
+        assert read(written, format=FORMAT) == events
     else:
-        assert written == messages
+        assert written == bare
 
 
 @pytest.mark.parametrize("name", ["18-pgoutput-1", "18-pgoutput-4-two-phase-binary"])

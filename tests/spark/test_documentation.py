@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import spark_udfs
 
+from ..handmade_pgoutput import DESCRIBED, ROWS
 from ..test_documentation import BLOCK, ROOT
 from .messages import transaction
 
@@ -36,11 +37,15 @@ def test_readme(spark: SparkSession) -> None:
 
 
 def test_page(spark: SparkSession, raw: None) -> None:
-    names: dict[str, object] = {"spark": spark, "raw": spark.table("raw")}
+    described, row = DESCRIBED, ROWS["insert"][0]
+    columns = "partition int, offset bigint, value binary"
+    pg_raw = spark.createDataFrame([(0, 2, row), (1, 1, described), (1, 2, row), (0, 1, described)], columns)
+    names: dict[str, object] = {"spark": spark, "raw": spark.table("raw"), "pg_raw": pg_raw}
     blocks = BLOCK.findall(PAGE)
     for block in blocks:
         exec(compile(block, "docs/spark.md", "exec"), names)
     assert names["changes"].count() == 3  # type: ignore[attr-defined]
+    assert names["pg_changes"].count() == 4  # type: ignore[attr-defined]
     assert names["spark"] is spark
 
 

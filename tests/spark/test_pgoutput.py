@@ -1,0 +1,258 @@
+"""pgoutput on Spark: cut into any partitions, it gives the rows of the capture in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+import spark_udfs
+import wireformat as wf
+
+from ..handmade_pgoutput import (
+    DESCRIBED,
+    NULL,
+    OPENGAUSS,
+    ROWS,
+    STOP,
+    change,
+    column,
+    envelope,
+    image,
+    relation,
+    start,
+    stream_abort,
+    stream_commit,
+    streamed,
+    text,
+)
+from ..servers.captures import read_capture
+from .ways import assert_same_rows, found_rows
+
+pytestmark = pytest.mark.spark
+
+FORMAT = "pgoutput"
+Messages = Sequence["bytes | None"]
+
+ALTERED = relation(column(b"id", 23, is_key=True), column(b"renamed"), column(b"added", 16))
+LONGER = change(b"I", image(b"N", text(b"1"), NULL, text(b"t")))
+INSERT, UPDATE = ROWS["insert"][0], ROWS["update of a key"][0]
+STREAM: Messages = [
+    DESCRIBED,
+    INSERT,
+    *(start(800), streamed(INSERT), streamed(ALTERED), streamed(LONGER), STOP),
+    None,
+    *(UPDATE, INSERT),
+    *(start(900), streamed(INSERT), STOP),
+    *(start(800, is_first=False), streamed(LONGER), STOP),
+    stream_abort(900, 900),
+    INSERT,
+    stream_commit(800),
+    LONGER,
+    envelope(LONGER, 77),
+    *(start(901), streamed(DESCRIBED), streamed(INSERT), STOP),
+    LONGER,
+    stream_abort(901, 901),
+    LONGER,
+]
+"""A table altered in the middle, in a streamed transaction, and seen as it was by the others until that commits."""
+
+
+def wanted_rows(messages: Messages, **options: Any) -> list[dict[str, Any]]:
+    return found_rows(wf.arrow.changes(messages, FORMAT, **options).rename_columns({"message": "seq"}))
+
+
+def frame(spark: SparkSession, messages: Messages, **more: Any) -> DataFrame:
+    """Messages with their places, in one partition."""
+    table = pa.table(
+        {
+            "seq": pa.array(range(len(messages)), pa.int64()),
+            "payload": pa.array(messages, pa.binary()),
+            **{name: pa.array([value] * len(messages)) for name, value in more.items()},
+        }
+    )
+    return spark.createDataFrame(table).coalesce(1)
+
+
+def decode(df: DataFrame, known: DataFrame | None, keep: Sequence[str] = ("seq",), **options: Any) -> DataFrame:
+    return spark_udfs.decode(df, "payload", FORMAT, keep=list(keep), relations=known, **options)
+
+
+CUTS: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "one": lambda df: df,
+    "ranged": lambda df: df.repartitionByRange(4, "seq"),
+    "hashed": lambda df: df.repartition(3, "seq"),
+    "backwards": lambda df: df.repartition(2, "seq").sortWithinPartitions(F.desc("seq")),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_capture_in_any_cut(spark: SparkSession, cut: str) -> None:
+    messages = read_capture("18-pgoutput-4-two-phase-binary").messages
+    df = frame(spark, messages)
+    known = spark_udfs.relations(df, "payload", order_by=["seq"])
+    assert_same_rows(found_rows(decode(CUTS[cut](df), known)), wanted_rows(messages))
+
+
+@pytest.mark.parametrize("engine", ["arrow", "pandas"])
+@pytest.mark.parametrize("cut", CUTS)
+def test_an_altered_table_in_any_cut(spark: SparkSession, cut: str, engine: str) -> None:
+    df = frame(spark, STREAM)
+    known = spark_udfs.relations(df, "payload", order_by=["seq"])
+    found = found_rows(decode(CUTS[cut](df), known, engine=engine))
+    assert_same_rows(found, wanted_rows(STREAM))
+    assert not any(row["kind"] == "CORRUPT" for row in found)
+
+
+def test_one_message_a_batch(spark: SparkSession, set_conf: Callable[[str, Any], None]) -> None:
+    """What was known is carried from batch to batch."""
+    set_conf("spark.sql.execution.arrow.maxRecordsPerBatch", 1)
+    df = frame(spark, STREAM)
+    known = spark_udfs.relations(df, "payload", order_by=["seq"])
+    assert_same_rows(found_rows(decode(df.repartitionByRange(2, "seq"), known)), wanted_rows(STREAM))
+    assert_same_rows(found_rows(decode(df, None)), wanted_rows(STREAM))
+
+
+def test_two_streams_in_one_table(spark: SparkSession) -> None:
+    """The same numbers of tables and transactions mean other things in another stream."""
+    others = [ALTERED, LONGER, start(800), streamed(LONGER), STOP, LONGER]
+    df = frame(spark, STREAM, stream="a").unionAll(frame(spark, others, stream="b"))
+    known = spark_udfs.relations(df, "payload", order_by=["seq"], stream_by=["stream"])
+    rows = decode(df.repartition(3, "seq"), known, ["stream", "seq"]).cache()
+    for stream, messages in (("a", STREAM), ("b", others)):
+        found = found_rows(rows.where(F.col("stream") == stream).drop("stream"))
+        assert_same_rows(found, wanted_rows(messages))
+
+
+def test_positions_of_several_columns(spark: SparkSession) -> None:
+    """A string, then an integer; the kept columns may be others."""
+    df = frame(spark, STREAM).select(
+        "payload",
+        F.format_string("%02d", F.expr("seq div 4")).alias("file"),
+        (F.col("seq") % 4).cast("short").alias("line"),
+        F.col("seq"),
+    )
+    known = spark_udfs.relations(df, "payload", order_by=["file", "line"])
+    assert known.columns == ["position", "payload"]
+    assert_same_rows(found_rows(decode(df.repartition(3, "line"), known)), wanted_rows(STREAM))
+
+
+def test_what_is_collected_is_little(spark: SparkSession) -> None:
+    """Only what says something about relations or blocks, in an envelope or not."""
+    df = frame(spark, [*STREAM, envelope(DESCRIBED, 5), envelope(INSERT, 5)])
+    kinds = {bytes(row.payload)[:1] for row in spark_udfs.relations(df, "payload", order_by=["seq"]).collect()}
+    assert kinds == {b"R", b"S", b"E", b"c", b"A", b"w"}
+
+
+def test_bad_messages_in_any_cut(spark: SparkSession) -> None:
+    """A Relation that cannot be read, a row of no table, and one that is torn: as in one piece."""
+    messages = [
+        *STREAM[:2],
+        ALTERED[:-1],
+        INSERT,
+        DESCRIBED,
+        INSERT,
+        INSERT[:-1],
+        start(7),
+        streamed(ALTERED)[:9],
+        LONGER,
+    ]
+    df = frame(spark, messages)
+    known = spark_udfs.relations(df, "payload", order_by=["seq"])
+    for mode in ("PERMISSIVE", "DROPMALFORMED"):
+        wanted = wanted_rows(messages, mode=mode)
+        for cut in ("one", "ranged", "hashed"):
+            assert_same_rows(found_rows(decode(CUTS[cut](df), known, mode=mode)), wanted)
+
+
+def test_an_error_names_the_message(spark: SparkSession) -> None:
+    """By its kept columns, also where the task has put messages in order."""
+    df = frame(spark, [DESCRIBED, INSERT, change(b"I", image(b"N", NULL), oid=9)])
+    known = spark_udfs.relations(df, "payload", order_by=["seq"])
+    with pytest.raises(Exception, match=r"got oid 9 \[pgoutput: byte 1, .*row seq=2\]"):
+        decode(CUTS["backwards"](df), known).collect()
+
+
+def test_filters(spark: SparkSession) -> None:
+    df = frame(spark, STREAM)
+    known = spark_udfs.relations(df, "payload", order_by=["seq"])
+    for options in ({"kinds": ["INSERT"]}, {"tables": ["other.*"]}):
+        assert_same_rows(found_rows(decode(CUTS["hashed"](df), known, **options)), wanted_rows(STREAM, **options))
+
+
+def test_wal_changes(spark: SparkSession) -> None:
+    """One partition is a whole stream, in its order."""
+    frame(spark, STREAM).createOrReplaceTempView("pg_messages")
+    table = "TABLE(SELECT seq, payload FROM pg_messages)"
+    found = spark.sql(f"SELECT * FROM wal_changes({table}, format => 'pgoutput')")
+    assert_same_rows(found_rows(found), wanted_rows(STREAM))
+
+
+def test_wal_changes_in_the_dialect(spark: SparkSession) -> None:
+    messages = [DESCRIBED, INSERT, *(message for message, _ in OPENGAUSS.values())]
+    frame(spark, messages).createOrReplaceTempView("og_messages")
+    table = "TABLE(SELECT seq, payload FROM og_messages)"
+    found = spark.sql(f"SELECT * FROM wal_changes({table}, format => 'pgoutput', dialect => 'opengauss')")
+    assert_same_rows(found_rows(found), wanted_rows(messages, dialect="opengauss"))
+
+
+@pytest.mark.parametrize("function", ["wal_decode", "wal_decode_pandas"])
+def test_scalar_functions_refuse_it(spark: SparkSession, function: str) -> None:
+    frame(spark, STREAM).createOrReplaceTempView("pg_messages")
+    with pytest.raises(Exception, match=f"{function}: a row of pgoutput needs the messages before it.*wal_changes"):
+        spark.sql(f"SELECT {function}(payload, 'pgoutput') FROM pg_messages").collect()
+
+
+class TestOptions:
+    """What is wrong is said at the call, but for what only the rows tell."""
+
+    @pytest.fixture
+    def df(self, spark: SparkSession) -> DataFrame:
+        return frame(spark, STREAM, stream="a", price=1.5)
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"order_by": []}, "of order_by at least one"),
+            ({"order_by": "seq"}, "expected lists of column names"),
+            ({"order_by": ["seq"], "stream_by": "stream"}, "expected lists of column names"),
+            ({"order_by": ["sequence"]}, "option order_by: no column 'sequence'"),
+            ({"order_by": ["seq"], "stream_by": ["topic"]}, "option stream_by: no column 'topic'"),
+            ({"order_by": ["price"]}, "option order_by: expected integers or strings, 'price' is double"),
+            ({"order_by": ["seq"], "payload": "value"}, "option payload: no column 'value'"),
+        ],
+        ids=str,
+    )
+    def test_relations(self, df: DataFrame, options: dict[str, Any], words: str) -> None:
+        with pytest.raises(wf.OptionError, match=words):
+            spark_udfs.relations(df, **{"payload": "payload", **options})
+
+    def test_another_table(self, df: DataFrame) -> None:
+        with pytest.raises(wf.OptionError, match=r"option relations: expected what spark_udfs\.relations returns"):
+            decode(df, df)
+
+    def test_columns_that_are_missing(self, df: DataFrame) -> None:
+        known = spark_udfs.relations(df, "payload", order_by=["seq"], stream_by=["stream"])
+        with pytest.raises(wf.OptionError, match="option relations: no column 'stream'"):
+            decode(df.drop("stream"), known)
+
+    def test_two_messages_of_one_position(self, df: DataFrame) -> None:
+        known = spark_udfs.relations(df.unionAll(df), "payload", order_by=["seq"])
+        with pytest.raises(wf.OptionError, match="two messages of a stream have the same position"):
+            decode(df, known)
+
+    def test_a_position_that_is_null(self, df: DataFrame) -> None:
+        nulls = df.withColumn("seq", F.expr("nullif(seq, 0)"))
+        with pytest.raises(wf.OptionError, match="option relations: a position is null"):
+            decode(nulls, spark_udfs.relations(nulls, "payload", order_by=["seq"]))
+        known = spark_udfs.relations(df, "payload", order_by=["seq"])
+        with pytest.raises(Exception, match="option relations: a message has no seq"):
+            decode(nulls, known, keep=()).collect()
+
+    def test_the_dialect(self, df: DataFrame) -> None:
+        with pytest.raises(wf.OptionError, match="option dialect: expected postgresql, opengauss"):
+            decode(df, None, dialect="oracle")
