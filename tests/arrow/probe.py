@@ -18,12 +18,13 @@ from wireformat.arrow import compiled
 
 from ..engines import FORMAT, rows
 from ..handmade import SAMPLES, commit, message, row_bodies, user
+from ..handmade_pgoutput import ALL, DESCRIBED
 
 _OBJECT = (
     b'{"table_name":"s.t1","op_type":"UPDATE","columns_name":["a"],"columns_type":["text"],"columns_val":["\'x\'"],'
     b'"old_keys_name":["a"],"old_keys_type":["text"],"old_keys_val":["null"]}'
 )
-TEXT_SAMPLES = {
+OTHER_SAMPLES = {
     "gaussdb-json": [
         b"BEGIN CSN: 1 first_lsn: 0/1",
         _OBJECT,
@@ -34,9 +35,10 @@ TEXT_SAMPLES = {
     "gaussdb-text": [b"BEGIN CSN: 1 first_lsn: 0/1", b"table s t1 UPDATE: old-key: a[text]:'x' new-tuple: a[text]:1"],
     "mppdb-json": [b"BEGIN 1 ORIGIN_ID 2", _OBJECT, b"COMMIT 1 CSN 2", b"COMMIT (at"],
     "opengauss-test-decoding": [b"BEGIN 1", b"table s.t1: INSERT: a[text]:unchanged-toast-datum", b"COMMIT 1 CSN 2"],
+    "pgoutput": [DESCRIBED, *(message for message, _ in ALL.values())],
     "test-decoding": [b"BEGIN 1", b"streaming change for TXN 7", b"table s.t1: INSERT: a[text]:'x'", b"COMMIT 1"],
 }
-"""Messages of the formats whose records are text."""
+"""Messages of the other formats."""
 
 
 def entry_points() -> dict[str, Any]:
@@ -72,7 +74,7 @@ def use_everything() -> str:
         for columns in (["kind"], ["new"], ["types", "raw"]):
             wf.arrow.changes(messages, FORMAT, mode="PERMISSIVE", columns=columns, **options)
         digest.update(repr(list(wf.decode(messages, FORMAT, mode="PERMISSIVE", **options))).encode())
-    for format, texts in TEXT_SAMPLES.items():
+    for format, texts in OTHER_SAMPLES.items():
         digest.update(repr(rows(wf.arrow.changes(texts, format, mode="PERMISSIVE"))).encode())
         digest.update(repr(list(wf.decode(texts, format, mode="PERMISSIVE"))).encode())
     return digest.hexdigest()

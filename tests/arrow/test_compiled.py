@@ -182,12 +182,16 @@ def test_without_a_home(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPat
 
 UNCOMPILED = [
     *("tests/agreement", "tests/test_times.py", "tests/formats/test_text_bad_input.py"),
+    *("tests/formats/test_pgoutput_bad_input.py", "tests/formats/test_pgoutput_round_trip.py"),
     *("-k", "not readings and not batches and not overwritten"),
 ]
 BOUNDS_CHECKED = [
     "tests/agreement",
     "tests/fuzz",
     "tests/formats/test_text_bad_input.py",
+    "tests/formats/test_pgoutput_bad_input.py",
+    "tests/formats/test_pgoutput_round_trip.py",
+    "tests/formats/test_relations.py",
     "tests/arrow/test_room.py",
     "tests/arrow/test_columns.py",
 ]

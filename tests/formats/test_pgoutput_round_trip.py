@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.pgtypes import SQL_NAMES, type_oid
+from wireformat.pgtypes.binary import has_text
 
 from ..accounting import account_all
 from ..arrow.room import shrink
 from ..engines import MODES, agree, read
+from ..handmade_pgoutput import binary, change, column, image, relation
 from ..pgoutput_strategies import streams
 from ..strategies import U64, mutated, values
 
@@ -85,3 +88,24 @@ opengauss = st.one_of(
 def test_opengauss(events: list[wf.Event]) -> None:
     messages = list(wf.encode(events, FORMAT, options={"dialect": "opengauss"}))
     assert agree(messages, format=FORMAT, dialect="opengauss").events == events
+
+
+BUILT_IN = sorted(name for name in SQL_NAMES.values() if has_text(type_oid(name)))
+
+
+@given(
+    st.sampled_from(BUILT_IN),
+    st.lists(
+        st.sampled_from([0, 1, 2, 4, 8, 12, 16]).flatmap(lambda size: st.binary(min_size=size, max_size=size)),
+        max_size=4,
+    ),
+    st.sampled_from(["utf-8", "gbk"]),
+)
+def test_any_binary_cell(name: str, cells: list[bytes], encoding: str) -> None:
+    """Both engines make the same text of it, or refuse it; and a value of the wrong size is refused."""
+    described = relation(column(b"a", type_oid(name)))
+    messages = [described, *(change(b"I", image(b"N", binary(data))) for data in cells)]
+    events = agree(messages, format=FORMAT, mode="PERMISSIVE", encoding=encoding).events
+    sizes = {"smallint": 2, "integer": 4, "bigint": 8, "boolean": 1, "oid": 4, "date": 4, "real": 4, "uuid": 16}
+    for data, event in zip(cells, events[1:], strict=True):
+        assert name not in sizes or isinstance(event, wf.Insert) == (len(data) == sizes[name])

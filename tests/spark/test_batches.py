@@ -23,7 +23,7 @@ def batch(*columns: pa.Array) -> pa.RecordBatch:
 
 
 def decoded(plan: Plan, *batches: pa.RecordBatch) -> pa.Table:
-    found = list(decode_batches(plan, iter(batches)))
+    found = list(decode_batches(plan, None, iter(batches)))
     for piece in found:
         piece.validate(full=True)
     return pa.Table.from_batches(found)
@@ -42,7 +42,7 @@ def test_rows_follow_their_messages(kind: pa.DataType) -> None:
 
 
 def test_no_rows_are_no_batches() -> None:
-    assert list(decode_batches(Plan.check(FORMAT), iter([batch(pa.array([None, None], pa.binary()))]))) == []
+    assert list(decode_batches(Plan.check(FORMAT), None, iter([batch(pa.array([None, None], pa.binary()))]))) == []
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ class TestPieces:
 def test_large_kept_values_are_repeated_piece_by_piece() -> None:
     plan = Plan.check(FORMAT, ["record"], keep=[Kept("big")])
     messages = batch(pa.array([transaction(*"v" * 500)]), pa.array(["x" * 1_000_000]))
-    found = list(decode_batches(plan, iter([messages])))
+    found = list(decode_batches(plan, None, iter([messages])))
     assert sum(piece.num_rows for piece in found) == 502
     assert max(piece.nbytes for piece in found) <= PIECE_BYTES
 

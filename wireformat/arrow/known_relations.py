@@ -36,17 +36,23 @@ LEAST_ROW_BYTES = 9
 CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_WORDS = range(4)
 """CELL_FACTS is no pair: whether the column is in the key, and which of the forms below its binary values have."""
 
-UNKNOWN_FORM, OTHER_FORM, TEXT_FORM, INTEGER_FORM, OID_FORM, BOOLEAN_FORM, TIME_FORM, ZONE_FORM, DATE_FORM = range(9)
+UNKNOWN_FORM, OTHER_FORM, TEXT_FORM = range(3)
 """UNKNOWN_FORM: for the declaration; OTHER_FORM: noted as it is, and turned into text cell by cell."""
+
+INTEGER_FORM, OID_FORM, BOOLEAN_FORM, TIME_FORM, ZONE_FORM, DATE_FORM = range(0x10, 0x70, 0x10)
+SIZE_OF_FORM = 0x0F
+"""In the lower bits of these, how many bytes a value has."""
 
 _FORMS = {
     **dict.fromkeys(("text", "character varying", "character", "name", "unknown", "xml", "json"), TEXT_FORM),
-    **dict.fromkeys(("smallint", "integer", "bigint"), INTEGER_FORM),
-    "oid": OID_FORM,
-    "boolean": BOOLEAN_FORM,
-    "timestamp without time zone": TIME_FORM,
-    "timestamp with time zone": ZONE_FORM,
-    "date": DATE_FORM,
+    "smallint": INTEGER_FORM | 2,
+    "integer": INTEGER_FORM | 4,
+    "bigint": INTEGER_FORM | 8,
+    "oid": OID_FORM | 4,
+    "boolean": BOOLEAN_FORM | 1,
+    "timestamp without time zone": TIME_FORM | 8,
+    "timestamp with time zone": ZONE_FORM | 8,
+    "date": DATE_FORM | 4,
 }
 
 _ASK = np.isin(np.arange(256), list(b"IUD"))

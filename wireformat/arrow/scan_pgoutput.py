@@ -28,10 +28,11 @@ from .known_relations import (
     OID_FORM,
     OTHER_FORM,
     SCHEMA,
+    SIZE_OF_FORM,
     TABLE,
     TEXT_FORM,
     TIME_FORM,
-    ZONE_FORM,
+    UNKNOWN_FORM,
 )
 from .marks import BOOLEANS, FULL_ROW, KEY_ROW
 from .rows import note_detail
@@ -138,7 +139,10 @@ def write_time(text: Array, used: Int, micros: Int) -> Int:
 @inner
 def binary_value(buffer: Array, at: Int, size: Int, text: Array, words: Array, used: Int, form: Int) -> tuple[Int, Int]:
     """The pair of a value in binary form, which may be written to text[used:]; length -1 is for the declaration."""
-    if form == BOOLEAN_FORM and size == 1:
+    if form == UNKNOWN_FORM or size != form & SIZE_OF_FORM:
+        return used, -1
+    form -= size
+    if form == BOOLEAN_FORM:
         word = T_WORD if buffer[at] != 0 else F_WORD
         return np.int64(words[word, 0]), np.int64(words[word, 1])
     number = np.int64(0)
@@ -148,16 +152,14 @@ def binary_value(buffer: Array, at: Int, size: Int, text: Array, words: Array, u
         number = read_32(buffer, at)
     elif size == 8:
         number = read_64(buffer, at)
-    if form == OID_FORM and size == 4:
+    if form == OID_FORM:
         return ~used, write_number(text, used, number, 10, False) - used
     if size == 2 or size == 4:
         number -= (number >> (8 * size - 1)) << (8 * size)  # signed
-    if form == INTEGER_FORM and (size == 2 or size == 4 or size == 8):
+    if form == INTEGER_FORM:
         return ~used, write_number(text, used, number, 10, True) - used
-    if form == DATE_FORM and size == 4:
+    if form == DATE_FORM:
         number *= DAY
-    elif (form != TIME_FORM and form != ZONE_FORM) or size != 8:
-        return used, -1
     if number < FIRST_TIME - MICROS_OF_2000 or number >= LAST_TIME - MICROS_OF_2000:
         return used, -1
     end = write_time(text, used, number + MICROS_OF_2000)

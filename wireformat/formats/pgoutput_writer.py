@@ -29,7 +29,7 @@ from ..events import (
 from ..options import Option, resolve
 from ..options.kinds import Word
 from ..options.reading import DIALECTS
-from ..pgtypes import type_oid
+from ..pgtypes import type_name, type_oid
 from ..times import MICROS_OF_2000
 from .base import refuse_others
 from .pgoutput_messages import (
@@ -279,6 +279,9 @@ def _image(side: str, image: TupleData, relation: Relation, binary: tuple[str, .
         raise EncodeError(f"{side}: names, values and types must have the same length")
     if not is_key and image.names != relation.columns:
         raise EncodeError(f"{side}: its columns are not those of the relation")
+    known = {name: type_name(oid) for name, oid in zip(relation.columns, relation.type_oids, strict=True)}
+    if any(known.get(name) != type for name, type in zip(image.names, image.types, strict=True)):
+        raise EncodeError(f"{side}: its columns and their types are not those of the relation")
     if not is_key:
         cells = zip(image.names, image.values, strict=True)
         return {"cells": [{"cell": _cell(side, value, name in binary)} for name, value in cells]}
