@@ -100,6 +100,12 @@ def test_other_kinds_are_unknown(kind: int) -> None:
     assert encoded([wf.Unknown(raw=message)]) == [message]
 
 
+@pytest.mark.parametrize("raw", [b"", b"I", b"w" + bytes(30)], ids=["nothing", "a known kind", "an envelope"])
+def test_bytes_that_would_be_read_as_something_else(raw: bytes) -> None:
+    with pytest.raises(wf.EncodeError, match="pgoutput UNKNOWN: expected raw to begin with a kind byte that no table"):
+        encoded([wf.Unknown(raw=raw)])
+
+
 def test_cells_in_binary_form() -> None:
     """Turned into text where the type is known; else they stay as they are, and the row says which."""
     described = relation(column(b"a", 23), column(b"b", 16400), column(b"c", 600))

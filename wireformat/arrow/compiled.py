@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numba
 import numba.extending
 from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -59,8 +60,10 @@ def _quick_to_load(dispatcher: Any) -> Any:
     """Let compiled code be loaded from the cache without what only the compiler needs: a third of a start's time.
 
     numba fills the compiler's tables before it looks into its cache. If a release of numba is made in another way, the
-    function stays as it is.
+    function stays as it is; so does one that numba was told not to compile.
     """
+    if not isinstance(dispatcher, Dispatcher):
+        return dispatcher
     held = getattr(dispatcher, "_cache", None)
     if isinstance(held, FunctionCache) and hasattr(held, "_load_overload"):
 

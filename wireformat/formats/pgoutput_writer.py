@@ -26,6 +26,7 @@ from ..events import (
     Unchanged,
     Unknown,
 )
+from ..framing.copy_data import ENVELOPE
 from ..options import Option, resolve
 from ..options.kinds import Word
 from ..options.reading import DIALECTS
@@ -110,7 +111,7 @@ class PgOutputWriter:
 
     def _messages(self, event: Event) -> list[bytes]:
         if isinstance(event, Unknown):
-            if not event.raw or event.raw[0] in self._records:
+            if not event.raw or event.raw[0] in self._records or event.raw[0] == ENVELOPE:
                 raise EncodeError("expected raw to begin with a kind byte that no table lists")
             return [event.raw]
         made: list[Relation] = []
