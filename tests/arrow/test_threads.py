@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import wireformat as wf
+from wireformat.arrow import known_relations
 from wireformat.arrow.threads import ahead
 
 from ..golden_cases import CASES
@@ -91,3 +92,13 @@ def test_results_keep_the_order_of_the_items() -> None:
 def test_what_is_no_number_of_threads(threads: object) -> None:
     with pytest.raises(wf.OptionError, match="option threads: expected a number from 1 on"):
         wf.arrow.changes([], CASE.format, threads=threads)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_relations_are_kept_for_the_next_chunk_but_not_without_end(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = read_capture("18-pgoutput-4-two-phase").messages
+    wanted = wf.arrow.changes(messages, "pgoutput", engine="declaration")
+    monkeypatch.setattr(known_relations, "MOST_TEXT", 100)
+    assert wf.arrow.changes(messages, "pgoutput", threads=threads).equals(wanted)

@@ -82,30 +82,38 @@ class ScanEngine:
         scanner = self._scanner
 
         def good_rows(walk: Walk) -> tuple[list[pa.RecordBatch], int]:
-            """Batches up to the first step in which a row is given back, and how many rows that has."""
+            """Batches up to the first step in which a row is given back, and how many rows that has.
+
+            If their notes stay as they are, a last batch has these rows, empty where they were given back.
+            """
             batches: list[pa.RecordBatch] = []
             while not walk.ended:
                 count = walk.step()
+                if count and walk.notes_stay(count):
+                    batches.append(record_batch(walk.notes(count), schema, self._factor))
                 if count and not walk.all_good(count):
                     return batches, count
-                if count:
-                    batches.append(record_batch(walk.notes(count), schema, self._factor))
             walk.close()
             return batches, 0
 
         for walk, (batches, count) in ahead(scanner.walks(messages, first), good_rows, self._threads):
+            gathered = batches.pop() if count and walk.notes_stay(count) else None
             yield from batches
             try:
                 if count:  # in this thread: what rows mean that are given back may depend on those before them
                     for scanned in chain(scanner.settled(walk, count), scanner.rest(walk)):
-                        yield from self._merged(scanned, schema)
+                        yield from self._merged(scanned, schema, gathered)
+                        gathered = None
             finally:
                 walk.close()
 
-    def _merged(self, scanned: Scanned, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows, those that the scan gave back replaced by what the declaration made of them."""
-        batch = record_batch(scanned, schema, self._factor)
-        if not scanned.events:
+    def _merged(self, scanned: Scanned, schema: pa.Schema, gathered: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
+        """The rows, those that the scan gave back replaced by what the declaration made of them.
+
+        gathered    the batch of all rows, if there is one already
+        """
+        batch = record_batch(scanned, schema, self._factor) if gathered is None else gathered
+        if not scanned.events and batch.num_rows == scanned.row_count:
             yield batch
             return
         read = [item for row in sorted(scanned.events) for item in scanned.events[row]]

@@ -62,15 +62,18 @@ _TELL = {
 }
 
 
-def known_relations(chunk: Chunk, relations: Relations, settings: list[int], options: ReadOptions) -> Known:
+def known_relations(
+    chunk: Chunk, relations: Relations, table: RelationWords, settings: list[int], options: ReadOptions
+) -> Known:
     """Look up the relation of every row in a chunk.
 
     relations   as they are before the chunk; then as they are behind it
+    table       what earlier chunks needed, and then what this one needs too
     settings    those that all scans have
     """
     buffer, starts, stops = chunk.buffer, chunk.starts, chunk.stops
     found = np.zeros(len(starts), np.int64)
-    table = _Table(options)
+    table.forget_much()
     reader = PgOutput(relations)
     heads, kinds = _heads(chunk)
     asks = _ASK[kinds] & (stops - heads >= LEAST_ROW_BYTES)
@@ -113,15 +116,28 @@ def _heads(chunk: Chunk) -> tuple[Array, Array]:
     return heads, np.where(heads < stops, first, 0)
 
 
-class _Table:
-    """The relations of one chunk as words and their text."""
+MOST_TEXT = 1 << 20
+"""Bytes of relations that are kept for the next chunk."""
+
+
+class RelationWords:
+    """Relations as words and their text."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._ascii_only = options.encoding != "utf-8"
+        self._clear()
+
+    def _clear(self) -> None:
         self._places: dict[int, int] = {}
         self._held: list[Relation] = []  # so that no number of `id` comes again
         self._pairs: list[tuple[int, int]] = []
+        self._words = WORDS
         self.text = bytearray()
+
+    def forget_much(self) -> None:
+        """Begin anew where a stream has described very many tables."""
+        if len(self.text) > MOST_TEXT:
+            self._clear()
 
     def place(self, relation: Relation | None) -> int:
         """Where the relation lies in `words`; 0 for one that is not known.
@@ -142,7 +158,9 @@ class _Table:
 
     def words(self) -> Array:
         """int32[w, 2]: the constant words, then the relations."""
-        return np.concatenate([WORDS, np.array(self._pairs, np.int32).reshape(-1, 2)])
+        if len(self._words) < len(WORDS) + len(self._pairs):
+            self._words = np.concatenate([WORDS, np.array(self._pairs, np.int32).reshape(-1, 2)])
+        return self._words
 
     def _add(self, relation: Relation) -> None:
         columns, keys = list(zip(relation.columns, relation.type_oids, strict=True)), frozenset(relation.key_columns)

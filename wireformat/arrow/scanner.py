@@ -128,6 +128,10 @@ class Walk:
         """Whether no row of the last step needs a second look."""
         return not self.room.rows[STATUS, :count].any()
 
+    def notes_stay(self, count: int) -> bool:
+        """Whether a second look changes no note of the last step: it only reads records anew."""
+        return bool((self.room.rows[STATUS, :count] <= READ_REST).all())
+
     def close(self) -> None:
         """Leave the room to others."""
         if self._room is not None:
@@ -164,11 +168,12 @@ class Scanner:
         """A walk for each chunk. They can be done at the same time; what they give back is settled in their order."""
         format = self.reader.format
         if isinstance(format, PgOutput):
-            from .known_relations import known_relations
+            from .known_relations import RelationWords, known_relations
 
             relations = format.relations.copy()  # runs ahead of the reader's own, and comes to the same
+            table = RelationWords(self._options)
             for chunk in chunks(messages, first):
-                known = known_relations(chunk, relations, self._settings, self._options)
+                known = known_relations(chunk, relations, table, self._settings, self._options)
                 yield Walk(self._scan, chunk, known, self._filters)
         else:
             known = Known(WORDS, np.array(self._settings, np.int64), b"")

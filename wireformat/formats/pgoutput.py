@@ -8,6 +8,9 @@ wireformat/formats/pgoutput_messages.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from construct import Container
@@ -48,6 +51,9 @@ from .pgoutput_messages import (
 )
 from .pgoutput_writer import PgOutputWriter, said
 from .relations import Lost, Relations
+
+KEPT_RELATIONS, KEPT_BYTES = 512, 4096
+"""How many Relation messages are remembered, and how long they may be: 2 MB of them at the most."""
 
 
 class PgOutput:
@@ -95,6 +101,13 @@ class PgOutput:
         return Lost(int.from_bytes(message[at : at + 4], "big")) if at + 4 <= frame.stop else None
 
     def _event(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
+        if message[frame.start] == RELATION_TAG and frame.stop - frame.start <= KEPT_BYTES:
+            with suppress(DecodeError):  # it is raised below, with its place in the whole message
+                found = _described(message[frame.start : frame.stop], self.relations.block is not None, options)
+                return found if frame.lsn is None else replace(found, lsn=frame.lsn)
+        return self._parsed(message, frame, options)
+
+    def _parsed(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         kind = message[frame.start]
         records = RECORDS[options.dialect]
         if kind not in records:
@@ -122,6 +135,14 @@ class PgOutput:
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> PgOutputWriter:
         """See Format.writer."""
         return PgOutputWriter(options, encoding)
+
+
+@lru_cache(maxsize=KEPT_RELATIONS)
+def _described(record: bytes, streamed: bool, options: ReadOptions) -> Event:
+    """The event of a Relation message: servers say it again and again in the same words."""
+    reader = PgOutput()
+    reader.relations.block = 0 if streamed else None
+    return reader._parsed(record, Frame(0, 0, len(record), None), options)
 
 
 Values = dict[str, Any]
