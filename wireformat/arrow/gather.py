@@ -57,11 +57,14 @@ def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> Int:
 @compiled
 def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
     """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text lies."""
-    # Whole blocks: what is written past a text the next one overwrites, and the last one has room for it.
-    for item in range(count):
+    # Whole blocks: what is written past a text the next one overwrites, and the last one has room for it. Texts of
+    # `text` that follow each other, as the names of a relation do, are copied as one.
+    item = 0
+    while item < count:
         start = np.int64(pairs[item, 0])
         length = np.int64(pairs[item, 1])
         to = np.int64(offsets[item])
+        item += 1
         if start >= 0:
             if start + length + BLOCK <= len(source):
                 for step in range(0, length, BLOCK):
@@ -70,6 +73,9 @@ def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, 
                 for step in range(length):
                     target[to + step] = source[start + step]
         else:
+            while item < count and pairs[item, 0] == start - length and pairs[item, 1] > 0 and length > 0:
+                length += np.int64(pairs[item, 1])
+                item += 1
             for step in range(0, length, BLOCK):  # text has TEXT_SLACK bytes after what is used
                 copy_block(target, to + step, text, ~start + step)
 

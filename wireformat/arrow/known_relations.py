@@ -21,7 +21,7 @@ from ..pgtypes import type_name
 from ..pgtypes.binary import has_text
 from .compiled import Array
 from .messages import Chunk
-from .spans import LINES, QUOTED, TYPE_TABLE_SIZE, TYPE_WORDS, WORD_TEXT, WORDS, Known
+from .spans import LINES, QUOTED, WORD_TEXT, WORDS, Known
 
 IS_OPENGAUSS, KNOWN = QUOTED, LINES
 """Places in the scan's settings: whether the dialect is openGauss's, and the first message: 2 times the place of its
@@ -165,11 +165,10 @@ class RelationWords:
     def _add(self, relation: Relation) -> None:
         columns, keys = list(zip(relation.columns, relation.type_oids, strict=True)), frozenset(relation.key_columns)
         self._pairs += [(len(columns), 0), self._pair(relation.table_schema), self._pair(relation.table_name)]
-        for name, oid in columns:
-            start, length = WORDS[TYPE_WORDS + (oid if oid < TYPE_TABLE_SIZE else 0)].tolist()
-            is_listed = length > 0 and oid < TYPE_TABLE_SIZE
-            kind = (start, length) if is_listed else self._pair(type_name(oid))
-            self._pairs += [self._pair(name), kind, (name in keys, _form(oid))]
+        names = [self._pair(name) for name, _ in columns]  # one behind the other, and so are the types: the gather then
+        types = [self._pair(type_name(oid)) for _, oid in columns]  # copies those of a row as one text
+        for (name, oid), *pairs in zip(columns, names, types, strict=True):
+            self._pairs += [*pairs, (name in keys, _form(oid))]
 
     def _pair(self, text: str) -> tuple[int, int]:
         data = text.encode()
