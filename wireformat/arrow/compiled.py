@@ -18,6 +18,8 @@ import numba.extending
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
+from .linking import linking
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 Int = Any
@@ -27,8 +29,11 @@ Array = Any
 """A numpy array; the docstring of its function says of what."""
 
 _SETTINGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "no_rewrites": True}
-"""Nothing is allocated, called from C or written with whole arrays; what numba does for such code takes a tenth of a
+"""Nothing is allocated, called from C or written with whole arrays; what numba does for such code takes a part of a
 cold start."""
+
+_INNER: set[str] = set()
+"""The names of functions that only compiled ones call."""
 
 
 def inner(function: Function) -> Function:
@@ -36,11 +41,13 @@ def inner(function: Function) -> Function:
 
     Unlike njit this compiles one version for all constant arguments, which is most of the time of a cold start.
     """
+    _INNER.add(function.__qualname__)
     return numba.extending.register_jitable(**_SETTINGS)(function)
 
 
 def hot(function: Function) -> Function:
     """An inner function that is copied into its callers: a call for each cell costs, as an array is seven arguments."""
+    _INNER.add(function.__qualname__)
     return numba.extending.register_jitable(**_SETTINGS, forceinline=True)(function)
 
 
@@ -83,7 +90,8 @@ def _quick_to_load(dispatcher: Any) -> Any:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            return compile_now(signature)
+            with linking(_INNER):
+                return compile_now(signature)
         finally:
             if was_enabled:
                 gc.enable()
