@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from ..options.reading import KINDS
 from .commit_times import parse_times
 from .compiled import Array, Int, compiled
 from .scanner import Scanned
@@ -22,14 +23,16 @@ from .spans import (
     NUMBERS,
     OLD,
     PRESENT,
+    RAW,
     TEXTS,
     TIME_TEXT,
     TYPE,
     UNCHANGED_LENGTH,
     VALUE,
-    WORDS,
 )
 from .words import BLOCK, copy_block
+
+_KINDS = pa.array(KINDS, CHANGES.field("kind").type)
 
 
 @compiled
@@ -181,7 +184,9 @@ def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
     if name in NUMBERS:
         return _numbers(NUMBERS.index(name), kind, scanned, seen)
     if name == "kind":
-        return strings(WORDS[scanned.rows[KIND, :count]], count, scanned, kind)
+        return _KINDS.take(pa.array(scanned.rows[KIND, :count]))
+    if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
+        return _nulls(kind, count)
     if name in TEXTS:
         return strings(text_pairs(scanned, TEXTS[name]), count, scanned, kind)
     if name in MAPS:
