@@ -1,4 +1,4 @@
-"""Generated histories of one stream: what a server sends, also when its connection breaks, and when records are lost."""
+"""Generated histories of one stream: what a server sends, also when its connection breaks or records are lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wireformat.arrow.builder import build
 from wireformat.stream.reader import Located
 
 FLAVOURS = ("pgoutput", "gaussdb", "serial", "text")
-"""How positions are told: by LSNs in BEGIN and COMMIT; by csn in BEGIN and LSN of COMMIT; by csn in COMMIT; not at all."""
+"""How positions are told: LSNs in BEGIN and COMMIT; csn in BEGIN and LSN of COMMIT; csn in COMMIT; not at all."""
 
 ENDS = ("commit", "abort", "prepare", "prepare, commit", "prepare, rollback", None)
 """How a transaction ends; None and a prepare alone: not in this history."""

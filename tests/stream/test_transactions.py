@@ -99,14 +99,18 @@ CASES: dict[str, tuple[list[wf.Event], list[tuple[int, int, str]], int]] = {
     "by csn": ([wf.Begin(), insert("a"), wf.Commit(csn=5)], [(5, 0, "a")], 0),
     "by number": ([wf.Begin(), wf.Commit(), wf.Begin(), insert("a"), wf.Commit()], [(2, 0, "a")], 0),
     "interleaved blocks, in the order of their commits": (
-        [start(1), insert("a", 1), STOP, start(2), insert("b", 2), STOP, start(1), insert("c", 1), STOP]
-        + [wf.StreamCommit(xid=2, commit_lsn=5), wf.StreamCommit(xid=1, commit_lsn=6)],
+        [
+            *(start(1), insert("a", 1), STOP, start(2), insert("b", 2), STOP, start(1), insert("c", 1), STOP),
+            *(wf.StreamCommit(xid=2, commit_lsn=5), wf.StreamCommit(xid=1, commit_lsn=6)),
+        ],
         [(5, 0, "b"), (6, 0, "a"), (6, 1, "c")],
         0,
     ),
     "an ordinal stays free where a subtransaction was undone": (
-        [start(1), insert("a", 2), insert("b", 1), STOP, wf.StreamAbort(xid=1, subxid=2)]
-        + [wf.StreamCommit(xid=1, commit_lsn=5)],
+        [
+            *(start(1), insert("a", 2), insert("b", 1), STOP, wf.StreamAbort(xid=1, subxid=2)),
+            wf.StreamCommit(xid=1, commit_lsn=5),
+        ],
         [(5, 1, "b")],
         0,
     ),

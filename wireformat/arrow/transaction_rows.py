@@ -220,6 +220,12 @@ class Rows:
         """A column of numbers at these rows."""
         return Column.of(self.batch[name].take(pa.array(rows)))
 
+    def row_of(self, item: At | Run | Stretch) -> int:
+        """The row where an item begins: of a run, its first row that counts."""
+        if isinstance(item, Run):
+            return item.start + int(np.argmax(self.delivered[item.start : item.stop]))
+        return int(item.begins[0]) if isinstance(item, Stretch) else item.row
+
     def place(self, row: int) -> dict[str, Any]:
         """Where a row stands, for an error: message and record, and the kept columns that are integers or strings."""
         names = [
