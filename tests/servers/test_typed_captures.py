@@ -185,7 +185,9 @@ def test_every_cell_is_what_psycopg_reads(name: str) -> None:
             assert got == (old if event.new is None else new) or (not columns and new is None)
             before = row["_old"] and {column: comparable(value) for column, value in row["_old"].items()}
             assert before == old
-            unsent = [column for column, value in (event.new or wf.TupleData()).as_dict().items() if value is wf.UNCHANGED]
+            unsent = [
+                column for column, value in (event.new or wf.TupleData()).as_dict().items() if value is wf.UNCHANGED
+            ]
             assert (row["_unchanged"] or []) == unsent
             named = [c for c, (type, mod) in columns.items() if is_misfit(event, c, type, mod)]
             misfits += len(named)
