@@ -21,7 +21,6 @@ from .change_rows import (
     ChangeRows,
     Changes,
     position,
-    record_batches,
     rows_of_table,
 )
 from .changes import DROPPED
@@ -73,8 +72,8 @@ def typed(
 
     changes    of `transactions`, or of `changes` (then `_sequence` is null): a table, or record batches
     table      `public.orders`; names with a dot in double quotes
-    schema     None: from the types of the rows, and the typmods of RELATION rows. Else the result of `tables`, a mapping
-               of column to SQL type, as `numeric(10,2)`, or a pyarrow Schema: then its columns come, and no others
+    schema     None: from the types of the rows, and the typmods of RELATION rows. Else the result of `tables`; or a
+               mapping of column to SQL type, as `numeric(10,2)`; or a pyarrow Schema: its columns come, and no others
     images     new: one row a change; both: an UPDATE whose old image was sent gives two, update_preimage and
                update_postimage
     mode       for values that do not fit their type. FAILFAST: raise; PERMISSIVE: null, and `_error` says which;
@@ -98,12 +97,12 @@ def typed(
     known = versions_of(schema, namespace, name) if isinstance(schema, pa.Table) else TableVersions()
     parts = []
     listed = len(known.versions)
-    for batch in record_batches(changes):
-        rows = rows_of_table(batch, namespace, name)
-        if len(rows.rows):
-            versions = known.take(rows, np.arange(len(rows.rows)))
-            is_change = np.flatnonzero(rows.kinds != RELATION)
-            parts.append(_Part(rows.chosen(is_change), versions[is_change], table))
+    for rows in rows_of_table(changes, namespace, name):
+        # where all is given, nobody asks how the columns changed
+        is_asked = not isinstance(schema, Mapping) or evolution != "union"
+        versions = (known.take if is_asked else _no_versions)(rows, np.arange(len(rows.kinds)))
+        is_change = np.flatnonzero(rows.kinds != RELATION)
+        parts.append(_Part(rows.chosen(is_change), versions[is_change], table))
     if schema is None and not known.versions:
         raise BadRows("changes of this table, or a schema", "none", table=table)
     if isinstance(schema, pa.Table):
@@ -144,7 +143,11 @@ class _Part:
 
     def where(self, place: int) -> dict[str, Any]:
         """The place of a change, as attributes of an error."""
-        return {"table": self.table, **position(self.rows.batch, int(self.rows.rows[place]))}
+        return {"table": self.table, **position(*self.rows.at(place))}
+
+
+def _no_versions(rows: ChangeRows, places: Array) -> Array:
+    return np.zeros(len(places), np.int64)
 
 
 def _table_name(table: str) -> tuple[str, str]:
@@ -245,7 +248,7 @@ def _typed_batch(
     part: _Part, columns: list[TypedColumn], schema: pa.Schema, options: _Options
 ) -> tuple[pa.RecordBatch, int]:
     """The typed rows of one record batch, and how many changes were left out."""
-    rows, count = part.rows, len(part.rows.rows)
+    rows, count = part.rows, len(part.rows.kinds)
     _check_numbered(part, columns)
     is_delete = rows.kinds == DELETE
     has_old = rows.old.valid
@@ -306,9 +309,9 @@ def _typed_batch(
     labels = output.labels
     about = [
         pa.DictionaryArray.from_arrays(pa.array(labels, pa.int32()), pa.array(LABELS)).cast(pa.string()),
-        spread(_taken(rows, "sequence", SEQUENCE)),
-        spread(_taken(rows, "xid", pa.int64())),
-        spread(_taken(rows, "commit_time", pa.timestamp("us", "UTC"))),
+        spread(rows.column("sequence", SEQUENCE)),
+        spread(rows.column("xid", pa.int64())),
+        spread(rows.column("commit_time", pa.timestamp("us", "UTC"))),
         blanked(spread(old), (labels == _PREIMAGE) | output.is_inserted),
         blanked(spread(_unsent(rows, filled)), output.is_first),
     ]
@@ -347,14 +350,6 @@ def _unsent(rows: ChangeRows, filled: Mapping[str, Array]) -> pa.Array:
     return pa.array(lists, _NAMES).take(pa.array(inverse.reshape(-1)))
 
 
-def _taken(rows: ChangeRows, name: str, type: pa.DataType) -> pa.Array:
-    """A column of the input for these rows; null where there is no such column."""
-    if name not in rows.batch.schema.names:
-        return pa.nulls(len(rows.rows), type)
-    column = rows.batch[name].take(pa.array(rows.rows))
-    return column if column.type == type else column.cast(type)
-
-
 def _changed_keys(
     rows: ChangeRows,
     columns: list[TypedColumn],
@@ -364,7 +359,7 @@ def _changed_keys(
     options: _Options,
 ) -> Array:
     """bool[n]: UPDATEs whose old image has another key. Texts may differ where values do not, as those of 0 and -0."""
-    changed = np.zeros(len(rows.rows), bool)
+    changed = np.zeros(len(rows.kinds), bool)
     known = (rows.kinds == UPDATE) & rows.old.valid
     for column, value, old in zip(columns, values, olds, strict=True):
         if column.name in options.keys:
@@ -394,7 +389,7 @@ class _Output:
 
 
 def _output(rows: ChangeRows, wrong: list[_Wrong], split: Array, options: _Options) -> _Output:
-    count = len(rows.rows)
+    count = len(rows.kinds)
     kept = np.ones(count, bool)
     if options.mode == "DROPMALFORMED":
         kept[[one.row for one in wrong]] = False
