@@ -1,8 +1,10 @@
-"""The row-change table as Arrow: schemas, the two engines that fill it, `changes`, and committed `transactions`."""
+"""The row-change table as Arrow: schemas, the two engines that fill it, `changes`, `transactions`, and typed tables."""
 
 from .changes import batches, changes
 from .schemas import CHANGES, change_schema, committed_schema
+from .tables import tables
 from .transactions import Transactions, open_transactions, transactions
+from .typed import typed
 
 __all__ = [
     "CHANGES",
@@ -12,5 +14,7 @@ __all__ = [
     "changes",
     "committed_schema",
     "open_transactions",
+    "tables",
     "transactions",
+    "typed",
 ]

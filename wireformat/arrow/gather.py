@@ -35,8 +35,6 @@ from .spans import (
 from .whole_images import names_of_whole, spell_whole
 from .words import BLOCK, copy_block
 
-_KINDS = pa.array(KINDS, CHANGES.field("kind").type)
-
 
 @compiled
 def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> Int:
@@ -189,7 +187,7 @@ def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
     if name in NUMBERS:
         return _numbers(NUMBERS.index(name), kind, scanned, seen)
     if name == "kind":
-        return _KINDS.take(pa.array(scanned.rows[KIND, :count]))
+        return _kinds(kind).take(_from_numpy(scanned.rows[KIND, :count], pa.int64()))
     if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
         return _nulls(kind, count)
     if name in TEXTS:
@@ -271,6 +269,18 @@ def strings(pairs: Array, count: int, scanned: Scanned, kind: pa.DataType) -> pa
 def _nulls(kind: pa.DataType, count: int) -> pa.Array:
     """A column of nulls: a slice of one that is kept, since most are needed for every chunk."""
     return _kept_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
+
+
+@cache
+def _kinds(kind: pa.DataType) -> pa.Array:
+    """The names of all kinds."""
+    offsets = np.cumsum([0, *map(len, KINDS)], dtype=np.int32)
+    return pa.Array.from_buffers(kind, len(KINDS), [None, pa.py_buffer(offsets), pa.py_buffer("".join(KINDS).encode())])
+
+
+def _from_numpy(values: Array, kind: pa.DataType) -> pa.Array:
+    """The same values, without pandas, which pa.array would load."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 @cache
