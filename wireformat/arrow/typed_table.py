@@ -27,8 +27,8 @@ from .changes import DROPPED
 from .compiled import Array
 from .images import combined, is_numbered
 from .schemas import SEQUENCE
+from .table_list import versions_of
 from .table_versions import TableVersions
-from .tables import versions_of
 from .typed_columns import TypedColumn, columns_of_versions, given_columns
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
