@@ -2,6 +2,7 @@
 
 decode          a DataFrame of messages to a DataFrame of row changes        (dataframe)
 relations       what a pgoutput capture says about its tables, for decode    (relations)
+latest          the rows of a table after its typed changes                  (latest)
 register        the SQL functions, once a session                            (registration)
 local_session   Spark on this machine, for tries and tests                   (session)
 
@@ -12,8 +13,9 @@ each of Spark's ways to call Python: batches, frames, table_function, scalar_fun
 from __future__ import annotations
 
 from .dataframe import decode
+from .latest import latest
 from .registration import register
 from .relations import relations
 from .session import local_session
 
-__all__ = ["decode", "local_session", "register", "relations"]
+__all__ = ["decode", "latest", "local_session", "register", "relations"]
