@@ -42,7 +42,8 @@ def pack_batches(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[
     """What mapInArrow runs: all columns in, packed rows out. Raises OptionError for a position that is null."""
     for batch in batches:
         rows = batch.rename_columns(layout.names)
-        check_positions(rows, [*layout.stream_by, *layout.order_by])
+        placed = [*layout.stream_by, *layout.order_by]
+        check_positions([rows[name] for name in placed], placed)
         packed = [(stream, pack(in_order(part, layout.within))) for stream, part in _by_stream(rows, layout.stream_by)]
         streams, values = zip(*packed, strict=True) if packed else ((), ())
         yield pa.RecordBatch.from_arrays(
@@ -75,9 +76,9 @@ def unpack(packed: Any, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     return pa.ipc.open_stream(packed, options=options).read_next_batch().select(columns)
 
 
-def check_positions(rows: pa.RecordBatch, names: Sequence[str]) -> None:
+def check_positions(columns: Iterable[pa.Array], names: Iterable[str]) -> None:
     """Raises OptionError where one of these columns is null: such a row has no place in the order."""
-    empty = [name for name in names if rows[name].null_count]
+    empty = [name for name, column in zip(names, columns, strict=True) if column.null_count]
     if empty:
         raise wf.OptionError(f"options order_by and stream_by: a row has no {' and no '.join(empty)}")
 

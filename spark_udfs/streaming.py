@@ -83,7 +83,10 @@ class Processor(StatefulProcessor):
         self._pieces = handle.getMapState("pieces", PIECE_KEY, PIECE)
 
     def handleInputRows(  # noqa: N802 - Spark's name
-        self, key: Any, rows: Iterator[Any], timerValues: Any  # noqa: N803
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: Any,  # noqa: N803
     ) -> Iterator[Any]:
         """Take what came; raises OptionError for rows that lie before others that came earlier."""
         within = self._layout.within

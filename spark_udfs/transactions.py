@@ -7,15 +7,16 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import LongType, StringType, StructField, StructType
+from wireformat.stream.transactions import TWO_PHASE
 
 import wireformat as wf
 from wireformat.options.table import nearest
 
-from .carriers import ARROW_CANNOT, carrier, column_of, is_text, packed, unpacked
+from .carriers import ARROW_CANNOT, carrier, is_text, packed, unpacked
+from .chunked import committed_rows, open_rows
 from .packing import PACKED, Layout, pack_batches, unpack_batches
-from .positions import Places
+from .positions import MOST_CHUNKS, Places
 from .schemas import change_fields
 from .streaming import Processor
 
@@ -55,23 +56,48 @@ def transactions(
     result is computed the query ends with the text of an OrderError where a record cannot be, of an OptionError where a
     position is null or not unique.
     """
-    return _plan(changes, order_by, stream_by, two_phase, drop_resent, chunks)
-
-
-def _plan(
-    changes: DataFrame,
-    order_by: Sequence[str],
-    stream_by: Sequence[str],
-    two_phase: str,
-    drop_resent: bool,
-    chunks: int | None,
-) -> DataFrame:
-    places = Places.check(changes, order_by, stream_by)
-    _check_columns(changes)
-    wf.arrow.Transactions(two_phase=two_phase).close()
+    places = _checked(changes, order_by, stream_by, two_phase)
+    fields = committed_fields(changes)
     if changes.isStreaming:
-        return _streamed(changes, places, {"two_phase": two_phase, "drop_resent": drop_resent})
-    raise NotImplementedError
+        return _streamed(changes, places, fields, {"two_phase": two_phase, "drop_resent": drop_resent})
+    return committed_rows(changes, places, fields, _chunks(changes, chunks), two_phase, drop_resent)
+
+
+def open_transactions(
+    changes: DataFrame,
+    *,
+    order_by: Sequence[str],
+    stream_by: Sequence[str] = (),
+    two_phase: str = "commit",
+    drop_resent: bool = True,
+    chunks: int | None = None,
+) -> DataFrame:
+    """The rows that `transactions` does not deliver since their transactions have not ended, as they came.
+
+    Batch only: of a stream they lie in the state of the query. Put before the rows that follow (`union`), they lose
+    nothing. Arguments and errors are those of `transactions`.
+    """
+    if changes.isStreaming:
+        raise wf.OptionError("open_transactions: expected a batch; of a stream they lie in the state of the query")
+    places = _checked(changes, order_by, stream_by, two_phase)
+    return open_rows(changes, places, _chunks(changes, chunks), two_phase, drop_resent)
+
+
+def _checked(changes: DataFrame, order_by: Sequence[str], stream_by: Sequence[str], two_phase: str) -> Places:
+    """Raises OptionError."""
+    _check_columns(changes)
+    if two_phase not in TWO_PHASE:
+        raise wf.OptionError(f"option two_phase: expected {' or '.join(TWO_PHASE)}, got {two_phase!r}")
+    return Places.check(changes, order_by, stream_by)
+
+
+def _chunks(changes: DataFrame, given: int | None) -> int:
+    if given is None:
+        given = int(str(changes.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+        return min(given, MOST_CHUNKS)
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_CHUNKS:
+        raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {given!r}")
+    return given
 
 
 def _check_columns(changes: DataFrame) -> None:
@@ -97,7 +123,7 @@ def committed_fields(changes: DataFrame) -> list[StructField]:
     return [SEQUENCE, *[StructField(f.name, f.dataType, True, f.metadata) for f in changes.schema], *ADDED[1:]]
 
 
-def _streamed(changes: DataFrame, places: Places, options: dict[str, Any]) -> DataFrame:
+def _streamed(changes: DataFrame, places: Places, fields: Sequence[StructField], options: dict[str, Any]) -> DataFrame:
     provider = changes.sparkSession.conf.get(PROVIDER, None)
     if provider != ROCKSDB:
         raise wf.OptionError(
@@ -114,7 +140,6 @@ def _streamed(changes: DataFrame, places: Places, options: dict[str, Any]) -> Da
     committed = held.groupBy("stream").transformWithStateInPandas(
         Processor(layout, options), "rows binary", outputMode="Append", timeMode="None"
     )
-    fields = committed_fields(changes)
     carried = StructType([carrier(field, ARROW_CANNOT) for field in fields])
     rows = committed.mapInArrow(unpack_batches, carried)
     if any(is_text(field, ARROW_CANNOT) for field in fields):
