@@ -97,13 +97,14 @@ def _lsn(number: int | None) -> str | None:
 
 
 class OrderError(WireformatError, ValueError):
-    """A record that may not come here; `docs/order.md` has the table.
+    """A record that may not come here; `docs/order.md` has the table, `docs/transactions.md` what transactions need.
 
     expected        the kinds that may come, or what the record would have to be
     got             its kind, xid and gid
-    format          name of the format
+    format          name of the format; None where rows are read that do not say it
     message         index of the message in the input
     record          index of the record in its message
+    note            what else tells its place, as the kept columns of the row
     record_lsn      LSN that the record carries
     state           the row of the table: where in the stream it stands
     open            what began the transaction or block that is open, and in which message; None if there is none
@@ -115,10 +116,11 @@ class OrderError(WireformatError, ValueError):
         expected: str,
         got: str,
         *,
-        format: str,
-        message: int,
-        record: int,
+        format: str | None = None,
+        message: int | None = None,
+        record: int | None = None,
         record_lsn: int | None = None,
+        note: str | None = None,
         state: str,
         open: str | None = None,
         streamed: tuple[str, ...] = (),
@@ -130,9 +132,15 @@ class OrderError(WireformatError, ValueError):
         self.message = message
         self.record = record
         self.record_lsn = record_lsn
+        self.note = note
         self.state = state
         self.open = open
         self.streamed = streamed
+
+    def add(self, **where: Any) -> OrderError:
+        """Fill in facts about the place as the caller learns them, and return the error."""
+        vars(self).update(where)
+        return self
 
     def __str__(self) -> str:
         shown = [*self.streamed[:_SHOWN_STREAMED], *(["…"] if len(self.streamed) > _SHOWN_STREAMED else [])]
@@ -142,9 +150,11 @@ class OrderError(WireformatError, ValueError):
             ("lsn", _lsn(self.record_lsn)),
             ("open", self.open or "nothing"),
             ("streamed", "; ".join(shown) or None),
+            ("row", self.note),
         )
         where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
-        return f"bad order: {self.state}: expected {self.expected}, got {self.got} [{self.format}: {where}]"
+        source = self.format or "row changes"
+        return f"bad order: {self.state}: expected {self.expected}, got {self.got} [{source}: {where}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))

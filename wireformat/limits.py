@@ -50,3 +50,7 @@ backends than this (MAX_BACKENDS)."""
 PREFIX_BYTES = 1 << 16
 """Longest prefix of a message of test-decoding that is looked for in a file, where nothing but the size behind it says
 where it ends: prefixes are names of applications. It bounds the places that are tried."""
+
+OPEN_TRANSACTIONS_BYTES = 256 << 20
+"""How many bytes of rows of open transactions are held in memory where nobody says otherwise; more go to files. Servers
+begin to stream a transaction at 64 MiB (logical_decoding_work_mem), so some large ones fit."""

@@ -47,3 +47,28 @@ def change_schema(columns: Sequence[str] | None = None) -> pa.Schema:
             near = nearest(name, CHANGES.names)
             raise OptionError(f"option columns: no column {name!r}{near}; there are {', '.join(CHANGES.names)}")
     return pa.schema([field for field in CHANGES if field.name in columns])
+
+
+SEQUENCE = pa.struct(
+    [pa.field("commit_lsn", pa.int64(), nullable=False), pa.field("ordinal", pa.int64(), nullable=False)]
+)
+"""Where a committed row stands in its stream: unique, and sortable as unsigned numbers."""
+
+
+def committed_schema(changes: pa.Schema) -> pa.Schema:
+    """The schema of committed rows: `sequence`, the columns of the row changes, `username`, `origin`.
+
+    Raises OptionError where the row changes have columns of these names.
+    """
+    added = ("sequence", "username", "origin")
+    taken = [name for name in added if name in changes.names]
+    if taken:
+        raise OptionError(f"row changes: {', '.join(added)} are added, got columns named {', '.join(taken)}")
+    sequence = pa.field("sequence", SEQUENCE, nullable=False)
+    facts = [pa.field("username", pa.string()), pa.field("origin", pa.string())]
+    return pa.schema([sequence, *(field.with_nullable(True) for field in changes), *facts])
+
+
+SEGMENT = pa.field("_segment", pa.int32(), nullable=False)
+"""In the rows of a chunk: from 0, the item of the chunk's summary that says what becomes of the row; below 0, the row's
+transaction lies whole in the chunk, and it is the stretch -1, -2, … of such transactions."""

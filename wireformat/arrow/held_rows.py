@@ -1,0 +1,91 @@
+"""Rows of transactions that have not ended: in memory, and beyond a limit in Arrow files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+class Store(Protocol):
+    """Keeps record batches, all of one schema. Handles are small and can be pickled."""
+
+    def put(self, batch: pa.RecordBatch) -> Any:
+        """Keep a batch, and return a handle to it."""
+
+    def get(self, handle: Any) -> pa.RecordBatch:
+        """The batch of a handle; it stays kept."""
+
+    def drop(self, handle: Any) -> None:
+        """Forget the batch of a handle."""
+
+
+class HeldRows:
+    """A Store in memory; once it holds more than `memory_limit` bytes, all that it holds goes to a file.
+
+    The files lie in a temporary folder of their own. A file is removed when nothing of it is kept any longer, the
+    folder with `close`, and at the latest when this object or the process ends.
+    """
+
+    def __init__(self, memory_limit: int) -> None:
+        self._limit = memory_limit
+        self._bytes = 0
+        self._next = 0
+        self._held: dict[int, pa.RecordBatch] = {}
+        self._spilled: dict[int, tuple[Path, int]] = {}
+        self._alive: Counter[Path] = Counter()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def put(self, batch: pa.RecordBatch) -> int:
+        """See Store.put."""
+        handle, self._next = self._next, self._next + 1
+        self._held[handle] = batch
+        self._bytes += batch.nbytes
+        if self._bytes > self._limit:
+            self._spill()
+        return handle
+
+    def get(self, handle: int) -> pa.RecordBatch:
+        """See Store.get."""
+        if handle in self._held:
+            return self._held[handle]
+        path, place = self._spilled[handle]
+        with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+            return reader.get_batch(place)
+
+    def drop(self, handle: int) -> None:
+        """See Store.drop."""
+        if handle in self._held:
+            self._bytes -= self._held.pop(handle).nbytes
+            return
+        path, _ = self._spilled.pop(handle)
+        self._alive[path] -= 1
+        if not self._alive[path]:
+            del self._alive[path]
+            path.unlink()
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._held.clear()
+        self._spilled.clear()
+        self._alive.clear()
+        self._bytes = 0
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
+        path = Path(self._folder.name) / f"{self._next}.arrow"
+        schema = next(iter(self._held.values())).schema
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            for place, (handle, batch) in enumerate(self._held.items()):
+                writer.write_batch(batch)
+                self._spilled[handle] = path, place
+                self._alive[path] += 1
+        self._held.clear()
+        self._bytes = 0

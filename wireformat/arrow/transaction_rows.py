@@ -1,0 +1,297 @@
+"""Where transactions begin and end in a batch of row changes: control records, runs of rows, whole transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import OptionError, OrderError
+from ..lsn import unsigned
+from ..options.reading import KINDS
+from ..stream.transactions import CONTROLS, DELIVERED, Control
+from ..times import parse_commit_time
+from .compiled import Array
+from .schemas import CHANGES
+
+NEEDED = ("kind", "lsn", "xid", "csn", "commit_lsn", "commit_time", "detail")
+"""Columns that rows must have to be put into transactions."""
+
+_CODE = {kind: code for code, kind in enumerate(KINDS)}
+_BEGIN, _COMMIT, _MESSAGE, _ORIGIN = (_CODE[kind] for kind in ("BEGIN", "COMMIT", "MESSAGE", "ORIGIN"))
+_IS_DELIVERED = np.array([kind in DELIVERED for kind in KINDS])
+_IS_CONTROL = np.array([kind in CONTROLS for kind in KINDS])
+_NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
+_TRUE = {"true": True, "false": False}
+
+
+class Run(NamedTuple):
+    """Rows from start to stop, `count` of which count, without a control record between them.
+
+    lone    it is one transactional message without an LSN, which may stand outside of a transaction
+    """
+
+    start: int
+    stop: int
+    count: int
+    lone: bool
+
+
+class At(NamedTuple):
+    """A control record and its row."""
+
+    row: int
+    control: Control
+
+
+class Stretch(NamedTuple):
+    """Plain transactions, one directly behind the other: rows of their BEGINs and of their COMMITs."""
+
+    begins: Array
+    commits: Array
+
+
+class Column(NamedTuple):
+    """Numbers of some rows: int64 with the table's bits, and where they are there."""
+
+    values: Array
+    valid: Array
+
+    @classmethod
+    def of(cls, array: pa.Array) -> Column:
+        """Of an int64 or timestamp array."""
+        valid = np.ones(len(array), bool) if array.null_count == 0 else flags(array.is_valid())
+        buffer = array.buffers()[1]
+        values = np.frombuffer(buffer, np.int64)[array.offset : array.offset + len(array)]
+        return cls(values, valid)
+
+    def arrow(self, type: pa.DataType) -> pa.Array:
+        """As an array."""
+        return pa.array(self.values, pa.int64(), mask=None if self.valid.all() else ~self.valid).cast(type)
+
+    def or_else(self, other: Column) -> Column:
+        """The other's number where this one has none."""
+        if self.valid.all():
+            return self
+        return Column(np.where(self.valid, self.values, other.values), self.valid | other.valid)
+
+
+def flags(array: pa.Array) -> Array:
+    """bool[n] of a boolean array without nulls."""
+    buffer = np.frombuffer(array.buffers()[1], np.uint8)
+    return np.unpackbits(buffer, count=array.offset + len(array), bitorder="little")[array.offset :].view(bool)
+
+
+@dataclass
+class Rows:
+    """A batch of row changes, seen as the input of the machine.
+
+    delivered   bool[n]: rows that are delivered if their transaction is
+    before      int64[n + 1]: how many of those there are before each row
+    """
+
+    batch: pa.RecordBatch
+    codes: Array
+    delivered: Array
+    before: Array
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> Rows:
+        """Raises OrderError at a CORRUPT row, OptionError where a column or a kind is missing."""
+        codes = _codes(batch)
+        delivered = _IS_DELIVERED[codes]
+        messages = np.flatnonzero(codes == _MESSAGE)
+        if len(messages):
+            said = detail(batch, messages, "transactional")
+            delivered[messages] = flags(pc.fill_null(pc.equal(said, "true"), False))
+        before = np.zeros(len(codes) + 1, np.int64)
+        np.cumsum(delivered, out=before[1:])
+        return cls(batch, codes, delivered, before)
+
+    @cached_property
+    def kept(self) -> Array:
+        """bool[n]: rows that are kept as long as their transaction is open."""
+        return self.delivered | _IS_CONTROL[self.codes]
+
+    @cached_property
+    def is_origin(self) -> Array:
+        """bool[n]: ORIGIN records."""
+        return self.codes == _ORIGIN
+
+    @cached_property
+    def xids(self) -> Column:
+        """The rows' own xids."""
+        return Column.of(self.batch["xid"])
+
+    def items(self) -> Iterator[At | Run | Stretch]:
+        """What the batch holds, in order; every row that counts and every control record is in exactly one item."""
+        ends = np.flatnonzero(_IS_CONTROL[self.codes] & (self.codes != _ORIGIN))
+        firsts = self._pairs(ends)
+        inside = np.zeros(len(self.codes) + 1, np.int8)
+        inside[ends[firsts]] += 1
+        inside[ends[firsts + 1] + 1] -= 1  # where the next one may begin
+        covered = np.cumsum(inside[:-1], dtype=np.int8).astype(bool)
+        single = ~covered & (_IS_CONTROL[self.codes] | self._lone)
+        singles = np.flatnonzero(single)
+        begins, commits = ends[firsts], ends[firsts + 1]
+        outside = self.before[begins[1:]] - self.before[commits[:-1] + 1]
+        bounds = np.searchsorted(singles, begins)
+        breaks = np.flatnonzero((outside > 0) | (bounds[1:] != bounds[:-1])) + 1
+        stretches = [
+            Stretch(begins[start:stop], commits[start:stop])
+            for start, stop in zip([0, *breaks], [*breaks, len(begins)], strict=True)
+            if stop > start
+        ]
+        yield from self._in_order(singles, stretches)
+
+    @cached_property
+    def _lone(self) -> Array:
+        """bool[n]: transactional messages without an LSN, as test_decoding prints them."""
+        lone = self.delivered & (self.codes == _MESSAGE)
+        rows = np.flatnonzero(lone)
+        if len(rows):
+            lone[rows] = ~self.numbers("lsn", rows).valid
+        return lone
+
+    def _pairs(self, ends: Array) -> Array:
+        """Indexes in `ends` of each BEGIN that the COMMIT behind it ends: `is_plain` for columns."""
+        codes = self.codes[ends]
+        firsts = np.flatnonzero((codes[:-1] == _BEGIN) & (codes[1:] == _COMMIT))
+        if not len(firsts):
+            return firsts
+        begins, commits = ends[firsts], ends[firsts + 1]
+        xid, commit_xid = (self.numbers("xid", rows) for rows in (begins, commits))
+        lsn, commit_lsn = (self.numbers("commit_lsn", rows) for rows in (begins, commits))
+        same_xid = ~(xid.valid & commit_xid.valid) | (xid.values == commit_xid.values)
+        same_lsn = (lsn.valid == commit_lsn.valid) & (~lsn.valid | (lsn.values == commit_lsn.values))
+        plain = same_xid & same_lsn
+        if "gid" in detail_keys(self.batch, begins):
+            plain &= ~flags(detail(self.batch, begins, "gid").is_valid())
+        return firsts[plain]
+
+    def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[At | Run | Stretch]:
+        controls = iter(self._controls(singles[self.codes[singles] != _MESSAGE]))
+        ahead: list[tuple[int, Stretch | None]] = [(int(row), None) for row in singles]
+        ahead += [(int(stretch.begins[0]), stretch) for stretch in stretches]
+        ahead.sort(key=lambda found: found[0])
+        at = 0
+        for row, stretch in ahead:
+            yield from self._run(at, row)
+            if stretch is not None:
+                yield stretch
+                at = int(stretch.commits[-1]) + 1
+                continue
+            if self.codes[row] == _MESSAGE:
+                yield Run(row, row + 1, 1, True)
+            else:
+                yield At(row, next(controls))
+            at = row + 1
+        yield from self._run(at, len(self.codes))
+
+    def _run(self, start: int, stop: int) -> Iterator[Run]:
+        count = int(self.before[stop] - self.before[start])
+        if count:
+            yield Run(start, stop, count, False)
+
+    def _controls(self, rows: Array) -> list[Control]:
+        """The control records of these rows."""
+        if not len(rows):
+            return []
+        taken = self.batch.select(NEEDED).take(pa.array(rows))
+        numbers = [
+            [None if value is None else unsigned(value) for value in taken[name].to_pylist()] for name in _NUMBERS
+        ]
+        times = taken["commit_time"].cast(pa.int64()).to_pylist()
+        details = [dict(pairs or ()) for pairs in taken["detail"].to_pylist()]
+        kinds = taken["kind"].to_pylist()
+        return [_control(*facts) for facts in zip(kinds, times, details, *numbers, strict=True)]
+
+    def control(self, row: int) -> Control:
+        """The control record of one row."""
+        return self._controls(np.array([row]))[0]
+
+    def numbers(self, name: str, rows: Array) -> Column:
+        """A column of numbers at these rows."""
+        return Column.of(self.batch[name].take(pa.array(rows)))
+
+    def place(self, row: int) -> dict[str, Any]:
+        """Where a row stands, for an error: message and record, and the kept columns that are integers or strings."""
+        names = [
+            field.name
+            for field in self.batch.schema
+            if field.name not in CHANGES.names and (pa.types.is_integer(field.type) or pa.types.is_string(field.type))
+        ]
+        kept = ", ".join(f"{name}={self.batch[name][row].as_py()}" for name in names)
+        has = self.batch.schema.names
+        return {
+            "message": self.batch["message"][row].as_py() if "message" in has else None,
+            "record": self.batch["record"][row].as_py() if "record" in has else None,
+            "note": kept or None,
+        }
+
+
+def detail(batch: pa.RecordBatch, rows: Array, key: str) -> pa.Array:
+    """What stands under a key in `detail` at these rows."""
+    return pc.map_lookup(batch["detail"].take(pa.array(rows)), key, "first")
+
+
+def detail_keys(batch: pa.RecordBatch, rows: Array) -> set[str]:
+    """The keys that occur in `detail` at these rows."""
+    return set(pc.unique(batch["detail"].take(pa.array(rows)).keys).to_pylist())
+
+
+def check_columns(schema: pa.Schema) -> None:
+    """Raises OptionError where a column that transactions need is missing."""
+    missing = [name for name in NEEDED if name not in schema.names]
+    if missing:
+        raise OptionError(f"row changes: expected the columns {', '.join(NEEDED)}, got none named {', '.join(missing)}")
+
+
+def _control(kind: str, time: int | None, found: dict[str, str], *numbers: int | None) -> Control:
+    lsn, xid, csn, commit_lsn = numbers
+    subxid, prepare_time = found.get("subxid"), found.get("prepare_time")
+    return Control(
+        kind,
+        lsn=lsn,
+        xid=xid,
+        csn=csn,
+        commit_lsn=commit_lsn,
+        commit_time=time,
+        prepare_time=None if prepare_time is None else parse_commit_time(prepare_time),
+        gid=found.get("gid"),
+        subxid=None if subxid is None else int(subxid),
+        first_segment=_TRUE.get(found.get("first_segment", "")),
+        username=found.get("username"),
+        origin=found.get("origin"),
+    )
+
+
+def _codes(batch: pa.RecordBatch) -> Array:
+    """uint8[n]: each row's kind as its place in KINDS."""
+    kinds = batch["kind"]
+    found = pc.index_in(kinds.cast(pa.string()) if kinds.type != pa.string() else kinds, value_set=pa.array(KINDS))
+    if found.null_count:
+        row = int(np.flatnonzero(flags(found.is_null()))[0])
+        raise OptionError(f"row changes: expected one of the kinds {', '.join(KINDS)}, got {kinds[row].as_py()!r}")
+    codes: Array = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found)].astype(
+        np.uint8
+    )
+    corrupt = np.flatnonzero(codes == _CODE["CORRUPT"])
+    if len(corrupt):
+        row = int(corrupt[0])
+        rows = Rows(batch, codes, codes, codes)
+        lsn = batch["lsn"][row].as_py()
+        raise OrderError(
+            "rows that could be read: a transaction with a hole is not whole. Decode in DROPMALFORMED, or leave "
+            "CORRUPT rows out, to deliver transactions without them",
+            "CORRUPT",
+            record_lsn=None if lsn is None else unsigned(lsn),
+            state="anywhere",
+            **rows.place(row),
+        )
+    return codes

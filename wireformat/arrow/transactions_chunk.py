@@ -1,0 +1,452 @@
+"""Transactions of a stream that is cut into chunks: each chunk by itself, a walk over short summaries, the join.
+
+`Chunk` reads one chunk without knowing what stands before it; `carry` walks the summaries of all chunks in order and
+says what becomes of what lies in more than one; `deliver` makes committed rows of a chunk's rows and that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import OptionError, OrderError
+from ..limits import OPEN_TRANSACTIONS_BYTES
+from ..lsn import signed
+from ..stream.transactions import Attempt, Control, Facts, Machine, Position, Whole, facts_of, is_plain
+from .compiled import Array
+from .held_rows import HeldRows, Store
+from .schemas import SEGMENT, SEQUENCE, committed_schema
+from .transaction_facts import stretch_facts
+from .transaction_rows import At, Column, Rows, Run, Stretch, check_columns, flags
+from .transactions import POSITION, Here, Output, taken
+
+DELIVERED, DROPPED, OPEN, WHOLE = "delivered", "dropped", "open", "whole"
+
+FATES = pa.schema(
+    [
+        pa.field("chunk", pa.int32(), nullable=False),
+        pa.field("_segment", pa.int32(), nullable=False),
+        pa.field("fate", pa.string(), nullable=False),
+        pa.field("first_ordinal", pa.int64()),
+        pa.field("undone", pa.list_(pa.field("element", pa.int64()))),
+        pa.field("sequence", pa.int64()),
+        pa.field("xid", pa.int64()),
+        pa.field("csn", pa.int64()),
+        pa.field("commit_lsn", pa.int64()),
+        pa.field("commit_time", pa.int64()),
+        pa.field("username", pa.string()),
+        pa.field("origin", pa.string()),
+    ]
+)
+"""What becomes of the rows of a segment. `chunk` counts the summaries from 0.
+
+fate            delivered, with the facts of their transaction; dropped; open; whole: of whole transactions, those that
+                were sent before are still among them
+first_ordinal   delivered: of the segment's first row
+undone          delivered: rows with these xids are left out
+sequence        delivered: the sequence's commit_lsn; whole: how many transactions there were before
+csn, commit_lsn whole: the highest before
+commit_time     microseconds since 1970
+"""
+
+
+def chunk_schema(changes: pa.Schema) -> pa.Schema:
+    """The schema of a chunk's rows: that of committed rows, and `_segment`."""
+    return committed_schema(changes).append(SEGMENT)
+
+
+class Chunk:
+    """Takes the row changes of one chunk of a stream, in order; what it gives back does not depend on the batches.
+
+    drop_resent     leave out whole transactions that were sent again behind others of the same stretch
+    controls        give control records back too, for `open_rows`
+    memory_limit, store   as in `Transactions`: for a plain transaction that spans batches
+
+    A row has in `_segment` where its fate is found. Below 0 its transaction is whole, and its facts are there;
+    `sequence` has the number of the transaction in the stretch where there is neither commit_lsn nor csn. From 0 on it
+    has what its own record says, and `sequence.ordinal` is its place in the segment.
+    Raises OrderError at a CORRUPT row, OptionError; what depends on other chunks is found by `carry`.
+    """
+
+    def __init__(
+        self,
+        *,
+        drop_resent: bool = True,
+        controls: bool = False,
+        memory_limit: int = OPEN_TRANSACTIONS_BYTES,
+        store: Store | None = None,
+    ) -> None:
+        self._drop_resent = drop_resent
+        self._controls = controls
+        self._own = HeldRows(memory_limit) if store is None else None
+        self._store: Store = self._own or store
+        self._schema: pa.Schema | None = None
+        self._pending: _Pending | None = None
+        self._items: list[list[Any]] = []
+        self._numbered = 0
+        self._stretches = 0
+        self._in_stretch = Position()
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Rows of this batch and those before it; to be read to its end."""
+        if self._schema is None:
+            check_columns(batch.schema)
+            self._schema = batch.schema
+        elif not batch.schema.equals(self._schema):
+            raise OptionError(
+                f"row changes: expected the columns of the first batch, got {', '.join(batch.schema.names)}"
+            )
+        rows = Rows.of(batch)
+        room = _Room(rows, chunk_schema(self._schema))
+        for item in rows.items():
+            yield from self._item(item, rows, room)
+        yield from room.flush()
+        if self._pending is not None:
+            self._pending.hold(rows, self._store)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The rest of the rows."""
+        if self._pending is not None:
+            yield from self._give_up()
+
+    @property
+    def summary(self) -> bytes:
+        """The chunk for `carry`: control records that matter elsewhere, counts of rows and of whole transactions."""
+        return json.dumps(self._items, separators=(",", ":")).encode()
+
+    def close(self) -> None:
+        """Remove the files."""
+        if self._own is not None:
+            self._own.close()
+
+    def _item(self, item: At | Run | Stretch, rows: Rows, room: _Room) -> Iterator[pa.RecordBatch]:
+        pending = self._pending
+        if pending is not None:
+            if isinstance(item, Run) or (isinstance(item, At) and item.control.kind == "ORIGIN"):
+                pending.add(item)
+                return
+            if isinstance(item, At) and item.control.kind == "COMMIT" and is_plain(pending.begin, item.control):
+                yield from self._complete(pending, item, rows, room)
+                return
+            yield from self._give_up(rows, room)
+        if isinstance(item, At) and item.control.kind == "BEGIN":
+            self._pending = _Pending(item, rows.place(item.row))
+        else:
+            self._add(item, rows, room)
+
+    def _add(self, item: At | Run | Stretch, rows: Rows, room: _Room) -> None:
+        """An item of the summary, and its rows."""
+        if isinstance(item, Stretch):
+            found = stretch_facts(rows, item, self._in_stretch)
+            begin = int(item.begins[0])
+            resent = found.resent if self._drop_resent else np.zeros(len(found.resent), bool)
+            room.whole.add_stretch(
+                item,
+                found.facts,
+                resent,
+                self._count(rows.control(begin), rows.place(begin), len(resent), *found.highest),
+            )
+        elif isinstance(item, At):
+            number = self._append(["control", _lean(item.control), rows.place(item.row)])
+            if self._controls:
+                room.add(Here(item.row, item.row + 1), number, 0)
+        else:
+            number, first = self._run(item, rows)
+            room.add(Here(item.start, item.stop), number, first)
+
+    def _append(self, item: list[Any]) -> int:
+        self._in_stretch = Position()
+        self._items.append(item)
+        self._numbered += 1
+        return self._numbered - 1
+
+    def _run(self, run: Run, rows: Rows) -> tuple[int, int]:
+        """The number of a run, and how many rows of it there were before: it may have begun in another batch."""
+        last = self._items[-1] if self._items else None
+        if last is not None and last[0] == "rows" and not last[2] and not run.lone:
+            first, last[1] = last[1], last[1] + run.count
+            return self._numbered - 1, first
+        row = run.start + int(np.argmax(rows.delivered[run.start : run.stop]))
+        return self._append(["rows", run.count, run.lone, rows.place(row)]), 0
+
+    def _count(self, begin: Control, place: dict[str, Any], count: int, lsn: int | None, csn: int | None) -> int:
+        """Whole transactions: the number of their stretch."""
+        if self._in_stretch.transactions == 0:
+            self._stretches += 1
+            self._items.append(["whole", 0, None, None, _lean(begin), place])
+        self._in_stretch = self._in_stretch.behind(lsn, csn, count)
+        self._items[-1][1:4] = self._in_stretch[:3]
+        return -self._stretches
+
+    def _complete(self, pending: _Pending, end: At, rows: Rows, room: _Room) -> Iterator[pa.RecordBatch]:
+        """A plain transaction that began in an earlier batch is whole."""
+        facts = facts_of(pending.begin, end.control, self._in_stretch.transactions + 1)
+        resent = self._drop_resent and self._in_stretch.covers(facts.commit_lsn, facts.csn)
+        segment = self._count(pending.first, pending.place, 1, facts.commit_lsn, facts.csn)
+        self._pending = None
+        first = 0
+        for handle in pending.held:
+            if not resent:
+                held = Rows.of(self._store.get(handle))
+                output = Output(held, room.whole.schema)
+                output.add([(Here(0, len(held.codes)), first)], set(), facts, segment)
+                first += int(held.before[-1])
+                yield from output.flush()
+            self._store.drop(handle)
+        if not resent and pending.items:
+            start = pending.items[0].row if isinstance(pending.items[0], At) else pending.items[0].start
+            room.whole.add([(Here(start, end.row), first)], set(), facts, segment)
+
+    def _give_up(self, rows: Rows | None = None, room: _Room | None = None) -> Iterator[pa.RecordBatch]:
+        """What began as a plain transaction is none that is whole: its items count one by one."""
+        pending, self._pending = self._pending, None
+        assert pending is not None
+        for handle in pending.held:
+            held = Rows.of(self._store.get(handle))
+            held_room = _Room(held, chunk_schema(self._schema))
+            for item in held.items():
+                self._add(item, held, held_room)
+            yield from held_room.flush()
+            self._store.drop(handle)
+        if rows is not None and room is not None:
+            for item in pending.items:
+                self._add(item, rows, room)
+
+
+class _Pending:
+    """A plain transaction that has begun.
+
+    first, begin   its BEGIN; with what an ORIGIN said
+    held           handles to its rows in earlier batches
+    items          what this batch has of it
+    """
+
+    def __init__(self, begin: At, place: dict[str, Any]) -> None:
+        self.first = self.begin = begin.control
+        self.place = place
+        self.held: list[Any] = []
+        self.items: list[At | Run] = [begin]
+
+    def add(self, item: At | Run) -> None:
+        """It goes on."""
+        self.items.append(item)
+        if isinstance(item, At):
+            self.begin = self.begin._replace(origin=item.control.origin)
+
+    def hold(self, rows: Rows, store: Store) -> None:
+        """The batch ends."""
+        if self.items:
+            first = self.items[0]
+            places = np.arange(first.row if isinstance(first, At) else first.start, len(rows.codes))
+            self.held.append(store.put(rows.batch.take(pa.array(places[rows.kept[places]]))))
+            self.items = []
+
+
+class _Room:
+    """Rows of one batch that wait to be built: of whole transactions, and of segments."""
+
+    def __init__(self, rows: Rows, schema: pa.Schema) -> None:
+        self._rows = rows
+        self._schema = schema
+        self.whole = Output(rows, schema)
+        self._places: list[Array] = []
+        self._segments: list[Array] = []
+        self._ordinals: list[Array] = []
+
+    def add(self, found: Here, number: int, first: int) -> None:
+        """The rows of a segment, the first of them its `first`th; or a control record."""
+        rows = self._rows
+        places = np.arange(*found)
+        if len(places) > 1 or rows.delivered[found.start]:
+            places = places[rows.delivered[places]]
+        self._places.append(places)
+        self._segments.append(np.full(len(places), number))
+        self._ordinals.append(first + np.arange(len(places)))
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """All of them."""
+        yield from self.whole.flush()
+        if self._places:
+            places, segments, ordinals = (
+                np.concatenate(found) for found in (self._places, self._segments, self._ordinals)
+            )
+            rows = taken(self._rows.batch, places)
+            zeros = pa.array(np.zeros(len(places), np.int64))
+            own = {
+                "sequence": pa.StructArray.from_arrays([zeros, pa.array(ordinals)], fields=list(SEQUENCE)),
+                SEGMENT.name: pa.array(segments, SEGMENT.type),
+                **{name: pa.nulls(len(places), pa.string()) for name in ("username", "origin")},
+            }
+            columns = [own[field.name] if field.name in own else rows[field.name] for field in self._schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+class _Item(NamedTuple):
+    """A numbered item of a summary; is_run: one with rows."""
+
+    chunk: int
+    number: int
+    is_run: bool
+
+
+def carry(
+    summaries: Iterable[bytes], *, two_phase: str = "commit", drop_resent: bool = True, after: Position | None = None
+) -> pa.Table:
+    """The fates of all segments of a stream, from the summaries of its chunks in order: FATES, by chunk and segment.
+
+    The metadata says under `wireformat.position` how far the stream is delivered. Control records have a fate only
+    where they are open. Raises OrderError, OptionError.
+    """
+    machine: Machine[_Item] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+    rows: list[tuple[Any, ...]] = []
+    for chunk, summary in enumerate(summaries):
+        number = stretch = 0
+        for kind, *item in json.loads(summary):
+            try:
+                if kind == "whole":
+                    transactions, lsn, csn, begin, _ = item
+                    before = machine.position
+                    fates = machine.whole(Whole(Control(**begin), transactions, lsn, csn))
+                    stretch -= 1
+                    rows.append((chunk, stretch, WHOLE, None, None, *_cells(before)))
+                else:
+                    here = _Item(chunk, number, kind == "rows")
+                    number += 1
+                    if kind == "rows":
+                        count, lone, _ = item
+                        fates = machine.run(here, count, lone)
+                    else:
+                        control, _ = item
+                        fates = machine.control(Control(**control), here)
+            except OrderError as error:
+                raise error.add(**item[-1]) from None
+            for fate in fates:
+                rows.extend(_settled(fate.attempt, fate.facts))
+    for attempt in machine.open:
+        rows.extend((item.chunk, item.number, OPEN, None, None, *_NO_FACTS) for item, _ in attempt.pieces)
+    rows.sort(key=lambda row: row[:2])
+    columns = zip(*rows, strict=True) if rows else [()] * len(FATES)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, FATES, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=FATES.with_metadata({POSITION: json.dumps(machine.position).encode()}))
+
+
+_NO_FACTS = (None,) * 7
+
+
+def _settled(attempt: Attempt[_Item], facts: Facts | None) -> Iterator[tuple[Any, ...]]:
+    undone = sorted(signed(xid) for xid in attempt.undone)
+    cells = (
+        _NO_FACTS if facts is None else tuple(None if cell is None else signed(cell) for cell in facts[:4]) + facts[4:]
+    )
+    for item, first in attempt.firsts():
+        if item.is_run:
+            yield item.chunk, item.number, DROPPED if facts is None else DELIVERED, first, undone, *cells
+
+
+def _cells(before: Position) -> tuple[Any, ...]:
+    lsn, csn = (None if number is None else signed(number) for number in before[1:3])
+    return before.transactions, None, csn, lsn, None, None, None
+
+
+def deliver(rows: pa.RecordBatch, fates: pa.Table, *, drop_resent: bool = True) -> pa.RecordBatch:
+    """The committed rows among rows of one chunk: `committed_schema`, without `_segment`.
+
+    fates   those of this chunk; only the segments of these rows need to be there
+    Raises ValueError where a segment of these rows has no fate.
+    """
+    schema = pa.schema([field for field in rows.schema if field.name != SEGMENT.name])
+    seen = Rows.of(rows)
+    found = _Fates(rows, fates)
+    of = found.of
+    wanted = seen.delivered & (found.has(DELIVERED) | found.has(WHOLE))
+    if drop_resent:
+        wanted &= ~(found.has(WHOLE) & found.resent(seen))
+    wanted &= ~found.undone(seen)
+    found.check(seen.delivered)
+    places = np.flatnonzero(wanted)
+    batch = taken(rows, places)
+    return _with_facts(batch, found.fates, of[places], schema)
+
+
+def open_rows(rows: pa.RecordBatch, fates: pa.Table) -> pa.RecordBatch:
+    """The rows of transactions that have not ended, as they came; of a `Chunk` with controls."""
+    wanted = np.flatnonzero(_Fates(rows, fates).has(OPEN))
+    names = [name for name in rows.schema.names if name not in ("sequence", "username", "origin", SEGMENT.name)]
+    return taken(rows.select(names), wanted)
+
+
+class _Fates:
+    """The fates of one chunk, and for each row of a batch of it where its fate stands."""
+
+    def __init__(self, rows: pa.RecordBatch, fates: pa.Table) -> None:
+        ordered = fates.sort_by(SEGMENT.name).combine_chunks()
+        self.fates = ordered.to_batches()[0] if len(ordered) else pa.RecordBatch.from_pylist([], FATES)
+        self._segments = Column.of(rows[SEGMENT.name].cast(pa.int64())).values
+        known = Column.of(self.fates[SEGMENT.name].cast(pa.int64())).values
+        self.of: Array = np.minimum(np.searchsorted(known, self._segments), max(len(known) - 1, 0))
+        self._is_known = known[self.of] == self._segments if len(known) else np.zeros(len(self.of), bool)
+
+    def has(self, fate: str) -> Array:
+        """bool[n]: rows with this fate."""
+        if not len(self.fates):
+            return np.zeros(len(self.of), bool)
+        return flags(pc.equal(self.fates["fate"], fate))[self.of] & self._is_known
+
+    def check(self, delivered: Array) -> None:
+        """Raises ValueError where a row that counts has no fate."""
+        missing = np.flatnonzero(delivered & ~self._is_known)
+        if len(missing):
+            raise ValueError(f"fates: there is none of segment {self._segments[missing[0]]}")
+
+    def resent(self, rows: Rows) -> Array:
+        """bool[n]: rows of whole transactions that are behind what was delivered ahead of their stretch."""
+        lsn, csn = (Column.of(rows.batch[name]) for name in ("commit_lsn", "csn"))
+        before_lsn, before_csn = (Column.of(self.fates[name]) for name in ("commit_lsn", "csn"))
+        if not len(self.fates):
+            return np.zeros(len(self.of), bool)
+        is_below = [
+            number.valid
+            & before.valid[self.of]
+            & (number.values.view(np.uint64) <= before.values[self.of].view(np.uint64))
+            for number, before in ((lsn, before_lsn), (csn, before_csn))
+        ]
+        return is_below[0] & (~csn.valid | is_below[1])
+
+    def undone(self, rows: Rows) -> Array:
+        """bool[n]: rows of subtransactions that were undone."""
+        lists = self.fates["undone"]
+        found = np.zeros(len(self.of), bool)
+        for fate in np.flatnonzero(flags(pc.fill_null(pc.greater(pc.list_value_length(lists), 0), False))):
+            of_fate = (self.of == fate) & self._is_known & rows.xids.valid
+            found |= of_fate & np.isin(rows.xids.values, lists[int(fate)].as_py())
+        return found
+
+
+def _with_facts(rows: pa.RecordBatch, fates: pa.RecordBatch, of: Array, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of whole transactions get their number right, those of segments all their facts."""
+    if not len(rows):
+        return pa.RecordBatch.from_pylist([], schema)
+    told = fates.take(pa.array(of))
+    is_whole = pc.equal(told["fate"], WHOLE)
+    commit_lsn, ordinal = rows["sequence"].flatten()
+    has_place = pc.or_(rows["commit_lsn"].is_valid(), rows["csn"].is_valid())
+    number = pc.if_else(has_place, commit_lsn, pc.add(commit_lsn, pc.fill_null(told["sequence"], 0)))
+    ordinals = pc.if_else(is_whole, ordinal, pc.add(ordinal, pc.fill_null(told["first_ordinal"], 0)))
+    sequences = pc.if_else(is_whole, number, told["sequence"])
+    columns = {"sequence": pa.StructArray.from_arrays([sequences, ordinals], fields=list(SEQUENCE))}
+    for name in ("xid", "csn", "commit_lsn", "commit_time", "username", "origin"):
+        columns[name] = pc.if_else(is_whole, rows[name], told[name].cast(rows.schema.field(name).type))
+    return pa.RecordBatch.from_arrays([columns.get(field.name, rows[field.name]) for field in schema], schema=schema)
+
+
+def _lean(control: Control) -> dict[str, Any]:
+    """What a control record says."""
+    return {name: value for name, value in control._asdict().items() if value is not None}
+
+
+__all__ = ["FATES", "Chunk", "carry", "chunk_schema", "deliver", "open_rows"]

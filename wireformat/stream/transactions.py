@@ -1,0 +1,449 @@
+"""The transactions of one stream: control records and runs of rows in, what becomes of the runs out.
+
+One machine for events, Arrow batches and summaries of chunks: it never looks at a row, only at handles of runs.
+Sources: PostgreSQL manual, "Logical Streaming Replication Protocol", "Streaming of Large Transactions for Logical
+Decoding", "Two-phase Commit Support for Logical Decoding"; captures of openGauss and PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from ..errors import OptionError, OrderError
+
+CONTROLS = (
+    "BEGIN",
+    "COMMIT",
+    "ABORT",
+    "PREPARE",
+    "COMMIT_PREPARED",
+    "ROLLBACK_PREPARED",
+    "STREAM_START",
+    "STREAM_STOP",
+    "STREAM_ABORT",
+    "STREAM_COMMIT",
+    "STREAM_PREPARE",
+    "ORIGIN",
+)
+"""The kinds that say to which transaction rows belong, and what becomes of it."""
+
+DELIVERED = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "DDL", "MESSAGE", "STREAM_CHANGE")
+"""The kinds whose rows are delivered with their transaction; MESSAGE only where it is transactional."""
+
+TWO_PHASE = ("commit", "prepare")
+"""When a prepared transaction is delivered."""
+
+Handle = TypeVar("Handle")
+
+
+class Control(NamedTuple):
+    """What of a control record counts; None where it does not say it. Numbers are unsigned.
+
+    commit_time, prepare_time   in whatever form the caller has times
+    """
+
+    kind: str
+    lsn: int | None = None
+    xid: int | None = None
+    csn: int | None = None
+    commit_lsn: int | None = None
+    commit_time: Any = None
+    prepare_time: Any = None
+    gid: str | None = None
+    subxid: int | None = None
+    first_segment: bool | None = None
+    username: str | None = None
+    origin: str | None = None
+
+    def __str__(self) -> str:
+        said = ((name, getattr(self, name)) for name in ("xid", "subxid", "gid"))
+        return " ".join([self.kind, *(f"{name} {value!r}" for name, value in said if value is not None)])
+
+
+class Position(NamedTuple):
+    """How far a stream was delivered.
+
+    transactions    how many committed transactions it had, those that were sent again counted in
+    lsn, csn        the highest of them, unsigned
+    prepared        gid and LSN of those that were delivered when they were prepared and whose end did not come yet
+    """
+
+    transactions: int = 0
+    lsn: int | None = None
+    csn: int | None = None
+    prepared: tuple[tuple[str, int | None], ...] = ()
+
+    def covers(self, lsn: int | None, csn: int | None) -> bool:
+        """Whether a transaction with this commit_lsn and csn was there before, and is sent again.
+
+        In CSN order LSNs do not rise, but CSNs do; so both must be below. Without an LSN nobody can know.
+        """
+        if lsn is None or self.lsn is None or lsn > self.lsn:
+            return False
+        return csn is None or (self.csn is not None and csn <= self.csn)
+
+    def behind(self, lsn: int | None, csn: int | None, transactions: int = 1) -> Position:
+        """The position behind so many more transactions, the highest of them with this commit_lsn and csn."""
+        return self._replace(
+            transactions=self.transactions + transactions, lsn=_highest(self.lsn, lsn), csn=_highest(self.csn, csn)
+        )
+
+
+class Facts(NamedTuple):
+    """What a committed transaction is called. `sequence` is never None: commit_lsn, else csn, else its number."""
+
+    sequence: int
+    xid: int | None
+    csn: int | None
+    commit_lsn: int | None
+    commit_time: Any
+    username: str | None
+    origin: str | None
+
+
+@dataclass
+class Attempt(Generic[Handle]):
+    """A transaction as far as it came: once more after a restart is another attempt.
+
+    begin    what began it, filled up with what later records said
+    pieces   handles in input order, each with the number of rows that count; of control records it is 0
+    undone   xids of subtransactions whose rows do not count
+    """
+
+    begin: Control
+    pieces: list[tuple[Handle, int]] = field(default_factory=list)
+    undone: set[int] = field(default_factory=set)
+
+    def firsts(self) -> Iterator[tuple[Handle, int]]:
+        """Each handle with the ordinal of its first row."""
+        first = 0
+        for handle, count in self.pieces:
+            yield handle, first
+            first += count
+
+
+class Fate(NamedTuple, Generic[Handle]):
+    """What became of an attempt: delivered with these facts, or dropped where they are None."""
+
+    attempt: Attempt[Handle]
+    facts: Facts | None
+
+
+class Whole(NamedTuple):
+    """Some plain transactions in a row, each from its BEGIN to its COMMIT, with no row between them.
+
+    begin           the BEGIN of the first one
+    transactions    how many
+    lsn, csn        the highest commit_lsn and csn of them
+    """
+
+    begin: Control
+    transactions: int
+    lsn: int | None
+    csn: int | None
+
+
+class Machine(Generic[Handle]):
+    """Takes what a stream has, in its order: `control`, `run`, `whole`; each returns the fates that it settles.
+
+    Picklable, if handles are; small, if they are.
+    Raises OrderError; it is not to be used after that.
+    """
+
+    def __init__(self, *, two_phase: str = "commit", drop_resent: bool = True, after: Position | None = None) -> None:
+        if two_phase not in TWO_PHASE:
+            raise OptionError(f"option two_phase: expected {' or '.join(TWO_PHASE)}, got {two_phase!r}")
+        self._at_prepare = two_phase == "prepare"
+        self.drop_resent = drop_resent
+        self._plain: Attempt[Handle] | None = None
+        self._block: Attempt[Handle] | None = None
+        self._streamed: dict[int, Attempt[Handle]] = {}
+        self._prepared: dict[str, Attempt[Handle]] = {}
+        self.go_on(Position() if after is None else after)
+        self._settled: list[Fate[Handle]] = []
+
+    def go_on(self, after: Position) -> None:
+        """Nothing was taken yet: the stream was delivered up to there before."""
+        self._position = after
+        self._delivered = dict(after.prepared)
+
+    @property
+    def position(self) -> Position:
+        """Behind what was delivered so far."""
+        return self._position._replace(prepared=tuple(self._delivered.items()))
+
+    @property
+    def open(self) -> Iterator[Attempt[Handle]]:
+        """The attempts that have not ended."""
+        if self._plain is not None:
+            yield self._plain
+        yield from self._streamed.values()
+        yield from self._prepared.values()
+
+    def run(self, handle: Handle, count: int, lone: bool = False) -> list[Fate[Handle]]:
+        """Rows that count, one after the other, of one transaction.
+
+        lone    they are one transactional message that may stand for itself: without BEGIN and COMMIT
+        """
+        attempt = self._current
+        if attempt is not None:
+            attempt.pieces.append((handle, count))
+        elif lone:  # test_decoding before 17 with skip-empty-xacts prints messages without their BEGIN and COMMIT
+            self._committed(Attempt(Control("MESSAGE"), [(handle, count)]), Control("MESSAGE"))
+        else:
+            raise self._error(
+                "BEGIN or STREAM_START before rows: what begins in the middle of a transaction, or as an area of the "
+                "log, does not say which rows belong together",
+                "rows",
+            )
+        return self._taken()
+
+    def control(self, record: Control, handle: Handle | None = None) -> list[Fate[Handle]]:
+        """A control record; the handle is kept with its transaction as long as that is open."""
+        _STEPS[record.kind](self, record, handle)
+        return self._taken()
+
+    def whole(self, found: Whole) -> list[Fate[Handle]]:
+        """Plain transactions that the caller delivers by itself, all of them behind `position` as it is before."""
+        self._restarted(found.begin)
+        self._position = self._position.behind(found.lsn, found.csn, found.transactions)
+        return self._taken()
+
+    def _taken(self) -> list[Fate[Handle]]:
+        settled, self._settled = self._settled, []
+        return settled
+
+    def _settle(self, attempt: Attempt[Handle], facts: Facts | None) -> None:
+        self._settled.append(Fate(attempt, facts))
+
+    @property
+    def _current(self) -> Attempt[Handle] | None:
+        return self._plain if self._block is None else self._block
+
+    def _error(self, expected: str, got: object, lsn: int | None = None) -> OrderError:
+        current = self._current
+        state = "between transactions" if current is None else "in a transaction" if self._plain else "in a block"
+        return OrderError(
+            expected,
+            str(got),
+            record_lsn=lsn,
+            state=state,
+            open=None if current is None else str(current.begin),
+            streamed=tuple(f"xid {xid}" for xid in self._streamed),
+        )
+
+    def _restarted(self, record: Control) -> None:
+        """Before a record that begins or names another transaction: what is half there comes again, so it is dropped.
+
+        Raises OrderError where the positions say that it does not: then its end was lost.
+        """
+        attempt = self._current
+        if attempt is None:
+            return
+        before, now = attempt.begin.commit_lsn, record.commit_lsn
+        if before is not None and now is not None and now > before:
+            raise self._error("the end of what is open, or it again after a restart", record, record.lsn)
+        if self._block is not None:
+            del self._streamed[attempt.begin.xid]  # type: ignore[arg-type]
+        self._plain = self._block = None
+        self._settle(attempt, None)
+
+    def _begin(self, record: Control, handle: Handle | None) -> None:
+        self._restarted(record)
+        self._plain = Attempt(record)
+        _keep(self._plain, handle)
+
+    def _end(self, record: Control) -> Attempt[Handle] | None:
+        """The plain transaction that this ends; None if it is an end that was sent before."""
+        attempt = self._plain
+        if attempt is None:
+            if self._block is None and self._position.covers(_place_of(record), record.csn):
+                return None
+            raise self._error("BEGIN before an end", record, record.lsn)
+        if not _agree(attempt.begin, record):
+            raise self._error("the end of what is open", record, record.lsn)
+        self._plain = None
+        return attempt
+
+    def _commit(self, record: Control, handle: Handle | None) -> None:
+        attempt = self._end(record)
+        if attempt is not None:
+            if attempt.begin.gid is not None:
+                raise self._error("PREPARE of what is prepared", record, record.lsn)
+            self._committed(attempt, record)
+
+    def _abort(self, record: Control, handle: Handle | None) -> None:
+        attempt = self._end(record)
+        if attempt is not None:
+            self._settle(attempt, None)
+
+    def _prepare(self, record: Control, handle: Handle | None) -> None:
+        attempt = self._end(record)
+        if attempt is not None:
+            self._hold(attempt, record, handle)
+
+    def _hold(self, attempt: Attempt[Handle], record: Control, handle: Handle | None) -> None:
+        """A transaction is prepared: one of that name that was prepared before is the same one, sent again."""
+        if record.gid is None:
+            raise self._error("a PREPARE with a gid", record, record.lsn)
+        old = self._prepared.pop(record.gid, None)
+        if old is not None:
+            self._settle(old, None)
+        as_end = record._replace(commit_lsn=record.lsn, commit_time=record.prepare_time)
+        is_late = self.drop_resent and self._position.covers(record.lsn, record.csn)
+        if self._at_prepare and record.lsn is not None and self._delivered.get(record.gid) == record.lsn:
+            self._settle(attempt, None)
+        elif self._at_prepare and not is_late:
+            self._delivered[record.gid] = record.lsn
+            self._committed(attempt, as_end)
+        else:  # late: sent again with its end, or prepared before the slot had two phases and sent only now
+            attempt.begin = _filled(attempt.begin, record)
+            _keep(attempt, handle)
+            self._prepared[record.gid] = attempt
+
+    def _commit_prepared(self, record: Control, handle: Handle | None) -> None:
+        self._restarted(record)
+        attempt = self._prepared.pop(str(record.gid), None)
+        if attempt is not None:
+            self._delivered.pop(str(record.gid), None)
+            self._committed(attempt, record)
+        elif self._at_prepare:
+            self._delivered.pop(str(record.gid), None)
+        elif not self._position.covers(record.commit_lsn, record.csn):
+            raise self._error("the transaction of this gid before", record, record.lsn)
+
+    def _rollback_prepared(self, record: Control, handle: Handle | None) -> None:
+        self._restarted(record)
+        attempt = self._prepared.pop(str(record.gid), None)
+        self._delivered.pop(str(record.gid), None)
+        if attempt is not None:
+            self._settle(attempt, None)
+
+    def _stream_start(self, record: Control, handle: Handle | None) -> None:
+        self._restarted(record)
+        if record.xid is None:
+            raise self._error("streamed blocks that say their xid", record, record.lsn)
+        if record.first_segment and record.xid in self._streamed:
+            self._settle(self._streamed.pop(record.xid), None)
+        if record.first_segment is False and record.xid not in self._streamed:
+            raise self._error("the first block of this transaction before", record, record.lsn)
+        self._block = self._streamed.setdefault(record.xid, Attempt(record))
+        _keep(self._block, handle)
+
+    def _stream_stop(self, record: Control, handle: Handle | None) -> None:
+        if self._block is None or not _agree(self._block.begin, record):
+            raise self._error("STREAM_START of this block before", record, record.lsn)
+        _keep(self._block, handle)
+        self._block = None
+
+    def _stream_abort(self, record: Control, handle: Handle | None) -> None:
+        self._check_between(record)
+        attempt = None if record.xid is None else self._streamed.get(record.xid)
+        if attempt is None:  # of a subtransaction that nobody named, or of what never came
+            return
+        if record.subxid is None or record.subxid == record.xid:
+            del self._streamed[attempt.begin.xid]  # type: ignore[arg-type]
+            self._settle(attempt, None)
+        else:
+            attempt.undone.add(record.subxid)
+            _keep(attempt, handle)
+
+    def _stream_end(self, record: Control) -> Attempt[Handle] | None:
+        self._check_between(record)
+        attempt = None if record.xid is None else self._streamed.pop(record.xid, None)
+        if attempt is None and not self._position.covers(_place_of(record), record.csn):
+            raise self._error("the blocks of this transaction before", record, record.lsn)
+        return attempt
+
+    def _stream_commit(self, record: Control, handle: Handle | None) -> None:
+        attempt = self._stream_end(record)
+        if attempt is not None:
+            self._committed(attempt, record)
+
+    def _stream_prepare(self, record: Control, handle: Handle | None) -> None:
+        attempt = self._stream_end(record)
+        if attempt is not None:
+            self._hold(attempt, record, handle)
+
+    def _origin(self, record: Control, handle: Handle | None) -> None:
+        attempt = self._current
+        if attempt is None:
+            raise self._error("BEGIN or STREAM_START before it", record, record.lsn)
+        attempt.begin = attempt.begin._replace(origin=record.origin)
+        _keep(attempt, handle)
+
+    def _check_between(self, record: Control) -> None:
+        if self._current is not None:
+            raise self._error("the end of what is open", record, record.lsn)
+
+    def _committed(self, attempt: Attempt[Handle], end: Control) -> None:
+        facts = facts_of(attempt.begin, end, self._position.transactions + 1)
+        resent = self.drop_resent and self._position.covers(facts.commit_lsn, facts.csn)
+        self._position = self._position.behind(facts.commit_lsn, facts.csn)
+        self._settle(attempt, None if resent else facts)
+
+
+_STEPS: dict[str, Callable[[Machine[Any], Control, Any], None]] = {
+    "BEGIN": Machine._begin,
+    "COMMIT": Machine._commit,
+    "ABORT": Machine._abort,
+    "PREPARE": Machine._prepare,
+    "COMMIT_PREPARED": Machine._commit_prepared,
+    "ROLLBACK_PREPARED": Machine._rollback_prepared,
+    "STREAM_START": Machine._stream_start,
+    "STREAM_STOP": Machine._stream_stop,
+    "STREAM_ABORT": Machine._stream_abort,
+    "STREAM_COMMIT": Machine._stream_commit,
+    "STREAM_PREPARE": Machine._stream_prepare,
+    "ORIGIN": Machine._origin,
+}
+
+
+def facts_of(begin: Control, end: Control, number: int) -> Facts:
+    """The facts of the `number`th committed transaction: the end's word counts before the beginning's."""
+    commit_lsn = _place_of(end)
+    csn = begin.csn if end.csn is None else end.csn
+    return Facts(
+        sequence=next(found for found in (commit_lsn, csn, number) if found is not None),
+        xid=begin.xid if end.xid is None else end.xid,
+        csn=csn,
+        commit_lsn=commit_lsn,
+        commit_time=begin.commit_time if end.commit_time is None else end.commit_time,
+        username=begin.username if end.username is None else end.username,
+        origin=begin.origin if end.origin is None else end.origin,
+    )
+
+
+def _place_of(end: Control) -> int | None:
+    return end.lsn if end.commit_lsn is None else end.commit_lsn
+
+
+_SAME = ("xid", "gid", "commit_lsn")
+_FILLED = ("xid", "csn", "username", "origin")
+
+
+def is_plain(begin: Control, commit: Control) -> bool:
+    """Whether a COMMIT ends this BEGIN as a plain transaction: `Rows.items` asks the same of columns."""
+    return begin.gid is None and _agree(begin, commit) and (begin.commit_lsn is None) == (commit.commit_lsn is None)
+
+
+def _agree(begin: Control, end: Control) -> bool:
+    """Whether both are of one transaction, as far as both say it; else what lies between was lost."""
+    pairs = ((getattr(begin, name), getattr(end, name)) for name in _SAME)
+    return all(left is None or right is None or left == right for left, right in pairs)
+
+
+def _filled(begin: Control, record: Control) -> Control:
+    """The beginning with what a later record says besides."""
+    return begin._replace(**{name: getattr(record, name) for name in _FILLED if getattr(record, name) is not None})
+
+
+def _keep(attempt: Attempt[Handle], handle: Handle | None) -> None:
+    if handle is not None:
+        attempt.pieces.append((handle, 0))
+
+
+def _highest(left: int | None, right: int | None) -> int | None:
+    return right if left is None else left if right is None else max(left, right)
