@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -33,10 +34,12 @@ def latest(typed: DataFrame, keys: Sequence[str]) -> DataFrame:
     """
     rows = TypedRows(typed, _checked_keys(typed, keys))
     facts = _facts(rows)
-    changes = rows.after(facts.truncated)
+    changes = rows.after(facts["truncated"])
     if not rows.keys:
         return rows_by_value(rows, changes)
-    return rows_by_key(rows, changes, moves_unsent=bool(facts.moves_unsent), split=bool(facts.inserts_unsent))
+    unsent = {name for names in facts["unsent"] for name in names}
+    split = bool(facts["inserts_unsent"])
+    return rows_by_key(rows, changes, unsent, moves_unsent=split or bool(facts["moves_unsent"]), split=split)
 
 
 def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
@@ -54,38 +57,27 @@ def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(keys)
 
 
-class _Facts:
-    """What one look at all changes tells.
+def _facts(rows: TypedRows) -> dict[str, Any]:
+    """What one look at all changes tells; raises OptionError for changes that cannot be placed or applied.
 
     truncated         place of the last TRUNCATE
-    moves_unsent      how many changes move a row to another key without a value of it
-    inserts_unsent    those of them that are inserts: key changes were split
+    unsent            sets of columns that were not sent
+    moves_unsent      whether changes move a row to another key without all of its values
+    inserts_unsent    whether inserts do: then key changes were split
     """
-
-    def __init__(self, found: dict[str, object]) -> None:
-        self.truncated = found["truncated"]
-        self.moves_unsent = found["moves_unsent"]
-        self.inserts_unsent = found["inserts_unsent"]
-
-
-def _facts(rows: TypedRows) -> _Facts:
-    """Raises OptionError for changes that cannot be placed or applied."""
     faults = _faults(rows)
-    counts = [F.count_if(fault).alias(name) for name, fault in faults.items()]
-    found = (
-        rows.all.agg(
-            F.max(F.when(rows.is_truncate, rows.place)).alias("truncated"),
-            F.count_if(rows.moves & rows.any_unsent).alias("moves_unsent"),
-            F.count_if((rows.change == "insert") & rows.any_unsent).alias("inserts_unsent"),
-            *counts,
-        )
-        .collect()[0]
-        .asDict()
+    looks = rows.all.agg(
+        F.max(F.when(rows.is_truncate, rows.place)).alias("truncated"),
+        F.collect_set("_unchanged").alias("unsent"),
+        F.bool_or(rows.moves & rows.lists_unsent).alias("moves_unsent"),
+        F.bool_or((rows.change == "insert") & rows.lists_unsent).alias("inserts_unsent"),
+        *[F.count_if(fault).alias(name) for name, fault in faults.items()],
     )
+    found: dict[str, Any] = looks.collect()[0].asDict()
     for name in faults:
         if found[name]:
             raise wf.OptionError(f"latest: {found[name]} changes {name}")
-    return _Facts(found)
+    return found
 
 
 def _faults(rows: TypedRows) -> dict[str, Column]:
@@ -107,7 +99,9 @@ def _faults(rows: TypedRows) -> dict[str, Column]:
             no_key |= key.isNull()
         faults[f"have no value in a column of keys: {', '.join(rows.keys)}"] = is_row & no_key
     else:
-        lacks_old = (rows.change.isin("update", "update_postimage") & F.col("_old").isNull()) | rows.any_unsent
+        lacks_old = rows.change.isin("update", "update_postimage") & F.col("_old").isNull()
+        for field in rows.fields:
+            lacks_old |= rows.unsent(field.name)
         faults["say nothing of the whole old row, which keys=[] needs: REPLICA IDENTITY FULL sends it"] = (
             is_row & lacks_old
         )

@@ -11,13 +11,14 @@ of that place. Nodes may lack values too and then lead on to older nodes; each r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from .carriers import column_of
 from .typed_rows import TypedRows
 
 COMES, SETS, GOES = 1, 0, -1
@@ -27,39 +28,45 @@ LOOK_AHEAD = 4
 """Rounds of jumps before the first look whether they were enough: chains of 16 key changes. Few are longer."""
 
 
-def rows_by_key(rows: TypedRows, changes: DataFrame, *, moves_unsent: bool, split: bool) -> DataFrame:
+ALWAYS = "always"
+"""The cell with the columns that every change sends."""
+
+
+def rows_by_key(rows: TypedRows, changes: DataFrame, unsent: set[str], *, moves_unsent: bool, split: bool) -> DataFrame:
     """The rows at all keys.
 
+    unsent          columns that some changes do not send
     moves_unsent    whether rows move without some of their values
     split           whether such moves are a delete and an insert each, not an update
     """
-    states = _states(_steps(rows, changes, split), rows)
-    cells = _names("c", rows.others)
+    names = [field.name for field in rows.others if field.name in unsent]
+    cells = _names("c", names)
+    states = _states(_steps(rows, changes, dict(zip(cells, names, strict=True)), split), rows, [ALWAYS, *cells])
     last = states.where("next_lsn is null and occupied > 0")
     if moves_unsent:
         nodes = states.where((F.col("role") == GOES) & F.col("unsent"))
         nodes = nodes.select("at", _lead(cells).alias("next"), F.lit(1).alias("seen"), *cells)
         last = _followed(last, _jumped(nodes, cells), cells, _names("k", rows.keys))
-    by_name = {field.name: f"c{place}" for place, field in enumerate(rows.others)}
-    columns = [
-        F.col(f"k{rows.keys.index(field.name)}" if field.name in rows.keys else f"{by_name[field.name]}.value").alias(
-            field.name, metadata=field.metadata
-        )
-        for field in rows.fields
-    ]
-    unknown = F.array_compact(
-        F.array(*[F.when(~_known(by_name[field.name]), F.lit(field.name)) for field in rows.others])
+    places = dict(
+        zip([*rows.keys, *names], [*_names("k", rows.keys), *(f"{cell}.value" for cell in cells)], strict=True)
     )
-    missing = F.when(F.size(unknown) > 0, unknown) if rows.others else F.lit(None).cast("array<string>")
+    sent = [field.name for field in rows.others if field.name not in unsent]
+    places |= dict(zip(sent, (f"{ALWAYS}.{name}" for name in _names("v", sent)), strict=True))
+    columns = [F.col(places[field.name]).alias(field.name, metadata=field.metadata) for field in rows.fields]
+    unknown = F.array_compact(
+        F.array(*[F.when(~_known(cell), F.lit(name)) for cell, name in zip(cells, names, strict=True)])
+    )
+    missing = F.when(F.size(unknown) > 0, unknown) if cells else F.lit(None).cast("array<string>")
     return last.select(*columns, F.col("sequence").alias("_sequence"), missing.alias("_unchanged"))
 
 
-def _steps(rows: TypedRows, changes: DataFrame, split: bool) -> DataFrame:
-    """One row a step: key columns k…, at (its place), role, unsent, sequence, cells c….
+def _steps(rows: TypedRows, changes: DataFrame, cells: Mapping[str, str], split: bool) -> DataFrame:
+    """One row a step: key columns k…, at (its place), role, unsent, sequence, and cells.
 
+    cells     names of cells and columns
     unsent    the row moves, and the change does not say all of it
-    cell      known and value; null where the step says nothing of the column. Where a row comes and the change does
-              not say the column, it is not known
+    A cell of a column: known and value; null where the step says nothing of it. Where a row comes and the change does
+    not say the column, it is not known. One more cell holds all other columns, that every change sends.
     """
 
     def step(key: Sequence[Column], role: int) -> Column:
@@ -75,28 +82,29 @@ def _steps(rows: TypedRows, changes: DataFrame, split: bool) -> DataFrame:
         .when(rows.moves, F.array(step(old, GOES), step(new, COMES)))
         .otherwise(F.array(step(new, SETS)))
     )
-    unsent = F.lit(split) if split else F.lit(False)
-    unsent = F.when(rows.change == "delete", unsent).otherwise(rows.any_unsent)
+    unsent = F.when(rows.change == "delete", F.lit(split)).otherwise(rows.lists_unsent)
     role = F.col("step.role")
-    placed = changes.select("*", F.explode(steps).alias("step"))
-    return placed.select(
+    sent = [field for field in rows.others if field.name not in cells.values()]
+    always = [column_of(field).alias(name) for field, name in zip(sent, _names("v", sent), strict=True)]
+    return changes.select("*", F.explode(steps).alias("step")).select(
         *[F.col(f"step.{name}").alias(name) for name in names],
         role.alias("role"),
         rows.place.alias("at"),
         unsent.alias("unsent"),
         F.col("_sequence").alias("sequence"),
-        *[_cell(rows, field.name, role).alias(f"c{place}") for place, field in enumerate(rows.others)],
+        F.when(role != GOES, F.struct(*always) if always else F.struct(F.lit(0))).alias(ALWAYS),
+        *[_cell(rows, name, role).alias(cell) for cell, name in cells.items()],
     )
 
 
 def _cell(rows: TypedRows, name: str, role: Column) -> Column:
-    value = rows.value(name)
+    value = rows.sent_value(name)
     known = F.struct(F.lit(True).alias("known"), value.alias("value"))
     unknown = F.struct(F.lit(False).alias("known"), F.when(F.lit(False), value).alias("value"))
     return F.when((role != GOES) & ~rows.unsent(name), known).when(role == COMES, unknown)
 
 
-def _states(steps: DataFrame, rows: TypedRows) -> DataFrame:
+def _states(steps: DataFrame, rows: TypedRows, cells: Sequence[str]) -> DataFrame:
     """The steps with what lies at the key after each: cells, the place where it came, and at the end `occupied`.
 
     A key holds one row between transactions. In one it may hold two for a while (keys that are swapped by a deferred
@@ -108,7 +116,6 @@ def _states(steps: DataFrame, rows: TypedRows) -> DataFrame:
     in_order = Window.partitionBy(*keys).orderBy("at.lsn", "at.ordinal")
     of_key = in_order.rowsBetween(*so_far)
     of_transaction = Window.partitionBy(*keys, F.col("at.lsn")).orderBy("at.ordinal").rowsBetween(*so_far)
-    cells = _names("c", rows.others)
     running = steps.repartition(*keys).select(
         *keys,
         *("at", "role", "unsent", "sequence"),

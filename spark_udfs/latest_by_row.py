@@ -21,7 +21,7 @@ def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
     def image(step: int, value: dict[str, Column]) -> Column:
         return F.struct(F.lit(step).alias("step"), *[column.alias(names[name]) for name, column in value.items()])
 
-    new = {name: rows.value(name) for name in names}
+    new = {name: rows.row_value(name) for name in names}
     old = {name: rows.old(name) for name in names}
     images = (
         F.when(rows.change == "insert", F.array(image(MORE, new)))

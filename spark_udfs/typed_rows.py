@@ -54,28 +54,33 @@ class TypedRows:
         """The column in the image before the change."""
         return F.col("_old").getField(name)
 
+    def is_listed(self, name: str) -> Column:
+        """Whether `_unchanged` names the column."""
+        return F.coalesce(F.array_contains("_unchanged", F.lit(name)), F.lit(False))
+
     def unsent(self, name: str) -> Column:
         """Whether the column's value is nowhere in the change. One that was stored out of line is never NULL."""
-        listed = F.coalesce(F.array_contains("_unchanged", F.lit(name)), F.lit(False))
-        return listed & self.old(name).isNull()
+        return self.is_listed(name) & self.old(name).isNull()
 
-    def value(self, name: str) -> Column:
+    def sent_value(self, name: str) -> Column:
+        """The column after the change, where it was sent."""
+        value = self._column(name)
+        return F.when(self.is_listed(name), self.old(name)).otherwise(value)
+
+    def row_value(self, name: str) -> Column:
         """The column after the change, or of what is deleted."""
-        field = next(field for field in self.fields if field.name == name)
-        listed = F.coalesce(F.array_contains("_unchanged", F.lit(name)), F.lit(False))
-        return F.when(listed | (self.change == "delete"), F.coalesce(column_of(field), self.old(name))).otherwise(
-            column_of(field)
-        )
+        value = F.coalesce(self._column(name), self.old(name))
+        return F.when(self.is_listed(name) | (self.change == "delete"), value).otherwise(self._column(name))
 
     @cached_property
     def new_key(self) -> list[Column]:
         """The key after the change, or of what is deleted."""
-        return [self.value(name) for name in self.keys]
+        return [self.row_value(name) for name in self.keys]
 
     @cached_property
     def old_key(self) -> list[Column]:
         """The key before the change."""
-        return [F.coalesce(self.old(name), self.value(name)) for name in self.keys]
+        return [F.coalesce(self.old(name), self.row_value(name)) for name in self.keys]
 
     @cached_property
     def moves(self) -> Column:
@@ -84,6 +89,9 @@ class TypedRows:
         return self.change.isin("update", "update_postimage") & reduce(or_, other, F.lit(False))
 
     @cached_property
-    def any_unsent(self) -> Column:
-        """Whether a value is nowhere in the change."""
-        return reduce(or_, (self.unsent(field.name) for field in self.fields), F.lit(False))
+    def lists_unsent(self) -> Column:
+        """Whether `_unchanged` names a column."""
+        return F.coalesce(F.size("_unchanged") > 0, F.lit(False))
+
+    def _column(self, name: str) -> Column:
+        return column_of(next(field for field in self.fields if field.name == name))

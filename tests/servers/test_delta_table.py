@@ -93,9 +93,9 @@ def test_sample_capture(example: ModuleType, tmp_path: Path) -> None:
         typed = wf.arrow.typed(rows, quoted(table), complete=True)
         delta = example.keep_current(tmp_path / str(number), typed, keys[table], 3000)
         names = list(replica.rows[table][0])
-        assert lines(delta.to_pyarrow_table(), names) == lines(
-            typed_rows(table, replica.rows[table], listed), names
-        ), table
+        assert lines(delta.to_pyarrow_table(), names) == lines(typed_rows(table, replica.rows[table], listed), names), (
+            table
+        )
 
 
 def test_program(example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,7 +101,8 @@ def _relation_codes(rows: ChangeRows) -> Array:
 
 def _to_json(facts: Facts) -> str:
     return json.dumps(
-        [list(facts.types.items()), bool(facts.is_complete), facts.typmods, facts.keys, bool(facts.is_untyped)], ensure_ascii=False
+        [list(facts.types.items()), bool(facts.is_complete), facts.typmods, facts.keys, bool(facts.is_untyped)],
+        ensure_ascii=False,
     )
 
 
