@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 from . import ddl, plugin
 from .api import Decoder, decode, encode
 from .errors import (
+    BadCell,
     BadLength,
+    BadRows,
     BadTag,
     BadTemplate,
     BadText,
@@ -78,7 +80,9 @@ __all__ = [
     "FORMATS",
     "UNCHANGED",
     "Abort",
+    "BadCell",
     "BadLength",
+    "BadRows",
     "BadTag",
     "BadTemplate",
     "BadText",

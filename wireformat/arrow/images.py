@@ -86,9 +86,13 @@ def _ranges(column: Any, rows: Array) -> tuple[Array, Array, Array]:
 def _shapes(texts: pa.StringArray, starts: Array, counts: Array, valid: Array) -> Shapes:
     firsts = np.cumsum(counts) - counts
     total = int(counts.sum())
-    cells = np.repeat(starts - firsts, counts) + np.arange(total)
-    is_all = total == len(texts) and (total == 0 or bool((cells == np.arange(total)).all()))
-    wanted = texts if is_all else pc.take(texts, pa.array(cells), boundscheck=False)
+    if total and total == len(texts) and bool((starts == firsts)[valid].all()):
+        wanted = texts
+        if _repeats(texts, counts, valid):
+            return Shapes(valid.astype(np.int64), [None, tuple(texts[: int(counts.max())].to_pylist())])
+    else:
+        cells = np.repeat(starts - firsts, counts) + np.arange(total)
+        wanted = pc.take(texts, pa.array(cells), boundscheck=False)
     encoded = wanted.dictionary_encode()
     words: list[str] = encoded.dictionary.to_pylist()
     codes = np.asarray(encoded.indices.fill_null(-1))
@@ -97,14 +101,18 @@ def _shapes(texts: pa.StringArray, starts: Array, counts: Array, valid: Array) -
     lists: list[Names | None] = [None]
     for count in np.unique(counts[valid]).tolist():
         rows = np.flatnonzero(valid & (counts == count))
-        matrix = codes[firsts[rows][:, None] + np.arange(count)]
+        matrix = (
+            codes.reshape(-1, count)
+            if count * len(rows) == total > 0
+            else codes[firsts[rows][:, None] + np.arange(count)]
+        )
         for _ in range(_PASSES):
             if not len(rows):
                 break
             same = (matrix == matrix[0]).all(axis=1)
             lists.append(_named(matrix[0], words))
             ids[rows[same]] = len(lists) - 1
-            rows, matrix = rows[~same], matrix[~same]
+            rows, matrix = (rows[:0], matrix[:0]) if same.all() else (rows[~same], matrix[~same])
         known: dict[bytes, int] = {}
         for row, line in zip(rows.tolist(), matrix, strict=True):
             shape = known.setdefault(line.tobytes(), len(lists))
@@ -112,6 +120,20 @@ def _shapes(texts: pa.StringArray, starts: Array, counts: Array, valid: Array) -
                 lists.append(_named(line, words))
             ids[row] = shape
     return Shapes(ids, lists)
+
+
+def _repeats(texts: pa.StringArray, counts: Array, valid: Array) -> bool:
+    """Whether the texts are the same few over and over, as the names of rows of one table: seen in the bytes at once."""
+    count = int(counts.max())
+    if texts.null_count or len(texts) != count * int(valid.sum()):
+        return False
+    _, offset_bytes, data = texts.buffers()
+    offsets = np.frombuffer(offset_bytes, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    lengths = np.diff(offsets).reshape(-1, count)
+    if not (lengths == lengths[0]).all() or not lengths[0].any():
+        return False
+    characters = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]].reshape(len(lengths), -1)
+    return bool((characters == characters[0]).all())
 
 
 def _named(codes: Array, words: Sequence[str]) -> Names:

@@ -99,11 +99,13 @@ class TableVersions:
         starts[1:] |= layouts[1:] != layouts[:-1]
         starts[:1] = True
         begins = np.flatnonzero(starts)
+        begun = places[begins]
         known: dict[tuple[int, int], int] = {}
         found = []
-        for place, layout in zip(places[begins].tolist(), layouts[begins].tolist(), strict=True):
+        runs = zip(begun.tolist(), layouts[begins].tolist(), (rows.kinds[begun] == RELATION).tolist(), strict=True)
+        for place, layout, is_relation in runs:
             key = self.current, layout
-            if rows.kinds[place] == RELATION:
+            if is_relation:
                 self.current = self.find(relation_facts(rows, place))
             elif key in known:
                 self.current = known[key]
