@@ -15,7 +15,6 @@ from ..events import (
     Commit,
     Delete,
     Event,
-    Heartbeat,
     Insert,
     Prepare,
     RowChange,
@@ -58,7 +57,7 @@ from .spans import (
 
 _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
 _OTHERS: dict[str, type[Event]] = {
-    event.kind: event for event in (Begin, Commit, Abort, Prepare, Heartbeat, StreamStart, StreamStop, StreamChange)
+    event.kind: event for event in (Begin, Commit, Abort, Prepare, StreamStart, StreamStop, StreamChange)
 }
 _PLACES = {"xid": XID, "csn": CSN, "commit_lsn": COMMIT_LSN}
 _NUMBERS = {
@@ -71,9 +70,6 @@ _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
     "first_lsn": lsn_value,
     "end_lsn": lsn_value,
     "origin": int,
-    "wal_end": int,
-    "wal_flushed": int,
-    "time": int,
 }
 
 

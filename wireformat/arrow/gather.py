@@ -7,13 +7,12 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from ..times import heartbeat_micros
+from ..options.reading import KINDS
 from .commit_times import parse_times
 from .compiled import Array, Int, compiled
 from .scanner import Scanned
 from .schemas import CHANGES
 from .spans import (
-    COMMIT_TIME,
     ENDS,
     GIVEN,
     HAS_UNCHANGED,
@@ -24,14 +23,16 @@ from .spans import (
     NUMBERS,
     OLD,
     PRESENT,
+    RAW,
     TEXTS,
     TIME_TEXT,
     TYPE,
     UNCHANGED_LENGTH,
     VALUE,
-    WORDS,
 )
 from .words import BLOCK, copy_block
+
+_KINDS = pa.array(KINDS, CHANGES.field("kind").type)
 
 
 @compiled
@@ -103,14 +104,14 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
     return used
 
 
-def record_batch(scanned: Scanned, schema: pa.Schema, heartbeat_factor: int) -> pa.RecordBatch:
+def record_batch(scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
     """The rows that were noted as columns."""
     scanned, unchanged = _without_unchanged(scanned)
     seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
 
     def column(field: pa.Field) -> pa.Array:
         if field.name == "commit_time":
-            return _commit_times(field.type, scanned, seen, heartbeat_factor)
+            return _commit_times(field.type, scanned)
         if field.name == "unchanged" and unchanged is not None:
             return unchanged
         return _column(field, scanned, seen)
@@ -183,7 +184,9 @@ def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
     if name in NUMBERS:
         return _numbers(NUMBERS.index(name), kind, scanned, seen)
     if name == "kind":
-        return strings(WORDS[scanned.rows[KIND, :count]], count, scanned, kind)
+        return _KINDS.take(pa.array(scanned.rows[KIND, :count]))
+    if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
+        return _nulls(kind, count)
     if name in TEXTS:
         return strings(text_pairs(scanned, TEXTS[name]), count, scanned, kind)
     if name in MAPS:
@@ -201,17 +204,13 @@ def _numbers(number: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> p
     return pa.Array.from_buffers(kind, scanned.row_count, [seen.validity(number), data])
 
 
-def _commit_times(kind: pa.DataType, scanned: Scanned, seen: _Seen, heartbeat_factor: int) -> pa.Array:
+def _commit_times(kind: pa.DataType, scanned: Scanned) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
     micros, known = np.zeros(count, np.int64), np.zeros(count, np.uint8)
     with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
     if len(with_text):
         pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
         micros[with_text], known[with_text] = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
-    heartbeats = [] if seen.never(COMMIT_TIME) else np.flatnonzero(rows[PRESENT, :count] >> COMMIT_TIME & 1).tolist()
-    for row in heartbeats:
-        found = heartbeat_micros(int(rows[COMMIT_TIME, row]), heartbeat_factor)
-        micros[row], known[row] = found or 0, found is not None
     if not known.any():
         return _nulls(kind, count)
     return pa.Array.from_buffers(kind, count, [_bitmap(known), pa.py_buffer(micros)])
