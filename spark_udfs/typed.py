@@ -72,13 +72,15 @@ def typed(
         schema = tables(own, order_by=order_by).toArrow()
         if not schema.num_rows:
             raise wf.BadRows("changes of this table, or a schema", "none", table=table)
+    if isinstance(schema, pa.Table):
+        options["versions"] = schema
     if evolution != "versions":
         return _run(own, TypedPlan(table, _columns(schema, table), {**options, "evolution": evolution}))
     if not isinstance(schema, pa.Table):
         raise wf.OptionError('option evolution: "versions" needs None or what tables() returns as schema')
     return {
         row["version"]: _run(
-            own, TypedPlan(table, _columns(schema.slice(place, 1), table), options, schema, row["version"])
+            own, TypedPlan(table, _columns(schema.slice(place, 1), table), options, row["version"])
         )
         for place, row in enumerate(schema.to_pylist())
         if (row["table_schema"], row["table_name"]) == split_pattern(table)
@@ -106,18 +108,17 @@ class TypedPlan:
 
     columns     of the table: an Arrow schema, or a mapping of column to SQL type
     options     of wireformat.arrow.typed
-    listed      the list of versions, and the number of the one that is wanted
+    version     the number of the one that is wanted of the versions in options; None: all
     """
 
     table: str
     columns: Any
     options: dict[str, Any]
-    listed: pa.Table | None = None
     version: int | None = None
 
     def typed(self, changes: pa.Table) -> pa.Table:
         """The typed rows of some changes."""
-        if self.listed is not None:
+        if self.version is not None:
             changes = _of_version(changes, self)
         return wf.arrow.typed(changes, self.table, schema=self.columns, **self.options)
 
@@ -128,7 +129,7 @@ def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     from wireformat.arrow.tables import versions_of
 
     namespace, name = split_pattern(plan.table)
-    known = versions_of(plan.listed, str(namespace), str(name))
+    known = versions_of(plan.options["versions"], str(namespace), str(name))
     found = []
     for batch in changes.to_batches():
         rows = rows_of_table(batch, str(namespace), str(name))

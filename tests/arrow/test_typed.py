@@ -219,12 +219,27 @@ def test_a_key_that_changes_gives_a_delete_and_an_insert() -> None:
         assert [(row["_xid"], row["_change_type"], row.get("id"), row.get("_unchanged")) for row in found] == [
             (1, "delete", 1, None),
             (1, "insert", 2, ["note"]),
-            (2, kind, 2, None),
-            (3, kind, 2, None),
-            (4, kind, 2, None),
+            (2, kind, 2, ["note"]),
+            (3, kind, 2, ["note"]),
+            (4, kind, 2, ["note"]),
         ]
         assert found[0]["_old"]["id"] == 1
         assert "_old" not in found[1]
+
+
+def test_a_column_that_an_update_leaves_out_was_not_sent() -> None:
+    """As GaussDB's styles do it; PostgreSQL's formats list it. An old row may have its value."""
+    rows = [
+        change("INSERT", {"id": "1", "note": "x", "price": "1"}),
+        change("UPDATE", {"id": "1", "price": "2"}),
+        change("UPDATE", {"id": "1", "price": "3"}, {"id": "1", "note": "x", "price": "2"}),
+    ]
+    assert [row.get("_unchanged") for row in typed(*rows)] == [None, ["note"], ["note"]]
+    found = typed(*rows, complete=True)
+    assert [(row.get("note"), row.get("_unchanged")) for row in found] == [("x", None), (None, ["note"]), ("x", None)]
+    listed = wf.arrow.tables(changes(*rows))
+    schema = {"id": "bigint", "note": "text", "price": "text"}
+    assert typed(rows[1], schema=schema, versions=listed)[0]["_unchanged"] == ["note"]
 
 
 def test_a_key_written_in_another_way_is_the_same_key() -> None:
