@@ -8,7 +8,7 @@ Without arguments: public.orders of the sample capture, into build/delta/orders.
 
 Run it again with the next capture, or with one that overlaps: every MERGE notes, in its own commit, the position of the
 last transaction that it holds, and transactions up to there are left out. So a run that was killed is simply run again.
-(Plain test_decoding sends no positions; transactions are then counted, and every capture must begin where the first did.)
+(test_decoding sends no positions: its transactions are counted, and every capture must begin where the first did.)
 """
 
 from __future__ import annotations

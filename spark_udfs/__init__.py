@@ -2,7 +2,10 @@
 
 decode          a DataFrame of messages to a DataFrame of row changes        (dataframe)
 relations       what a pgoutput capture says about its tables, for decode    (relations)
-latest          the rows of a table after its typed changes                  (latest)
+transactions    the changes of committed transactions, and open_transactions (transactions)
+tables          which tables there are, with their columns over time         (tables)
+typed           the changes of one table, with its columns                   (typed)
+latest          the rows of a table after its typed changes                  (latest, latest_by_key, latest_by_row)
 register        the SQL functions, once a session                            (registration)
 local_session   Spark on this machine, for tries and tests                   (session)
 
@@ -17,5 +20,18 @@ from .latest import latest
 from .registration import register
 from .relations import relations
 from .session import local_session
+from .tables import tables
+from .transactions import open_transactions, transactions
+from .typed import typed
 
-__all__ = ["decode", "latest", "local_session", "register", "relations"]
+__all__ = [
+    "decode",
+    "latest",
+    "local_session",
+    "open_transactions",
+    "register",
+    "relations",
+    "tables",
+    "transactions",
+    "typed",
+]

@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StringType, StructField, StructType
-from wireformat.stream.transactions import TWO_PHASE
 
 import wireformat as wf
 from wireformat.options.table import nearest
+from wireformat.stream.transactions import TWO_PHASE
 
 from .carriers import ARROW_CANNOT, carrier, is_text, packed, unpacked
 from .chunked import committed_rows, open_rows

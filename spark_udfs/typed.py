@@ -74,17 +74,28 @@ def typed(
             raise wf.BadRows("changes of this table, or a schema", "none", table=table)
     if isinstance(schema, pa.Table):
         options["versions"] = schema
+        _check_versions(schema, table, evolution)
     if evolution != "versions":
         return _run(own, TypedPlan(table, _columns(schema, table), {**options, "evolution": evolution}))
     if not isinstance(schema, pa.Table):
         raise wf.OptionError('option evolution: "versions" needs None or what tables() returns as schema')
     return {
-        row["version"]: _run(
-            own, TypedPlan(table, _columns(schema.slice(place, 1), table), options, row["version"])
-        )
+        row["version"]: _run(own, TypedPlan(table, _columns(schema.slice(place, 1), table), options, row["version"]))
         for place, row in enumerate(schema.to_pylist())
         if (row["table_schema"], row["table_name"]) == split_pattern(table)
     }
+
+
+def _check_versions(listed: pa.Table, table: str, evolution: str) -> None:
+    """Raises BadRows where the list has several versions and there must be one."""
+    later = [
+        row
+        for row in listed.to_pylist()
+        if (row["table_schema"], row["table_name"]) == split_pattern(table) and row["version"] > 1
+    ]
+    if later and evolution == "error":
+        expected, got = "the same columns all the time, as evolution=error wants", "version 2 of the table"
+        raise wf.BadRows(expected, f"{got}, first at {later[0]['first']}", table=table)
 
 
 def _rows_of(changes: DataFrame, table: str) -> DataFrame:

@@ -68,7 +68,7 @@ class Row:
 
 @dataclass
 class Replica:
-    """The table in memory, by part. Rows that were there before the history lack the columns that no change has sent."""
+    """The table in memory, by part. A row that was there before the history lacks columns that no change has sent."""
 
     parts: dict[int, list[Values]] = field(default_factory=dict)
 
@@ -115,8 +115,10 @@ class History:
         """A few changes."""
         for _ in range(self.chance.randrange(1, 5)):
             yield from self.chance.choice(
-                (self._insert, self._insert, self._set, self._set, self._move, self._move, self._delete)
-                + (self._swap, self._shift, self._there_and_back, self._swap_at_once)
+                [
+                    *(self._insert, self._insert, self._set, self._set, self._move, self._move, self._delete),
+                    *(self._swap, self._shift, self._there_and_back, self._swap_at_once),
+                ]
             )()
 
     def _value(self, name: str) -> Any:

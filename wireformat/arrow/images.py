@@ -123,7 +123,7 @@ def _shapes(texts: pa.StringArray, starts: Array, counts: Array, valid: Array) -
 
 
 def _repeats(texts: pa.StringArray, counts: Array, valid: Array) -> bool:
-    """Whether the texts are the same few over and over, as the names of rows of one table: seen in the bytes at once."""
+    """Whether the texts are the same few over and over, as names in rows of one table: seen in the bytes at once."""
     count = int(counts.max())
     if texts.null_count or len(texts) != count * int(valid.sum()):
         return False

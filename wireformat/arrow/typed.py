@@ -74,8 +74,8 @@ def typed(
 
     changes    of `transactions`, or of `changes` (then `_sequence` is null): a table, or record batches
     table      `public.orders`; names with a dot in double quotes
-    schema     None: from the types of the rows, and the typmods of RELATION rows. Else the result of `tables`, a mapping
-               of column to SQL type, as `numeric(10,2)`, or a pyarrow Schema: then its columns come, and no others
+    schema     None: from the types of the rows, and the typmods of RELATION rows. Else the result of `tables`, a
+               mapping of column to SQL type, as `numeric(10,2)`, or a pyarrow Schema: its columns come, and no others
     images     new: one row a change; both: an UPDATE whose old image was sent gives two, update_preimage and
                update_postimage
     mode       for values that do not fit their type. FAILFAST: raise; PERMISSIVE: null, and `_error` says which;
