@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +37,12 @@ def few_rows(set_conf: Callable[[str, Any], None]) -> None:
     set_conf("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     set_conf("spark.sql.adaptive.enabled", "false")
     set_conf("spark.sql.shuffle.partitions", 1)
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(spark: SparkSession) -> Iterator[None]:
+    yield
+    spark.catalog.clearCache()
 
 
 def committed(spark: SparkSession, messages: list[bytes], format: str) -> tuple[DataFrame, pa.Table]:

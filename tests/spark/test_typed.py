@@ -34,7 +34,7 @@ def frame(spark: SparkSession, table: pa.Table, partitions: int = 3) -> DataFram
 
 
 def by_sequence(table: pa.Table) -> list[dict[str, Any]]:
-    return sorted(table.to_pylist(), key=lambda row: (row["_sequence"]["ordinal"], row["_change_type"]))
+    return sorted(table.to_pylist(), key=lambda row: (*row["_sequence"].values(), row["_change_type"]))
 
 
 COMMITTED = changes(*ROWS, sequence=True)
