@@ -142,11 +142,11 @@ def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     namespace, name = split_pattern(plan.table)
     known = versions_of(plan.options["versions"], str(namespace), str(name))
     found = []
-    for batch in changes.to_batches():
-        rows = rows_of_table(batch, str(namespace), str(name))
-        numbers = known.take(rows, np.arange(len(rows.rows)))
-        found.append(batch.take(pa.array(rows.rows[numbers + 1 == plan.version])))
-    return pa.Table.from_batches(found, changes.schema)
+    for rows in rows_of_table(changes, str(namespace), str(name)):
+        numbers = known.take(rows, np.arange(len(rows.kinds)))
+        chosen = rows.chosen(np.flatnonzero(numbers + 1 == plan.version))
+        found += [batch.take(pa.array(places)) for batch, places in chosen.pieces]
+    return pa.Table.from_batches(found) if found else changes.slice(0, 0)
 
 
 def _run(changes: DataFrame, plan: TypedPlan) -> DataFrame:

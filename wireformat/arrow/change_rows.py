@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ..errors import BadRows, OptionError
 from ..lsn import lsn_text
 from .compiled import Array
-from .images import Images, Shapes, combined, list_shapes
+from .images import Images, Piece, Shapes, combined, list_shapes
 from .schemas import CHANGES
 
 INSERT, UPDATE, DELETE, TRUNCATE, RELATION = range(5)
@@ -24,149 +24,195 @@ KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
 NEEDED = ("kind", "table_schema", "table_name", "new", "old", "unchanged", "types")
 """Columns without which nothing can be said."""
 
-_GROUP_BYTES = 1 << 26
-"""So many bytes of small record batches are made one: the cost of a batch is that of thousands of its rows."""
+USED = (*NEEDED, "detail", "message", "record", "sequence", "xid", "commit_time")
+"""Columns that are looked at."""
 
-Changes = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
+_GROUP_BYTES = 1 << 30
+"""Rows are read together until their record batches have so many bytes: a column of texts holds 2 GiB."""
+
+_GROUP_ROWS = 1 << 16
+"""Or until they are so many: the cost of a group is that of hundreds of rows."""
+
+Changes = Any
+"""A pyarrow Table, a RecordBatch, or an iterable of them."""
 
 
 def record_batches(changes: Any) -> Iterator[pa.RecordBatch]:
-    """The record batches of changes, small ones put together; raises OptionError where a column is missing."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in _single_batches(changes):
-        missing = [name for name in NEEDED if name not in batch.schema.names]
+    """The record batches of changes; raises OptionError where a column is missing, TypeError for what is no Arrow."""
+    if isinstance(changes, pa.Table):
+        for batch in changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]:
+            yield from record_batches(batch)
+    elif isinstance(changes, pa.RecordBatch):
+        missing = [name for name in NEEDED if name not in changes.schema.names]
         if missing:
             raise OptionError(f"changes: expected the columns of the row-change table, missing: {', '.join(missing)}")
-        held.append(batch)
-        size += batch.nbytes
-        if size >= _GROUP_BYTES:
-            yield _joined(held)
-            held, size = [], 0
-    if held:
-        yield _joined(held)
-
-
-def _single_batches(changes: Any) -> Iterator[pa.RecordBatch]:
-    if isinstance(changes, pa.Table):
-        yield from changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]
-    elif isinstance(changes, pa.RecordBatch):
-        yield changes
+        yield changes.select([name for name in USED if name in changes.schema.names])
     elif isinstance(changes, Iterable):
         for one in changes:
-            yield from _single_batches(one)
+            yield from record_batches(one)
     else:
         raise TypeError(f"changes: expected a pyarrow Table or record batches, got {type(changes).__name__}")
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-
-
 @dataclass(frozen=True)
 class ChangeRows:
-    """Chosen rows of a record batch.
+    """Chosen rows of some record batches, one after the other.
 
-    rows   int64[n], which
-    kinds  int64[n], their kinds, as places in KINDS
+    pieces  record batches, and int64[n], which rows of each, in order
+    kinds   int64[m], the kinds of all these rows, as places in KINDS
     """
 
-    batch: pa.RecordBatch
-    rows: Array
+    pieces: tuple[tuple[pa.RecordBatch, Array], ...]
     kinds: Array
 
     @cached_property
     def new(self) -> Images:
         """Their new images."""
-        return Images(self._map("new"), self.rows)
+        return Images(self._maps("new"))
 
     @cached_property
     def old(self) -> Images:
         """Their old images."""
-        return Images(self._map("old"), self.rows)
+        return Images(self._maps("old"))
 
     @cached_property
     def types(self) -> Shapes:
         """Their lists of types."""
-        return list_shapes(self._list("types"), self.rows)
+        return list_shapes(self._lists("types"))
 
     @cached_property
     def unchanged(self) -> Shapes:
         """The columns that they say were not sent."""
-        return list_shapes(self._list("unchanged"), self.rows)
+        return list_shapes(self._lists("unchanged"))
 
     @cached_property
     def layouts(self) -> Array:
-        """int64[n]: rows of one kind with the same columns and types have the same number."""
+        """int64[m]: rows of one kind with the same columns and types have the same number."""
         parts = (self.new.shapes, self.old.shapes, self.types, self.unchanged)
         return combined([self.kinds, *(part.ids for part in parts)])
 
-    def _map(self, name: str) -> pa.MapArray:
-        column = self.batch[name]
-        is_plain = column.type.key_type == pa.string() and column.type.item_type == pa.string()
-        return column if is_plain else column.cast(CHANGES.field(name).type)
+    def _maps(self, name: str) -> list[Piece]:
+        text = pa.string()
+        return [
+            (column if (column.type.key_type, column.type.item_type) == (text, text) else _as_sent(column, name), rows)
+            for column, rows in ((batch[name], rows) for batch, rows in self.pieces)
+        ]
 
-    def _list(self, name: str) -> pa.ListArray:
-        column = self.batch[name]
-        return column if column.type.value_type == pa.string() else column.cast(CHANGES.field(name).type)
+    def _lists(self, name: str) -> list[Piece]:
+        return [
+            (column if column.type.value_type == pa.string() else _as_sent(column, name), rows)
+            for column, rows in ((batch[name], rows) for batch, rows in self.pieces)
+        ]
+
+    def column(self, name: str, type: pa.DataType) -> pa.Array:
+        """A column of the record batches; null where one has no such column."""
+        found = []
+        for batch, rows in self.pieces:
+            if name in batch.schema.names:
+                column = batch[name].take(pa.array(rows))
+                found.append(column if column.type == type else column.cast(type))
+            else:
+                found.append(pa.nulls(len(rows), type))
+        return found[0] if len(found) == 1 else pa.concat_arrays(found)
+
+    def at(self, place: int) -> tuple[pa.RecordBatch, int]:
+        """The record batch of one of these rows, and the row in it."""
+        for batch, rows in self.pieces:
+            if place < len(rows):
+                return batch, int(rows[place])
+            place -= len(rows)
+        raise IndexError(place)
 
     def chosen(self, places: Array) -> ChangeRows:
-        """Some of these rows."""
-        return ChangeRows(self.batch, self.rows[places], self.kinds[places])
+        """Some of these rows; the places rise."""
+        if len(places) == len(self.kinds):
+            return self
+        bounds = np.cumsum([0, *(len(rows) for _, rows in self.pieces)])
+        cuts = np.searchsorted(places, bounds)
+        pieces = tuple(
+            (batch, rows[places[cuts[piece] : cuts[piece + 1]] - bounds[piece]])
+            for piece, (batch, rows) in enumerate(self.pieces)
+        )
+        return ChangeRows(pieces, self.kinds[places])
+
+
+def _as_sent(column: pa.Array, name: str) -> pa.Array:
+    return column.cast(CHANGES.field(name).type)
 
 
 def rows_of_tables(batch: pa.RecordBatch) -> ChangeRows:
     """The rows that name a table and are of one of KINDS."""
     kinds = _kinds(batch)
     named = batch["table_name"].is_valid().to_numpy(zero_copy_only=False)
-    return _chosen(batch, kinds, (kinds >= 0) & named)
+    return _chosen(batch, kinds, (kinds >= 0) & (kinds < len(KINDS)) & named)
 
 
-def rows_of_table(batch: pa.RecordBatch, schema: str, table: str) -> ChangeRows:
-    """The rows of one table; raises BadRows at a row that may be of this table, and does not say so."""
-    is_own = pc.and_(pc.equal(batch["table_schema"], schema), pc.equal(batch["table_name"], table))
-    is_own = pc.fill_null(is_own, False).to_numpy(zero_copy_only=False)
-    kinds = _kinds(batch)
-    _check_all_is_known(batch, kinds)
-    return _chosen(batch, kinds, (kinds >= 0) & is_own)
+def rows_of_table(changes: Changes, schema: str, table: str) -> Iterator[ChangeRows]:
+    """The rows of one table, those of small record batches put together.
+
+    Raises BadRows at a row that may be of this table, and does not say so.
+    """
+    held: list[ChangeRows] = []
+    count = size = 0
+    for batch in record_batches(changes):
+        kinds = _kinds(batch)
+        _check_all_is_known(batch, kinds)
+        is_own = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))
+        found = _chosen(batch, kinds, (kinds >= 0) & pc.fill_null(is_own, False).to_numpy(zero_copy_only=False))
+        if not len(found.kinds):
+            continue
+        count += len(found.kinds)
+        size += batch.nbytes
+        if held and (count > _GROUP_ROWS or size > _GROUP_BYTES):
+            yield _joined(held)
+            held, count, size = [], len(found.kinds), batch.nbytes
+        held.append(found)
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: list[ChangeRows]) -> ChangeRows:
+    return ChangeRows(tuple(part.pieces[0] for part in parts), np.concatenate([part.kinds for part in parts]))
 
 
 def _chosen(batch: pa.RecordBatch, kinds: Array, flags: Array) -> ChangeRows:
     rows = np.flatnonzero(flags)
-    return ChangeRows(batch, rows, kinds[rows])
-
-
-def _kinds(batch: pa.RecordBatch) -> Array:
-    found = pc.index_in(batch["kind"], value_set=pa.array(KINDS, batch["kind"].type))
-    return np.asarray(pc.fill_null(found, -1)).astype(np.int64)
+    return ChangeRows(((batch, rows),), kinds[rows])
 
 
 _HIDDEN = {
     "STREAM_CHANGE": "a change of which nothing but its transaction was sent",
     "CORRUPT": "a record that could not be read",
 }
-"""Kinds of rows that may have changed any table."""
+"""Kinds of rows that may have changed any table; their codes are those after KINDS."""
+
+_CODES = pa.array([*KINDS, *_HIDDEN])
+
+
+def _kinds(batch: pa.RecordBatch) -> Array:
+    """int64[n]: the codes of the kinds, -1 for others."""
+    found = pc.index_in(batch["kind"], value_set=_CODES.cast(batch["kind"].type))
+    return np.asarray(pc.fill_null(found, -1)).astype(np.int64)
 
 
 def _check_all_is_known(batch: pa.RecordBatch, kinds: Array) -> None:
-    for kind, words in _HIDDEN.items():
-        place = pc.index(batch["kind"], kind).as_py()
-        if place >= 0:
-            raise BadRows(
-                "changes that say which row of which table they changed; leave out the rows that you can do without",
-                f"{kind}, {words}",
-                **position(batch, place),
-            )
+    hidden = np.flatnonzero(kinds >= len(KINDS))
+    if len(hidden):
+        place = int(hidden[0])
+        kind = batch["kind"][place].as_py()
+        raise BadRows(
+            "changes that say which row of which table they changed; leave out the rows that you can do without",
+            f"{kind}, {_HIDDEN[kind]}",
+            **position(batch, place),
+        )
     truncates = np.flatnonzero(kinds == TRUNCATE)
-    if len(truncates):
-        places = np.flatnonzero(batch["table_name"].is_null().to_numpy(zero_copy_only=False)[truncates])
-        if len(places):
-            place = int(truncates[places[0]])
-            raise BadRows(
-                "changes that say which table they changed", "a TRUNCATE without tables", **position(batch, place)
-            )
+    nameless = truncates[batch["table_name"].is_null().to_numpy(zero_copy_only=False)[truncates]]
+    if len(nameless):
+        raise BadRows(
+            "changes that say which table they changed",
+            "a TRUNCATE without tables",
+            **position(batch, int(nameless[0])),
+        )
 
 
 def position(batch: pa.RecordBatch, row: int) -> dict[str, Any]:

@@ -39,8 +39,9 @@ def sayings(batch: pa.RecordBatch, positions: pa.StructArray) -> pa.RecordBatch:
     """
     rows = rows_of_tables(batch)
     found = []
-    if len(rows.rows):
-        taken = positions.take(pa.array(rows.rows))
+    if len(rows.kinds):
+        ((_, chosen),) = rows.pieces
+        taken = positions.take(pa.array(chosen))
         flat = pa.table({str(place): column for place, column in enumerate(taken.flatten())})
         order = np.asarray(pc.sort_indices(flat, [(name, "ascending") for name in flat.column_names]))
         codes = combined([*_table_codes(rows), rows.layouts, _relation_codes(rows)])[order]
@@ -51,7 +52,7 @@ def sayings(batch: pa.RecordBatch, positions: pa.StructArray) -> pa.RecordBatch:
             place = int(own[0])
             is_relation = rows.kinds[place] == RELATION
             facts = relation_facts(rows, place) if is_relation else image_facts(rows, place)
-            row = int(rows.rows[place])
+            _, row = rows.at(place)
             found.append(
                 {
                     "table_schema": batch["table_schema"][row].as_py(),
@@ -86,13 +87,13 @@ def versions_of_sayings(said: Iterable[dict[str, Any]], position: pa.DataType) -
 
 
 def _table_codes(rows: ChangeRows) -> list[Array]:
-    texts = [rows.batch[name].take(pa.array(rows.rows)) for name in ("table_schema", "table_name")]
+    texts = [rows.column(name, pa.string()) for name in ("table_schema", "table_name")]
     return [np.asarray(text.dictionary_encode().indices.fill_null(-1)).astype(np.int64) + 1 for text in texts]
 
 
 def _relation_codes(rows: ChangeRows) -> Array:
     """int64[n]: RELATIONs that say different things have different numbers; all else has 0."""
-    codes = np.zeros(len(rows.rows), np.int64)
+    codes = np.zeros(len(rows.kinds), np.int64)
     known: dict[str, int] = {}
     for place in np.flatnonzero(rows.kinds == RELATION).tolist():
         codes[place] = known.setdefault(_to_json(relation_facts(rows, place)), len(known) + 1)

@@ -10,12 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .compiled import Array
+from .compiled import Array, Int, compiled, inner
 
 Names = tuple[str, ...]
-
-_PASSES = 32
-"""So many shapes of one length are told apart a whole column at a time; rows of others one by one."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +27,18 @@ class Shapes:
     lists: list[Names | None]
 
 
+Piece = tuple[Any, Array]
+"""An Arrow column, and int64[n], the rows of it that are wanted."""
+
+
 class Images:
-    """The maps of `new` or `old`, of chosen rows.
+    """The maps of `new` or `old`, of the wanted rows of some pieces, which follow each other."""
 
-    column   a map array of texts to texts
-    rows     int64[n], the rows of it that are wanted
-    """
-
-    def __init__(self, column: pa.MapArray, rows: Array) -> None:
-        self._starts, counts, self.valid = _ranges(column, rows)
-        self._items = column.items
-        self.shapes = _shapes(column.keys, self._starts, counts, self.valid)
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        ranges = [_ranges(column, rows) for column, rows in pieces]
+        self.valid = np.concatenate([valid for _, _, valid in ranges])
+        self.shapes = _merged([_shapes(column.keys, *where) for (column, _), where in zip(pieces, ranges, strict=True)])
+        self._cells = [(column.items, starts) for (column, _), (starts, _, _) in zip(pieces, ranges, strict=True)]
 
     def texts(self, name: str, ordinal: int) -> pa.StringArray:
         """The column's text of each row; null where there is none.
@@ -51,8 +49,14 @@ class Images:
         missing = places < 0
         if missing.all():
             return pa.nulls(len(places), pa.string())
-        cells = pa.array(self._starts + places, mask=missing if missing.any() else None)
-        return pc.take(self._items, cells, boundscheck=False)
+        found = []
+        done = 0
+        for items, starts in self._cells:
+            own = slice(done, done + len(starts))
+            done += len(starts)
+            mask = missing[own] if missing[own].any() else None
+            found.append(pc.take(items, pa.array(starts + places[own], mask=mask), boundscheck=False))
+        return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
 
 def _place(names: Names | None, name: str, ordinal: int) -> int:
@@ -69,75 +73,98 @@ def is_numbered(names: Names) -> bool:
     return bool(names) and all(name == f"${place}" for place, name in enumerate(names, 1))
 
 
-def list_shapes(column: pa.ListArray, rows: Array) -> Shapes:
-    """The shapes of a column of lists of texts, of chosen rows."""
-    starts, counts, valid = _ranges(column, rows)
-    return _shapes(column.values, starts, counts, valid)
+def list_shapes(pieces: Sequence[Piece]) -> Shapes:
+    """The shapes of columns of lists of texts, of the wanted rows."""
+    return _merged([_shapes(column.values, *_ranges(column, rows)) for column, rows in pieces])
+
+
+def _merged(parts: Sequence[Shapes]) -> Shapes:
+    """The shapes of several pieces, numbered together."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers: dict[Names | None, int] = {None: 0}
+    ids = [np.array([numbers.setdefault(names, len(numbers)) for names in part.lists])[part.ids] for part in parts]
+    return Shapes(np.concatenate(ids), list(numbers))
 
 
 def _ranges(column: Any, rows: Array) -> tuple[Array, Array, Array]:
     """Where each row's entries lie in the values, how many there are, and whether the row is no null."""
-    offsets = np.asarray(column.offsets).astype(np.int64)
+    offsets = np.asarray(column.offsets)
+    starts, stops = offsets[rows].astype(np.int64), offsets[rows + 1]
     valid = column.is_valid().to_numpy(zero_copy_only=False)[rows] if column.null_count else np.ones(len(rows), bool)
-    starts = offsets[rows]
-    return starts, np.where(valid, offsets[rows + 1] - starts, 0), valid
+    return starts, np.where(valid, stops - starts, 0), valid
 
 
 def _shapes(texts: pa.StringArray, starts: Array, counts: Array, valid: Array) -> Shapes:
-    firsts = np.cumsum(counts) - counts
-    total = int(counts.sum())
-    if total and total == len(texts) and bool((starts == firsts)[valid].all()):
-        wanted = texts
-        if _repeats(texts, counts, valid):
-            return Shapes(valid.astype(np.int64), [None, tuple(texts[: int(counts.max())].to_pylist())])
-    else:
-        cells = np.repeat(starts - firsts, counts) + np.arange(total)
-        wanted = pc.take(texts, pa.array(cells), boundscheck=False)
-    encoded = wanted.dictionary_encode()
-    words: list[str] = encoded.dictionary.to_pylist()
-    codes = np.asarray(encoded.indices.fill_null(-1))
-
+    _, offset_bytes, data = texts.buffers()
+    offsets = np.frombuffer(offset_bytes or bytes(4), np.int32)[texts.offset :]
     ids = np.zeros(len(counts), np.int64)
+    samples = np.zeros(len(counts) + 1, np.int64)
+    slots = np.zeros(1 << max(4, len(counts).bit_length() + 1), np.int64)
+    found = _number_shapes(starts, counts, valid, offsets, np.frombuffer(data or b"", np.uint8), ids, samples, slots)
     lists: list[Names | None] = [None]
-    for count in np.unique(counts[valid]).tolist():
-        rows = np.flatnonzero(valid & (counts == count))
-        matrix = (
-            codes.reshape(-1, count)
-            if count * len(rows) == total > 0
-            else codes[firsts[rows][:, None] + np.arange(count)]
-        )
-        for _ in range(_PASSES):
-            if not len(rows):
-                break
-            same = (matrix == matrix[0]).all(axis=1)
-            lists.append(_named(matrix[0], words))
-            ids[rows[same]] = len(lists) - 1
-            rows, matrix = (rows[:0], matrix[:0]) if same.all() else (rows[~same], matrix[~same])
-        known: dict[bytes, int] = {}
-        for row, line in zip(rows.tolist(), matrix, strict=True):
-            shape = known.setdefault(line.tobytes(), len(lists))
-            if shape == len(lists):
-                lists.append(_named(line, words))
-            ids[row] = shape
+    for row in samples[1 : found + 1].tolist():
+        names = texts[int(starts[row]) : int(starts[row] + counts[row])].to_pylist()
+        lists.append(tuple(name or "" for name in names))
     return Shapes(ids, lists)
 
 
-def _repeats(texts: pa.StringArray, counts: Array, valid: Array) -> bool:
-    """Whether the texts are the same few over and over, as names in rows of one table: seen in the bytes at once."""
-    count = int(counts.max())
-    if texts.null_count or len(texts) != count * int(valid.sum()):
-        return False
-    _, offset_bytes, data = texts.buffers()
-    offsets = np.frombuffer(offset_bytes, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    lengths = np.diff(offsets).reshape(-1, count)
-    if not (lengths == lengths[0]).all() or not lengths[0].any():
-        return False
-    characters = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]].reshape(len(lengths), -1)
-    return bool((characters == characters[0]).all())
+_HASH_BITS = (1 << 40) - 1
 
 
-def _named(codes: Array, words: Sequence[str]) -> Names:
-    return tuple(words[code] if code >= 0 else "" for code in codes.tolist())
+@compiled
+def _number_shapes(
+    starts: Array, counts: Array, valid: Array, offsets: Array, data: Array, ids: Array, samples: Array, slots: Array
+) -> Int:
+    """Number the rows by their lists, from 1 on; 0 is a null list.
+
+    starts, counts, valid  int64[n], int64[n], bool[n]: where a row's texts lie
+    offsets, data          int32[m + 1], uint8[k]: the texts
+    ids                    int64[n], filled: the number of each row
+    samples                int64[n + 1], filled: a row with this number
+    slots                  int64[a power of two above n], zeros: a hash table of the numbers
+    returns                int, how many numbers there are
+    """
+    found = 0
+    last = 0
+    for row in range(len(starts)):
+        if not valid[row]:
+            continue
+        if last and _same_list(starts, counts, offsets, data, row, samples[last]):
+            ids[row] = last
+            continue
+        mixed = np.int64(counts[row])
+        for text in range(starts[row], starts[row] + counts[row]):
+            mixed = (mixed * 257 + offsets[text + 1] - offsets[text]) & _HASH_BITS
+            for place in range(offsets[text], offsets[text + 1]):
+                mixed = (mixed * 257 + data[place]) & _HASH_BITS
+        slot = (mixed ^ (mixed >> 17)) & (len(slots) - 1)
+        while slots[slot] and not _same_list(starts, counts, offsets, data, row, samples[slots[slot]]):
+            slot = (slot + 1) & (len(slots) - 1)
+        if not slots[slot]:
+            found += 1
+            slots[slot] = found
+            samples[found] = row
+        last = slots[slot]
+        ids[row] = last
+    return found
+
+
+@inner
+def _same_list(starts: Array, counts: Array, offsets: Array, data: Array, one: Int, other: Int) -> bool:
+    """Whether two rows have the same texts."""
+    count = counts[one]
+    if count != counts[other]:
+        return False
+    first, second = starts[one], starts[other]
+    for text in range(count):
+        if offsets[first + text + 1] - offsets[first + text] != offsets[second + text + 1] - offsets[second + text]:
+            return False
+    shift = np.int64(offsets[second]) - offsets[first]
+    for place in range(offsets[first], offsets[first + count]):
+        if data[place] != data[place + shift]:
+            return False
+    return True
 
 
 def combined(parts: Sequence[Array]) -> Array:

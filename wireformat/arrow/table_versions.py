@@ -151,9 +151,10 @@ def image_facts(rows: ChangeRows, place: int) -> Facts:
 
 def relation_facts(rows: ChangeRows, place: int) -> Facts:
     """Of a RELATION."""
-    if "detail" not in rows.batch.schema.names:
+    batch, row = rows.at(place)
+    if "detail" not in batch.schema.names:
         return Facts({})
-    detail = dict(rows.batch["detail"][int(rows.rows[place])].as_py() or ())
+    detail = dict(batch["detail"][row].as_py() or ())
     columns, oids, typmods, keys = (
         json.loads(detail.get(key, "[]")) for key in ("columns", "type_oids", "typmods", "key_columns")
     )

@@ -41,7 +41,7 @@ def tables(changes: Changes) -> pa.Table:
             numbers = versions.setdefault(table, TableVersions()).take(rows, places)
             for number in np.unique(numbers).tolist():
                 own = places[numbers == number]
-                first, last = (positions[int(rows.rows[place])].as_py() for place in (own[0], own[-1]))
+                first, last = (positions[rows.at(int(place))[1]].as_py() for place in (own[0], own[-1]))
                 total = totals.setdefault((table, number), [first, last, 0])
                 total[1] = last
                 total[2] += int((rows.kinds[own] != RELATION).sum())
@@ -95,9 +95,9 @@ def _positions(batch: pa.RecordBatch) -> pa.StructArray:
 
 def _by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
     """The tables, and for each the places of its rows, in order."""
-    if not len(rows.rows):
+    if not len(rows.kinds):
         return []
-    texts = [rows.batch[name].take(pa.array(rows.rows)) for name in ("table_schema", "table_name")]
+    texts = [rows.column(name, pa.string()) for name in ("table_schema", "table_name")]
     codes = combined(
         [np.asarray(text.dictionary_encode().indices.fill_null(-1)).astype(np.int64) + 1 for text in texts]
     )

@@ -21,22 +21,17 @@ from .change_rows import (
     ChangeRows,
     Changes,
     position,
-    record_batches,
     rows_of_table,
 )
 from .changes import DROPPED
 from .compiled import Array
 from .images import Shapes, combined, is_numbered
-from .table_versions import TableVersions
+from .schemas import SEQUENCE
+from .table_versions import TableVersions, Version
 from .tables import versions_of
 from .typed_columns import TypedColumn, columns_of_versions, given_columns
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
-
-SEQUENCE = pa.struct(
-    [pa.field("commit_lsn", pa.int64(), nullable=False), pa.field("ordinal", pa.int64(), nullable=False)]
-)
-"""Position of a change: of its transaction, and in it."""
 
 ABOUT = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged", "_error")
 """Columns beside those of the table, the last one in PERMISSIVE only."""
@@ -74,8 +69,8 @@ def typed(
 
     changes    of `transactions`, or of `changes` (then `_sequence` is null): a table, or record batches
     table      `public.orders`; names with a dot in double quotes
-    schema     None: from the types of the rows, and the typmods of RELATION rows. Else the result of `tables`, a
-               mapping of column to SQL type, as `numeric(10,2)`, or a pyarrow Schema: its columns come, and no others
+    schema     None: from the types of the rows, and the typmods of RELATION rows. Else the result of `tables`; or a
+               mapping of column to SQL type, as `numeric(10,2)`; or a pyarrow Schema: its columns come, and no others
     images     new: one row a change; both: an UPDATE whose old image was sent gives two, update_preimage and
                update_postimage
     mode       for values that do not fit their type. FAILFAST: raise; PERMISSIVE: null, and `_error` says which;
@@ -102,12 +97,12 @@ def typed(
     known = TableVersions() if before is None else versions_of(before, namespace, name)
     parts = []
     listed = len(known.versions)
-    for batch in record_batches(changes):
-        rows = rows_of_table(batch, namespace, name)
-        if len(rows.rows):
-            numbers = known.take(rows, np.arange(len(rows.rows)))
-            is_change = np.flatnonzero(rows.kinds != RELATION)
-            parts.append(_Part(rows.chosen(is_change), numbers[is_change], table, known))
+    for rows in rows_of_table(changes, namespace, name):
+        # where all is given, nobody asks how the columns changed
+        is_asked = before is not None or not isinstance(schema, Mapping) or evolution != "union"
+        numbers = (known.take if is_asked else _no_versions)(rows, np.arange(len(rows.kinds)))
+        is_change = np.flatnonzero(rows.kinds != RELATION)
+        parts.append(_Part(rows.chosen(is_change), numbers[is_change], table, known.versions if is_asked else None))
     if schema is None and not known.versions:
         raise BadRows("changes of this table, or a schema", "none", table=table)
     if isinstance(schema, pa.Table):
@@ -141,7 +136,8 @@ class _Part:
     rows: ChangeRows
     versions: Array
     table: str
-    known: TableVersions
+    known: Sequence[Version] | None
+    """Those versions; None where nobody asks for them."""
 
     def of_version(self, number: int) -> _Part:
         places = np.flatnonzero(self.versions == number)
@@ -149,7 +145,11 @@ class _Part:
 
     def where(self, place: int) -> dict[str, Any]:
         """The place of a change, as attributes of an error."""
-        return {"table": self.table, **position(self.rows.batch, int(self.rows.rows[place]))}
+        return {"table": self.table, **position(*self.rows.at(place))}
+
+
+def _no_versions(rows: ChangeRows, places: Array) -> Array:
+    return np.zeros(len(places), np.int64)
 
 
 def _table_name(table: str) -> tuple[str, str]:
@@ -250,7 +250,7 @@ def _typed_batch(
     part: _Part, columns: list[TypedColumn], schema: pa.Schema, options: _Options
 ) -> tuple[pa.RecordBatch, int]:
     """The typed rows of one record batch, and how many changes were left out."""
-    rows, count = part.rows, len(part.rows.rows)
+    rows, count = part.rows, len(part.rows.kinds)
     _check_numbered(part, columns)
     is_delete = rows.kinds == DELETE
     has_old = rows.old.valid
@@ -312,9 +312,9 @@ def _typed_batch(
     labels = output.labels
     about = [
         pa.DictionaryArray.from_arrays(pa.array(labels, pa.int32()), pa.array(LABELS)).cast(pa.string()),
-        spread(_taken(rows, "sequence", SEQUENCE)),
-        spread(_taken(rows, "xid", pa.int64())),
-        spread(_taken(rows, "commit_time", pa.timestamp("us", "UTC"))),
+        spread(rows.column("sequence", SEQUENCE)),
+        spread(rows.column("xid", pa.int64())),
+        spread(rows.column("commit_time", pa.timestamp("us", "UTC"))),
         blanked(spread(old), (labels == _PREIMAGE) | output.is_inserted),
         blanked(spread(_unsent(unsent, filled)), output.is_first),
     ]
@@ -352,8 +352,8 @@ def _unsent_columns(part: _Part, columns: Sequence[str]) -> Shapes:
         listed = rows.unchanged.lists[rows.unchanged.ids[first]] or ()
         sent = new.lists[new.ids[first]]
         if rows.kinds[first] == UPDATE and sent is not None and not is_numbered(sent):
-            version = part.known.versions[part.versions[first]]
-            listed += tuple(name for name in columns if name in version.types and name not in {*sent, *listed})
+            there = columns if part.known is None else part.known[part.versions[first]].types.keys()
+            listed += tuple(name for name in columns if name in there and name not in {*sent, *listed})
         lists.append(listed or None)
     return Shapes(inverse.reshape(-1), lists)
 
@@ -374,14 +374,6 @@ def _unsent(unsent: Shapes, filled: Mapping[str, Array]) -> pa.Array:
     return pa.array(lists, _NAMES).take(pa.array(inverse.reshape(-1)))
 
 
-def _taken(rows: ChangeRows, name: str, type: pa.DataType) -> pa.Array:
-    """A column of the input for these rows; null where there is no such column."""
-    if name not in rows.batch.schema.names:
-        return pa.nulls(len(rows.rows), type)
-    column = rows.batch[name].take(pa.array(rows.rows))
-    return column if column.type == type else column.cast(type)
-
-
 def _changed_keys(
     rows: ChangeRows,
     columns: list[TypedColumn],
@@ -391,7 +383,7 @@ def _changed_keys(
     options: _Options,
 ) -> Array:
     """bool[n]: UPDATEs whose old image has another key. Texts may differ where values do not, as those of 0 and -0."""
-    changed = np.zeros(len(rows.rows), bool)
+    changed = np.zeros(len(rows.kinds), bool)
     known = (rows.kinds == UPDATE) & rows.old.valid
     for column, value, old in zip(columns, values, olds, strict=True):
         if column.name in options.keys:
@@ -421,7 +413,7 @@ class _Output:
 
 
 def _output(rows: ChangeRows, wrong: list[_Wrong], split: Array, options: _Options) -> _Output:
-    count = len(rows.rows)
+    count = len(rows.kinds)
     kept = np.ones(count, bool)
     if options.mode == "DROPMALFORMED":
         kept[[one.row for one in wrong]] = False

@@ -190,10 +190,17 @@ def _parts(event: Event) -> Iterator[Event]:
 
 
 def _control(event: Event) -> Control:
-    found: dict[str, Any] = {name: getattr(event, name, None) for name in Control._fields}
-    if found["origin"] is not None:
+    names = _SAID.get(type(event))
+    if names is None:
+        names = _SAID[type(event)] = tuple(name for name in Control._fields if name in event.__dataclass_fields__)
+    found: dict[str, Any] = {name: getattr(event, name) for name in names}
+    if found.get("origin") is not None:
         found["origin"] = str(found["origin"])
     return Control(**found)
+
+
+_SAID: dict[type[Event], tuple[str, ...]] = {}
+"""Which fields of a Control a kind of event has."""
 
 
 def corrupt_error(lsn: int | None, **place: Any) -> OrderError:
