@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+
 from wireformat.arrow.transactions_chunk import DELIVERED, FATES, OPEN, WHOLE
 from wireformat.stream.transactions import DELIVERED as DELIVERED_KINDS
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from wireformat.arrow.transactions_chunk import FATES, Chunk, carry
 
 import wireformat as wf
 from wireformat.arrow.schemas import SEGMENT
+from wireformat.arrow.transactions_chunk import FATES, Chunk, carry
 
 from .packing import check_positions
 
