@@ -3,7 +3,7 @@
 bytes -> framing -> formats -> events -> stream      where records lie; what they say; messages in order
               \\-> arrow: scan, gather                the same as columns, compiled
 
-api         decode, encode, Decoder                  errors, events, options: what they take and give
+api         decode, encode, Decoder, transactions    errors, events, options: what they take and give
 declare     helpers for the formats' declarations    formats: the declarations, one a file
 grammar     what the text formats are made of        pgtypes: type numbers and names
 framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import ddl, plugin
-from .api import Decoder, decode, encode
+from .api import Decoder, decode, encode, transactions
 from .errors import (
     BadLength,
     BadTag,
@@ -68,6 +68,8 @@ from .events import (
 from .formats.registry import FORMATS
 from .lsn import lsn_text, lsn_value
 from .options import Options, ReadOptions
+from .stream.committed_changes import CommittedChange, CommittedChanges, Sequence
+from .stream.transactions import Position
 
 if TYPE_CHECKING:
     from . import arrow
@@ -86,6 +88,8 @@ __all__ = [
     "Begin",
     "Commit",
     "CommitPrepared",
+    "CommittedChange",
+    "CommittedChanges",
     "Corrupt",
     "Ddl",
     "DecodeError",
@@ -102,11 +106,13 @@ __all__ = [
     "OrderError",
     "Origin",
     "PluginError",
+    "Position",
     "Prepare",
     "ReadOptions",
     "Relation",
     "RollbackPrepared",
     "RowChange",
+    "Sequence",
     "ShortData",
     "StreamAbort",
     "StreamChange",
@@ -129,6 +135,7 @@ __all__ = [
     "lsn_text",
     "lsn_value",
     "plugin",
+    "transactions",
 ]
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from .events import Event
 from .formats.registry import find_format
-from .limits import BATCH_BYTES
+from .limits import BATCH_BYTES, OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 from .plugin import Encoder, replay
+from .stream.committed_changes import CommittedChanges
 from .stream.decoder import Decoder as StreamDecoder
 from .stream.decoder import EventSource
+from .stream.transactions import Position
 
 
 def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) -> Iterator[Event]:
@@ -52,6 +54,30 @@ def encode(
     Raises EncodeError for what the format cannot say, OptionError at once.
     """
     return replay(events, Encoder(format, batch_bytes=batch_bytes), options, encoding=encoding)
+
+
+def transactions(
+    events: Iterable[Event],
+    *,
+    two_phase: str = "commit",
+    drop_resent: bool = True,
+    memory_limit: int = OPEN_TRANSACTIONS_BYTES,
+    after: Position | None = None,
+) -> CommittedChanges:
+    """The changes of committed transactions, in the order of the commits, each with the facts of its transaction.
+
+    events          of one stream, in their order, with all kinds
+    two_phase       "commit": a prepared transaction is delivered when it is committed; "prepare": when it is prepared
+    drop_resent     leave out what was delivered before and came again after a restart
+    memory_limit    about how many bytes of open transactions are held in memory; more go to files in a temporary folder
+    after           the `position` of the one before, where this goes on with its `open` events and those behind them
+
+    An iterator; `open` gives the events of what has not ended. docs/transactions.md says what is delivered, and when.
+    Raises OrderError while iterating, OptionError at once.
+    """
+    return CommittedChanges(
+        events, two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after
+    )
 
 
 def _engine(format: str, options: ReadOptions, name: str) -> EventSource:

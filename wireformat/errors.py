@@ -150,7 +150,7 @@ class OrderError(WireformatError, ValueError):
             ("lsn", _lsn(self.record_lsn)),
             ("open", self.open or "nothing"),
             ("streamed", "; ".join(shown) or None),
-            ("row", self.note),
+            ("at", self.note),
         )
         where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
         source = self.format or "row changes"

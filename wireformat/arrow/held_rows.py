@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+
+from ..stream.temporary_folder import TemporaryFolder
 
 
 class Store(Protocol):
@@ -37,7 +38,7 @@ class HeldRows:
         self._held: dict[int, pa.RecordBatch] = {}
         self._spilled: dict[int, tuple[Path, int]] = {}
         self._alive: Counter[Path] = Counter()
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = TemporaryFolder()
 
     def put(self, batch: pa.RecordBatch) -> int:
         """See Store.put."""
@@ -73,14 +74,10 @@ class HeldRows:
         self._spilled.clear()
         self._alive.clear()
         self._bytes = 0
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        self._folder.close()
 
     def _spill(self) -> None:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
-        path = Path(self._folder.name) / f"{self._next}.arrow"
+        path = self._folder.path / f"{self._next}.arrow"
         schema = next(iter(self._held.values())).schema
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
             for place, (handle, batch) in enumerate(self._held.items()):

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import OptionError, OrderError
+from ..errors import OptionError
 from ..lsn import unsigned
 from ..options.reading import KINDS
+from ..stream.committed_changes import corrupt_error
 from ..stream.transactions import CONTROLS, DELIVERED, Control
 from ..times import parse_commit_time
 from .compiled import Array
@@ -219,6 +220,12 @@ class Rows:
         """A column of numbers at these rows."""
         return Column.of(self.batch[name].take(pa.array(rows)))
 
+    def row_of(self, item: At | Run | Stretch) -> int:
+        """The row where an item begins: of a run, its first row that counts."""
+        if isinstance(item, Run):
+            return item.start + int(np.argmax(self.delivered[item.start : item.stop]))
+        return int(item.begins[0]) if isinstance(item, Stretch) else item.row
+
     def place(self, row: int) -> dict[str, Any]:
         """Where a row stands, for an error: message and record, and the kept columns that are integers or strings."""
         names = [
@@ -286,12 +293,5 @@ def _codes(batch: pa.RecordBatch) -> Array:
         row = int(corrupt[0])
         rows = Rows(batch, codes, codes, codes)
         lsn = batch["lsn"][row].as_py()
-        raise OrderError(
-            "rows that could be read: a transaction with a hole is not whole. Decode in DROPMALFORMED, or leave "
-            "CORRUPT rows out, to deliver transactions without them",
-            "CORRUPT",
-            record_lsn=None if lsn is None else unsigned(lsn),
-            state="anywhere",
-            **rows.place(row),
-        )
+        raise corrupt_error(None if lsn is None else unsigned(lsn), **rows.place(row))
     return codes

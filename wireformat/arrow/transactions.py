@@ -85,7 +85,7 @@ class Transactions:
             try:
                 yield from self._item(item, rows, output)
             except OrderError as error:
-                raise error.add(**rows.place(_row_of(item))) from None
+                raise error.add(**rows.place(rows.row_of(item))) from None
         yield from output.flush()
         self._hold(rows)
         self._seen += len(batch)
@@ -339,10 +339,6 @@ def _held(attempts: Iterable[Attempt[Handle]]) -> Iterator[Held]:
         for handle, _ in attempt.pieces:
             if isinstance(handle, Held):
                 yield handle
-
-
-def _row_of(item: At | Run | Stretch) -> int:
-    return int(item.begins[0]) if isinstance(item, Stretch) else item.row if isinstance(item, At) else item.start
 
 
 def _position(text: bytes) -> Position:

@@ -171,8 +171,7 @@ class Chunk:
         if last is not None and last[0] == "rows" and not last[2] and not run.lone:
             first, last[1] = last[1], last[1] + run.count
             return self._numbered - 1, first
-        row = run.start + int(np.argmax(rows.delivered[run.start : run.stop]))
-        return self._append(["rows", run.count, run.lone, rows.place(row)]), 0
+        return self._append(["rows", run.count, run.lone, rows.place(rows.row_of(run))]), 0
 
     def _count(self, begin: Control, place: dict[str, Any], count: int, lsn: int | None, csn: int | None) -> int:
         """Whole transactions: the number of their stretch."""
