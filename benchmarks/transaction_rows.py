@@ -133,7 +133,11 @@ def block_rows(units: list[Unit], capture: Capture) -> pa.Table:
     places = np.where(changed, np.cumsum(changed) % cells.num_rows, 0)
     rows = cells.take(pa.array(places, mask=~changed))
     numbers = np.arange(count)
-    ends = np.isin(kind.fill_null("").to_numpy(zero_copy_only=False), ("COMMIT", "STREAM_COMMIT"))
+    names = kind.fill_null("").to_numpy(zero_copy_only=False)
+    is_begin, is_end = names == "BEGIN", np.isin(names, ("COMMIT", "STREAM_COMMIT"))
+    ends = numbers.copy()
+    ends[is_begin] = numbers[names == "COMMIT"]  # where the transaction that begins here is committed
+    says_end = is_begin | is_end
     lsns = FIRST_LSN + numbers * LSN_STEP
     columns: dict[str, Any] = {
         POSITION: numbers,
@@ -141,10 +145,8 @@ def block_rows(units: list[Unit], capture: Capture) -> pa.Table:
         "kind": pc.coalesce(kind, rows["kind"].combine_chunks()),
         "lsn": pa.array(lsns, mask=~changed),
         "xid": pa.array(xids, pa.int64()),
-        "commit_lsn": pa.array(lsns, mask=~ends),
-        "commit_time": pa.array(np.where(ends, COMMIT_MICROS + numbers, 0), mask=~ends).cast(
-            SCHEMA.field("commit_time").type
-        ),
+        "commit_lsn": pa.array(lsns[ends], mask=~says_end),
+        "commit_time": pa.array(COMMIT_MICROS + ends, mask=~says_end).cast(SCHEMA.field("commit_time").type),
         "detail": pa.array([first and [("first_segment", first)] for first in firsts], SCHEMA.field("detail").type),
     }
     return pa.table(

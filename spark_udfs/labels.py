@@ -20,8 +20,6 @@ import wireformat as wf
 from wireformat.arrow.schemas import SEGMENT
 from wireformat.arrow.transactions_chunk import FATES, Chunk, carry
 
-from .packing import check_positions
-
 FACTS = ("kind", "lsn", "xid", "csn", "commit_lsn", "commit_time")
 """Columns of the row-change table that go to the worker as they are."""
 
@@ -112,7 +110,6 @@ def _parts(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[
             continue
         chunk, *others = batch.columns
         keys, facts = others[: len(narrow.keys)], others[len(narrow.keys) :]
-        check_positions(keys, narrow.keys)
         given = facts[: len(FACTS)]
         rows = pa.RecordBatch.from_arrays(
             [*keys, *given, _details(facts[len(FACTS) :])], names=[*narrow.keys, *FACTS, "detail"]

@@ -48,6 +48,10 @@ class Places:
                     kind = field.dataType.simpleString()
                     raise wf.OptionError(f"option {option}: expected integers or strings, {name!r} is {kind}")
                 found[option].append(field)
+        names = [*stream_by, *order_by]
+        for name in names:
+            if names.count(name) > 1:
+                raise wf.OptionError(f"options order_by and stream_by: {name!r} is named twice")
         return cls(tuple(found["stream_by"]), tuple(found["order_by"]))
 
     @property
@@ -57,8 +61,14 @@ class Places:
 
     @property
     def columns(self) -> list[Column]:
-        """The same as columns."""
-        return [column_of(field) for field in self.fields]
+        """The same as columns; where one is null the query ends with an error, for such a row has no place."""
+        return [_never_null(field) for field in self.fields]
+
+
+def _never_null(field: StructField) -> Column:
+    column = column_of(field)
+    error = F.raise_error(f"options order_by and stream_by: a row has no {field.name}")
+    return F.when(column.isNull(), error).otherwise(column)
 
 
 def chunk_of(df: DataFrame, places: Places, chunks: int, within: Sequence[Column]) -> Column:
@@ -78,7 +88,7 @@ def _cuts(df: DataFrame, places: Places, chunks: int, within: Sequence[Column]) 
     positions = df.select(
         *[column.alias(name) for name, column in zip(names, places.columns, strict=True)],
         F.xxhash64(*places.columns, *within).alias("by_chance"),
-    ).dropna(subset=names)
+    )
     few = positions.orderBy("by_chance", *names).limit(chunks * SAMPLES_PER_CHUNK)
     found = few.select(*names).orderBy(*names).collect()
     chosen = [found[number * len(found) // chunks] for number in range(1, chunks)] if found else []

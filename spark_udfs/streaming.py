@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import wireformat as wf
 
@@ -91,7 +91,8 @@ class Processor(StatefulProcessor):
         """Take what came; raises OptionError for rows that lie before others that came earlier."""
         within = self._layout.within
         parts = [Packed.of(packed, within) for frame in rows for packed in frame["rows"]]
-        machine, number, last = pickle.loads(self._machine.get()[0]) if self._machine.exists() else (None, 0, None)
+        state = self._machine.get()
+        machine, number, last = (None, 0, None) if state is None else pickle.loads(state[0])
         first = min(part.first for part in parts)
         if last is not None and first <= last:
             raise wf.OptionError(
@@ -107,8 +108,7 @@ class Processor(StatefulProcessor):
                             yield pd.DataFrame({"rows": [pack(out)]})
             machine = transactions.state
         held.save()
-        state = machine, held.number, max(part.last for part in parts)
-        self._machine.update((pickle.dumps(state),))
+        self._machine.update((pickle.dumps((machine, held.number, max(part.last for part in parts))),))
 
     def close(self) -> None:
         """Nothing is open."""

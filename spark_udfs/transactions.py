@@ -18,6 +18,7 @@ from .chunked import committed_rows, open_rows
 from .packing import PACKED, Layout, pack_batches, unpack_batches
 from .positions import MOST_CHUNKS, Places
 from .schemas import change_fields
+from .session import ROCKSDB, STATE_STORE
 from .streaming import Processor
 
 NEEDED = ("record", "kind", "lsn", "xid", "csn", "commit_lsn", "commit_time", "table_schema", "table_name", "detail")
@@ -29,9 +30,6 @@ SEQUENCE = StructField(
     False,
 )
 ADDED = (SEQUENCE, StructField("username", StringType()), StructField("origin", StringType()))
-
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
 def transactions(
@@ -95,7 +93,7 @@ def _chunks(changes: DataFrame, given: int | None) -> int:
     if given is None:
         given = int(str(changes.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         return min(given, MOST_CHUNKS)
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_CHUNKS:
+    if type(given) is not int or not 1 <= given <= MOST_CHUNKS:
         raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {given!r}")
     return given
 
@@ -106,10 +104,9 @@ def _check_columns(changes: DataFrame) -> None:
     for name in NEEDED:
         found = [field for field in changes.schema if field.name == name]
         if len(found) != 1 or found[0].dataType != types[name]:
-            near = nearest(name, changes.columns)
+            got = ", ".join(field.simpleString() for field in found) or f"none{nearest(name, changes.columns)}"
             raise wf.OptionError(
-                f"row changes: expected one column {name} of type {types[name].simpleString()}, "
-                f"got {', '.join(field.simpleString() for field in found) or f'none{near}'}"
+                f"row changes: expected one column {name} of type {types[name].simpleString()}, got {got}"
             )
     seen: dict[str, str] = {field.name: "it is added" for field in ADDED}
     for name in changes.columns:
@@ -124,10 +121,10 @@ def committed_fields(changes: DataFrame) -> list[StructField]:
 
 
 def _streamed(changes: DataFrame, places: Places, fields: Sequence[StructField], options: dict[str, Any]) -> DataFrame:
-    provider = changes.sparkSession.conf.get(PROVIDER, None)
+    provider = changes.sparkSession.conf.get(STATE_STORE, None)
     if provider != ROCKSDB:
         raise wf.OptionError(
-            f"transactions of a streaming DataFrame lie in a RocksDB state store: set {PROVIDER} to {ROCKSDB}, "
+            f"transactions of a streaming DataFrame lie in a RocksDB state store: set {STATE_STORE} to {ROCKSDB}, "
             f"got {provider}"
         )
     layout = Layout(
