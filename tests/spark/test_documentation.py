@@ -65,12 +65,12 @@ def test_page_of_current_tables(spark: SparkSession, monkeypatch: pytest.MonkeyP
         for block in BLOCK.findall(page):
             exec(compile(block, "docs/current_tables.md", "exec"), names)
     assert printed.getvalue().count("\n") == 10
-    names["changes"].cache()  # type: ignore[attr-defined]
     assert names["orders"].count() == 1631  # type: ignore[attr-defined]
     found = {
         statement: spark.sql(statement).collect() for statement in re.findall(r"^    (SELECT .*);$", page, re.MULTILINE)
     }
     assert [len(rows) for rows in found.values()] == [3, 4848, 1631]
     assert sum(row["orders"] for row in next(iter(found.values()))) == 1631
-    source = names["order_changes"](names["committed"], None)  # type: ignore[operator]
-    assert source.columns == names["changes"].columns  # type: ignore[attr-defined]
+    source = names["order_changes"](names["committed"], {"order_id": "bigint"})  # type: ignore[operator]
+    assert source.columns == ["order_id", *names["changes"].columns[8:]]  # type: ignore[attr-defined]
+    names["changes"].unpersist()  # type: ignore[attr-defined]
