@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import count
 from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window
@@ -83,11 +84,13 @@ def _steps(rows: TypedRows, changes: DataFrame, cells: Mapping[str, str], split:
         .otherwise(F.array(step(new, SETS)))
     )
     unsent = F.when(rows.change == "delete", F.lit(split)).otherwise(rows.lists_unsent)
-    role = F.col("step.role")
+    taken = {name.lower() for name in changes.columns}
+    made = next(name for number in count() if (name := f"step_{number}") not in taken)
+    role = F.col(f"{made}.role")
     sent = [field for field in rows.others if field.name not in cells.values()]
     always = [column_of(field).alias(name) for field, name in zip(sent, _names("v", sent), strict=True)]
-    return changes.select("*", F.explode(steps).alias("step")).select(
-        *[F.col(f"step.{name}").alias(name) for name in names],
+    return changes.select("*", F.explode(steps).alias(made)).select(
+        *[F.col(f"{made}.{name}").alias(name) for name in names],
         role.alias("role"),
         rows.place.alias("at"),
         unsent.alias("unsent"),

@@ -81,10 +81,10 @@ def test_histories_that_begin_in_the_middle(spark: SparkSession) -> None:
 
 def test_a_long_way_of_keys(spark: SparkSession) -> None:
     """More key changes without the value than are looked at in one go."""
-    row = {"part": 1, "id": 0, "v": "x", "Long a.b": "long", "raw": None}
+    row = {"part": 1, "id": 0, "step_0": "x", "Long a.b": "long", "raw": None}
     changes = [Row("insert", row, sequence=(1, 0))]
     for id in range(1, 41):
-        new = {"part": 1, "id": id, "v": str(id), "raw": [id]}
+        new = {"part": 1, "id": id, "step_0": str(id), "raw": [id]}
         changes.append(Row("update", new, {"part": 1, "id": id - 1}, ("Long a.b",), (1 + id, 0)))
     (last,) = found(spark, changes)
     assert [last[name] for name in COLUMNS.names] == [1, 40, "40", "long", [40]]
@@ -98,7 +98,7 @@ def test_rows_without_a_key(spark: SparkSession) -> None:
     twice = [replace(row, sequence=(row.sequence[0], row.sequence[1] + add)) for row in whole for add in (0, 1)]
     wanted = [row for row in held if row["part"] % 3 == 0]
     assert ordered(found(spark, twice, ())) == ordered(wanted * 2)
-    row = {"part": 1, "id": 1, "v": "x", "Long a.b": None, "raw": None}
+    row = {"part": 1, "id": 1, "step_0": "x", "Long a.b": None, "raw": None}
     before = [Row("delete", {}, row), Row("insert", row), Row("insert", row), Row("update", row, row)]
     placed = [replace(one, sequence=(place, 0)) for place, one in enumerate(before)]
     assert ordered(found(spark, placed, ())) == ordered([row, row])
@@ -106,9 +106,9 @@ def test_rows_without_a_key(spark: SparkSession) -> None:
 
 
 def test_lsns_are_unsigned(spark: SparkSession) -> None:
-    row = {"part": 1, "id": 1, "v": "early", "Long a.b": None, "raw": None}
-    changes = [Row("insert", row, sequence=(5, 0)), Row("update", {**row, "v": "late"}, sequence=(-5, 0))]
-    assert [one["v"] for one in found(spark, changes)] == ["late"]
+    row = {"part": 1, "id": 1, "step_0": "early", "Long a.b": None, "raw": None}
+    changes = [Row("insert", row, sequence=(5, 0)), Row("update", {**row, "step_0": "late"}, sequence=(-5, 0))]
+    assert [one["step_0"] for one in found(spark, changes)] == ["late"]
     assert found(spark, [*changes, Row("truncate", {}, sequence=(-4, 0))]) == []
     assert found(spark, []) == []
 
@@ -131,7 +131,7 @@ def test_images_of_both(spark: SparkSession) -> None:
 
 
 def test_what_cannot_be(spark: SparkSession) -> None:
-    row = {"part": 1, "id": 1, "v": "x", "Long a.b": None, "raw": None}
+    row = {"part": 1, "id": 1, "step_0": "x", "Long a.b": None, "raw": None}
     insert = Row("insert", row, sequence=(1, 0))
     faults: list[tuple[list[Row], Any, str]] = [
         ([insert], "id", "expected a list of strings"),

@@ -15,7 +15,7 @@ COLUMNS = pa.schema(
     [
         pa.field("part", pa.int32()),
         pa.field("id", pa.int64()),
-        pa.field("v", pa.string()),
+        pa.field("step_0", pa.string()),
         pa.field("Long a.b", pa.string()),
         pa.field("raw", pa.list_(pa.int32())),
     ]
@@ -125,7 +125,7 @@ class History:
         self._made += 1
         if name == "raw":
             return [self.part, None, self._made]
-        return None if name == "v" and self._made % 5 == 0 else f"{name} {self.part} {self._made}"
+        return None if name == "step_0" and self._made % 5 == 0 else f"{name} {self.part} {self._made}"
 
     def _insert(self) -> Iterator[Row]:
         free = [id for id in range(8) if all(row["id"] != id for row in self.rows)]
@@ -133,7 +133,7 @@ class History:
             row = {
                 "part": self.part,
                 "id": self.chance.choice(free),
-                **{name: self._value(name) for name in ("v", *LONG)},
+                **{name: self._value(name) for name in ("step_0", *LONG)},
             }
             if self.chance.random() < 0.2:
                 row["raw"] = None
@@ -152,7 +152,7 @@ class History:
 
     def _set(self) -> Iterator[Row]:
         if self.rows:
-            names = self.chance.sample(("v", *LONG), self.chance.randrange(3))
+            names = self.chance.sample(("step_0", *LONG), self.chance.randrange(3))
             yield self._update(self.chance.choice(self.rows), **{name: self._value(name) for name in names})
 
     def _move(self) -> Iterator[Row]:
