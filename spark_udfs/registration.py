@@ -8,16 +8,19 @@ from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
 from .lsn_functions import LSN_FUNCTIONS
 from .scalar_functions import wal_decode, wal_decode_pandas
-from .schemas import rows_of_message, rows_of_table
+from .schemas import rows_of_message, rows_of_table, rows_of_transactions
 from .table_function import WalChanges
+from .transactions_function import WalTransactions
 
 
 def register(spark: SparkSession) -> None:
-    """Make wal_changes, wal_decode, wal_decode_pandas, lsn_text and lsn_value known to SQL in this session.
+    """Make wal_changes, wal_transactions, wal_decode, wal_decode_pandas, lsn_text and lsn_value known to SQL.
 
     Once a session is enough; again does no harm. docs/spark.md says how to call them.
     """
     spark.udtf.register("wal_changes", arrow_udtf(WalChanges, returnType=rows_of_table()))  # type: ignore[arg-type]
+    committed = arrow_udtf(WalTransactions, returnType=rows_of_transactions())
+    spark.udtf.register("wal_transactions", committed)  # type: ignore[arg-type]
     rows = rows_of_message()
     spark.udf.register("wal_decode", arrow_udf(wal_decode, rows))  # type: ignore[call-overload]
     spark.udf.register("wal_decode_pandas", pandas_udf(wal_decode_pandas, rows))  # type: ignore[call-overload]

@@ -47,3 +47,17 @@ def rows_of_message() -> ArrayType:
 def rows_of_table() -> StructType:
     """What wal_changes gives: `seq`, then the rows."""
     return StructType([StructField("seq", LongType()), *change_fields(change_names())])
+
+
+def committed_table() -> pa.Schema:
+    """What wal_transactions gives: `seq`, the columns of committed rows, `stream`."""
+    columns = pa.schema([pa.field("seq", pa.int64()), *arrow_schema(change_names()), pa.field("stream", pa.string())])
+    found = wf.arrow.committed_schema(columns.remove(1))
+    return pa.schema(
+        [found.field("seq"), *[f for f in found if f.name not in ("seq", "stream")], found.field("stream")]
+    )
+
+
+def rows_of_transactions() -> StructType:
+    """The same as Spark's types."""
+    return from_arrow_schema(committed_table())

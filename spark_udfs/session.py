@@ -38,6 +38,10 @@ def local_session(
     return builder.getOrCreate()
 
 
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""The setting that says where the state of streaming queries lies, and the store that `transactions` needs."""
+
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 SETTINGS: dict[str, object] = {
@@ -46,6 +50,7 @@ SETTINGS: dict[str, object] = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.execution.arrow.maxBytesPerBatch": 8 << 20,
     "spark.sql.shuffle.partitions": 4,
+    STATE_STORE: ROCKSDB,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }

@@ -218,13 +218,35 @@ def test_a_key_that_changes_gives_a_delete_and_an_insert() -> None:
         found = [row for row in found if row["_change_type"] != "update_preimage"]
         assert [(row["_xid"], row["_change_type"], row.get("id"), row.get("_unchanged")) for row in found] == [
             (1, "delete", 1, None),
-            (1, "insert", 2, ["note"]),
-            (2, kind, 2, None),
-            (3, kind, 2, None),
-            (4, kind, 2, None),
+            (1, "insert", 2, ["note", "day"]),
+            (2, kind, 2, ["note", "day"]),
+            (3, kind, 2, ["note", "day"]),
+            (4, kind, 2, ["note", "day"]),
         ]
         assert found[0]["_old"]["id"] == 1
         assert "_old" not in found[1]
+
+
+def test_a_column_that_an_update_leaves_out_was_not_sent() -> None:
+    """As GaussDB's styles do it; PostgreSQL's formats list it. An old row may have its value."""
+    rows = [
+        change("INSERT", {"id": "1", "note": "x", "price": "1"}),
+        change("UPDATE", {"id": "1", "price": "2"}),
+        change("UPDATE", {"id": "1", "price": "3"}, {"id": "1", "note": "x", "price": "2"}),
+    ]
+    schema = {"id": "bigint", "note": "text", "price": "text"}
+    for given in (schema, None):  # what there is, is given or known from the INSERT
+        found = typed(*rows, schema=given)
+        assert [row.get("_unchanged") for row in found] == [None, ["note"], ["note"]]
+        found = typed(*rows, schema=given, complete=True)
+        assert [(row.get("note"), row.get("_unchanged")) for row in found] == [
+            ("x", None),
+            (None, ["note"]),
+            ("x", None),
+        ]
+    fixed = pa.schema([("id", pa.int64()), ("note", pa.string())])
+    listed = wf.arrow.tables(changes(*rows))
+    assert typed(rows[1], schema=fixed, versions=listed)[0]["_unchanged"] == ["note"]
 
 
 def test_a_key_written_in_another_way_is_the_same_key() -> None:

@@ -179,14 +179,14 @@ def test_written_in_another_style_they_are_the_same_changes(format: str) -> None
         for event in events
         if isinstance(event, wf.Type) and format != "gaussdb-binary"
     }
-    said = [found for event in events if (found := _as_gaussdb(event, names, format)) is not None]
+    said = [found for event in events if (found := as_gaussdb(event, names, format)) is not None]
     back = list(wf.decode(wf.encode(said, format), format))
     ours, theirs = ([facts(changes, set()) for changes in committed(one)] for one in (said, back))
     assert sum(map(len, ours)) > 1500
     assert ours == theirs
 
 
-def _as_gaussdb(event: wf.Event, names: dict[str, str], format: str) -> wf.Event | None:
+def as_gaussdb(event: wf.Event, names: dict[str, str], format: str) -> wf.Event | None:
     """The event with what GaussDB's styles need and without what they have no place for; None: nothing is left."""
     match event:
         case wf.Begin():

@@ -188,7 +188,11 @@ def test_every_cell_is_what_psycopg_reads(name: str) -> None:
             unsent = [
                 column for column, value in (event.new or wf.TupleData()).as_dict().items() if value is wf.UNCHANGED
             ]
-            assert (row["_unchanged"] or []) == unsent
+            listed = row["_unchanged"] or []
+            there = (event.new or wf.TupleData()).names
+            assert [column for column in listed if column in there] == unsent
+            # test_decoding does not say that a column was dropped or has another name
+            assert set(listed) - set(there) <= ({"gone", "more", "more:"} if "test-decoding" in name else set())
             named = [c for c, (type, mod) in columns.items() if is_misfit(event, c, type, mod)]
             misfits += len(named)
             assert all(f"column {column}, type " in row["_error"] for column in named)

@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/spark.md that need Spark run; what they are about is tested elsewhere."""
+"""The examples of README.md and of pages that need Spark run; what they are about is tested elsewhere."""
 
 from __future__ import annotations
 
@@ -54,3 +54,23 @@ def test_statements_of_the_page(spark: SparkSession, raw: None, set_conf: object
     if "python_worker_logs" in statement:
         set_conf("spark.sql.pyspark.worker.logging.enabled", "true")  # type: ignore[operator]
     spark.sql(statement).collect()
+
+
+def test_page_of_current_tables(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its Python, then its SQL."""
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "current_tables.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for block in BLOCK.findall(page):
+            exec(compile(block, "docs/current_tables.md", "exec"), names)
+    assert printed.getvalue().count("\n") == 10
+    assert names["orders"].count() == 1631  # type: ignore[attr-defined]
+    found = {
+        statement: spark.sql(statement).collect() for statement in re.findall(r"^    (SELECT .*);$", page, re.MULTILINE)
+    }
+    assert [len(rows) for rows in found.values()] == [3, 4848, 1631]
+    assert sum(row["orders"] for row in next(iter(found.values()))) == 1631
+    source = names["order_changes"](names["committed"], {"order_id": "bigint"})  # type: ignore[operator]
+    assert source.columns == ["order_id", *names["changes"].columns[8:]]  # type: ignore[attr-defined]
+    names["changes"].unpersist()  # type: ignore[attr-defined]

@@ -50,15 +50,16 @@ def tables(changes: Changes) -> pa.Table:
             "table_schema": table[0],
             "table_name": table[1],
             "version": number + 1,
-            **_columns(versions[table].versions[number]),
+            **version_columns(versions[table].versions[number]),
             **dict(zip(("first", "last", "changes"), totals[table, number], strict=True)),
         }
         for table, number in sorted(totals)
     ]
-    return pa.Table.from_pylist(listed, _schema(position or pa.struct(_POSITIONS)))
+    return pa.Table.from_pylist(listed, tables_schema(position or pa.struct(_POSITIONS)))
 
 
-def _schema(position: pa.StructType) -> pa.Schema:
+def tables_schema(position: pa.DataType) -> pa.Schema:
+    """The schema of the list of tables, with positions of this type."""
     return pa.schema(
         [
             pa.field("table_schema", pa.string()),
@@ -75,7 +76,8 @@ def _schema(position: pa.StructType) -> pa.Schema:
     )
 
 
-def _columns(version: Version) -> dict[str, Any]:
+def version_columns(version: Version) -> dict[str, Any]:
+    """What the list says about a version's columns."""
     return {
         "columns": list(version.types),
         "types": list(version.types.values()),

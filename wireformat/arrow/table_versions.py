@@ -87,7 +87,7 @@ class TableVersions:
     """
 
     versions: list[Version] = field(default_factory=list)
-    _current: int = -1
+    current: int = -1
 
     def take(self, rows: ChangeRows, places: Array) -> Array:
         """The version of each row: int64[n].
@@ -104,35 +104,36 @@ class TableVersions:
         found = []
         runs = zip(begun.tolist(), layouts[begins].tolist(), (rows.kinds[begun] == RELATION).tolist(), strict=True)
         for place, layout, is_relation in runs:
-            key = self._current, layout
+            key = self.current, layout
             if is_relation:
-                self._current = self._find(_relation_facts(rows, place))
+                self.current = self.find(relation_facts(rows, place))
             elif key in known:
-                self._current = known[key]
+                self.current = known[key]
             else:
-                self._current = known[key] = self._find(_image_facts(rows, place))
-            found.append(self._current)
+                self.current = known[key] = self.find(image_facts(rows, place))
+            found.append(self.current)
         return np.repeat(np.array(found, np.int64), np.diff(begins, append=len(places)))
 
-    def _find(self, facts: Facts) -> int:
+    def find(self, facts: Facts) -> int:
+        """The number of the version that a record of these facts is of; it may be a new one."""
         for number in self._newest_first():
             if self.versions[number].holds(facts):
                 self.versions[number].learn(facts)
                 return number
-        if self._current >= 0 and self.versions[self._current].may_grow(facts):
-            self.versions[self._current].learn(facts)
-            return self._current
+        if self.current >= 0 and self.versions[self.current].may_grow(facts):
+            self.versions[self.current].learn(facts)
+            return self.current
         self.versions.append(Version({}, False))
         self.versions[-1].learn(facts)
         return len(self.versions) - 1
 
     def _newest_first(self) -> Iterator[int]:
-        if self._current >= 0:
-            yield self._current
-        yield from (number for number in reversed(range(len(self.versions))) if number != self._current)
+        if self.current >= 0:
+            yield self.current
+        yield from (number for number in reversed(range(len(self.versions))) if number != self.current)
 
 
-def _image_facts(rows: ChangeRows, place: int) -> Facts:
+def image_facts(rows: ChangeRows, place: int) -> Facts:
     """Of an INSERT, UPDATE, DELETE or TRUNCATE. Only an INSERT has all columns: an UPDATE may leave out unsent ones."""
     new, old, types, unchanged = (
         shapes.lists[shapes.ids[place]] for shapes in (rows.new.shapes, rows.old.shapes, rows.types, rows.unchanged)
@@ -148,7 +149,8 @@ def _image_facts(rows: ChangeRows, place: int) -> Facts:
     return Facts(found, is_complete=rows.kinds[place] == INSERT and not unchanged, is_untyped=types is None)
 
 
-def _relation_facts(rows: ChangeRows, place: int) -> Facts:
+def relation_facts(rows: ChangeRows, place: int) -> Facts:
+    """Of a RELATION."""
     batch, row = rows.at(place)
     if "detail" not in batch.schema.names:
         return Facts({})

@@ -25,10 +25,10 @@ from .change_rows import (
 )
 from .changes import DROPPED
 from .compiled import Array
-from .images import combined, is_numbered
+from .images import Shapes, combined, is_numbered
 from .schemas import SEQUENCE
 from .table_list import versions_of
-from .table_versions import TableVersions
+from .table_versions import TableVersions, Version
 from .typed_columns import TypedColumn, columns_of_versions, given_columns
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
@@ -63,6 +63,7 @@ def typed(
     complete: bool = False,
     split_key_changes: bool = False,
     keys: Sequence[str] | None = None,
+    versions: pa.Table | None = None,
 ) -> Any:
     """The changes of one table, with real column types.
 
@@ -78,6 +79,8 @@ def typed(
                tables, by the version's number as in `tables`
     complete   fill values that were not sent from the old image
     split_key_changes, keys   turn an UPDATE that changes a column of keys into a delete and an insert
+    versions   the result of `tables` for a larger part of the stream, where schema is not: a column that an UPDATE
+               leaves out is known from there
 
     The columns are described in docs/typed.md, the types in docs/types.md. Raises BadCell (FAILFAST), BadRows,
     OptionError, TypeError.
@@ -90,15 +93,16 @@ def typed(
         _split_keys(split_key_changes, keys),
     )
     _one_of("evolution", evolution, EVOLUTIONS)
-    known = versions_of(schema, namespace, name) if isinstance(schema, pa.Table) else TableVersions()
+    before = schema if isinstance(schema, pa.Table) else versions
+    known = TableVersions() if before is None else versions_of(before, namespace, name)
     parts = []
     listed = len(known.versions)
     for rows in rows_of_table(changes, namespace, name):
         # where all is given, nobody asks how the columns changed
-        is_asked = not isinstance(schema, Mapping) or evolution != "union"
-        versions = (known.take if is_asked else _no_versions)(rows, np.arange(len(rows.kinds)))
+        is_asked = before is not None or not isinstance(schema, Mapping) or evolution != "union"
+        numbers = (known.take if is_asked else _no_versions)(rows, np.arange(len(rows.kinds)))
         is_change = np.flatnonzero(rows.kinds != RELATION)
-        parts.append(_Part(rows.chosen(is_change), versions[is_change], table))
+        parts.append(_Part(rows.chosen(is_change), numbers[is_change], table, known.versions if is_asked else None))
     if schema is None and not known.versions:
         raise BadRows("changes of this table, or a schema", "none", table=table)
     if isinstance(schema, pa.Table):
@@ -112,7 +116,7 @@ def typed(
         _check_columns(known, parts, None if schema is None else {column.name for column in columns})
     if evolution != "versions":
         return _table(parts, columns, options)
-    numbers = sorted({int(version) for part in parts for version in np.unique(part.versions)})
+    found = sorted({int(version) for part in parts for version in np.unique(part.versions)})
     return {
         number + 1: _table(
             [part.of_version(number) for part in parts],
@@ -121,7 +125,7 @@ def typed(
             else columns,
             options,
         )
-        for number in numbers
+        for number in found
     }
 
 
@@ -132,10 +136,12 @@ class _Part:
     rows: ChangeRows
     versions: Array
     table: str
+    known: Sequence[Version] | None
+    """Those versions; None where nobody asks for them."""
 
     def of_version(self, number: int) -> _Part:
         places = np.flatnonzero(self.versions == number)
-        return _Part(self.rows.chosen(places), self.versions[places], self.table)
+        return _Part(self.rows.chosen(places), self.versions[places], self.table, self.known)
 
     def where(self, place: int) -> dict[str, Any]:
         """The place of a change, as attributes of an error."""
@@ -251,6 +257,7 @@ def _typed_batch(
     wrong: list[_Wrong] = []
     texts: dict[str, list[pa.StringArray]] = {}
     values, olds, filled = [], [], {}
+    unsent = _unsent_columns(part, [column.name for column in columns])
     for place, column in enumerate(columns):
         read = {}
         for image, cells in (("new", rows.new), ("old", rows.old)):
@@ -262,7 +269,7 @@ def _typed_batch(
         value = read["new"]
         takes_old = is_delete
         if options.complete:
-            fills = _has(rows, column.name) & ~is_delete & read["old"].is_valid().to_numpy(zero_copy_only=False)
+            fills = _has(unsent, column.name) & ~is_delete & read["old"].is_valid().to_numpy(zero_copy_only=False)
             if fills.any():
                 filled[column.name] = fills
                 takes_old = is_delete | fills
@@ -309,7 +316,7 @@ def _typed_batch(
         spread(rows.column("xid", pa.int64())),
         spread(rows.column("commit_time", pa.timestamp("us", "UTC"))),
         blanked(spread(old), (labels == _PREIMAGE) | output.is_inserted),
-        blanked(spread(_unsent(rows, filled)), output.is_first),
+        blanked(spread(_unsent(unsent, filled)), output.is_first),
     ]
     if options.mode == "PERMISSIVE":
         about.append(_errors(wrong, output))
@@ -330,18 +337,39 @@ def _check_numbered(part: _Part, columns: list[TypedColumn]) -> None:
                 )
 
 
-def _has(rows: ChangeRows, name: str) -> Array:
-    """bool[n]: whether the record says that this column was not sent."""
-    return np.array([name in (names or ()) for names in rows.unchanged.lists])[rows.unchanged.ids]
+def _unsent_columns(part: _Part, columns: Sequence[str]) -> Shapes:
+    """The columns whose values were not sent: those that a change lists, and those that its new row leaves out.
+
+    Only an UPDATE leaves a column out: GaussDB's styles do, where PostgreSQL's formats list it. Which columns there are
+    says the version of the table.
+    """
+    rows = part.rows
+    new = rows.new.shapes
+    ids = combined([rows.unchanged.ids, np.where(rows.kinds == UPDATE, new.ids, 0), part.versions])
+    _, firsts, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    lists: list[tuple[str, ...] | None] = []
+    for first in firsts.tolist():
+        listed = rows.unchanged.lists[rows.unchanged.ids[first]] or ()
+        sent = new.lists[new.ids[first]]
+        if rows.kinds[first] == UPDATE and sent is not None and not is_numbered(sent):
+            there = columns if part.known is None else part.known[part.versions[first]].types.keys()
+            listed += tuple(name for name in columns if name in there and name not in {*sent, *listed})
+        lists.append(listed or None)
+    return Shapes(inverse.reshape(-1), lists)
 
 
-def _unsent(rows: ChangeRows, filled: Mapping[str, Array]) -> pa.Array:
+def _has(unsent: Shapes, name: str) -> Array:
+    """bool[n]: whether this column was not sent."""
+    return np.array([name in (names or ()) for names in unsent.lists], bool)[unsent.ids]
+
+
+def _unsent(unsent: Shapes, filled: Mapping[str, Array]) -> pa.Array:
     """The columns that were not sent, without those that were filled."""
-    ids = combined([rows.unchanged.ids, *(flags.astype(np.int64) for flags in filled.values())])
+    ids = combined([unsent.ids, *(flags.astype(np.int64) for flags in filled.values())])
     _, firsts, inverse = np.unique(ids, return_index=True, return_inverse=True)
     lists = []
     for first in firsts.tolist():
-        names = rows.unchanged.lists[rows.unchanged.ids[first]] or ()
+        names = unsent.lists[unsent.ids[first]] or ()
         lists.append([name for name in names if name not in filled or not filled[name][first]] or None)
     return pa.array(lists, _NAMES).take(pa.array(inverse.reshape(-1)))
 

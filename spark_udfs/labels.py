@@ -1,0 +1,165 @@
+"""In the worker: narrow rows of chunks in, labels out, which say what becomes of each row; and summaries of the chunks.
+
+Only what says to which transaction a row belongs comes here. The values of the rows never leave the JVM: taking them to
+Python and back is most of what a pass over whole rows costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import wireformat as wf
+from wireformat.arrow.schemas import SEGMENT
+from wireformat.arrow.transactions_chunk import FATES, Chunk, carry
+
+FACTS = ("kind", "lsn", "xid", "csn", "commit_lsn", "commit_time")
+"""Columns of the row-change table that go to the worker as they are."""
+
+DETAILS = ("username", "origin", "gid", "prepare_time", "first_segment", "subxid", "transactional")
+"""Keys of `detail` that transactions need; each goes as a column, since Spark is slow to send maps."""
+
+TIE = "_tie"
+TOLD = ("xid", "csn", "commit_lsn", "commit_time", "username", "origin")
+FATE = tuple(name for name in FATES.names if name not in ("chunk", SEGMENT.name))
+
+Place = tuple[pa.Scalar, ...]
+"""A chunk, and the values of stream_by."""
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; FACTS; DETAILS.
+
+    streams     how many of the places tell streams apart
+    places      their names
+    controls    whether control records have labels too
+    """
+
+    streams: int
+    places: tuple[str, ...]
+    two_phase: str
+    drop_resent: bool
+    controls: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the columns that tell rows apart, as errors show them."""
+        taken = set(wf.arrow.CHANGES.names)
+        return (*(f"{name}_" if name in taken else name for name in self.places), "record", TIE)
+
+
+def label_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What mapInArrow runs over rows sorted by chunk and key: chunk, key, both numbers of sequence, TOLD, segment."""
+    for place, chunk, parts in _chunks(narrow, batches):
+        for rows in _labelled(chunk, parts):
+            told = [rows[name] for name in (*TOLD, SEGMENT.name)]
+            keys = [rows[name] for name in narrow.keys]
+            number = pa.repeat(place[0], rows.num_rows)
+            yield _numbered([number, *keys], rows["sequence"].flatten(), told)
+
+
+def summary_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What mapInArrow runs over the same rows: chunk, stream, and the summary of the stream's part of the chunk."""
+    for place, chunk, parts in _chunks(narrow, batches):
+        for _ in _labelled(chunk, parts):
+            pass
+        yield _numbered([*[pa.repeat(value, 1) for value in place], pa.array([chunk.summary], pa.binary())])
+
+
+def fates_of_stream(narrow: Narrow, summaries: pa.Table) -> pa.Table:
+    """What applyInArrow runs over the summaries of one stream: chunk, stream, segment and FATE."""
+    summaries = summaries.sort_by("0")
+    number, *stream, texts = summaries.columns
+    fates = carry(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
+    places = [column.take(fates["chunk"]) for column in (number, *stream)]
+    columns = [*places, *[fates[name] for name in (SEGMENT.name, *FATE)]]
+    return pa.table(columns, names=[str(place) for place in range(len(columns))])
+
+
+def _chunks(
+    narrow: Narrow, batches: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[Place, Chunk, Iterator[pa.RecordBatch]]]:
+    """Each chunk and stream, with its rows; those are to be read before the next one."""
+    for place, parts in groupby(_parts(narrow, batches), itemgetter(0)):
+        chunk = Chunk(drop_resent=narrow.drop_resent, controls=narrow.controls)
+        yield place, chunk, (rows for _, rows in parts)
+
+
+def _labelled(chunk: Chunk, parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        for rows in parts:
+            yield from chunk.take(rows)
+        yield from chunk.finish()
+    finally:
+        chunk.close()
+
+
+def _parts(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """Chunk and stream, and some of their rows as `Chunk` takes them."""
+    before: list[pa.Scalar] | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        chunk, *others = batch.columns
+        keys, facts = others[: len(narrow.keys)], others[len(narrow.keys) :]
+        given = facts[: len(FACTS)]
+        rows = pa.RecordBatch.from_arrays(
+            [*keys, *given, _details(facts[len(FACTS) :])], names=[*narrow.keys, *FACTS, "detail"]
+        )
+        is_new = [
+            _differs(column, value)
+            for column, value in zip([chunk, *keys], before or [None] * (1 + len(keys)), strict=True)
+        ]
+        _check_unique(narrow, keys, is_new)
+        bounds = np.flatnonzero(np.logical_or.reduce(is_new[: 1 + narrow.streams]))
+        for start, stop in pairwise([0, *bounds[bounds > 0].tolist(), len(chunk)]):
+            place = tuple(column[start] for column in (chunk, *keys[: narrow.streams]))
+            yield place, rows.slice(start, stop - start)
+        before = [column[-1] for column in (chunk, *keys)]
+
+
+def _differs(column: pa.Array, before: pa.Scalar | None) -> Any:
+    """bool[n]: where a value is not the one before it; the first has `before` before it."""
+    found = np.ones(len(column), bool)
+    found[0] = before is None or column[0] != before
+    found[1:] = pc.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _check_unique(narrow: Narrow, keys: Sequence[pa.Array], is_new: Sequence[Any]) -> None:
+    """Raises OptionError where two rows have the same key: they would be each other's in the join."""
+    same = np.flatnonzero(~np.logical_or.reduce(is_new))
+    if len(same):
+        shown = zip(narrow.keys, keys, strict=True)
+        where = ", ".join(f"{name.rstrip('_')}={column[int(same[0])].as_py()}" for name, column in shown if name != TIE)
+        raise wf.OptionError(f"option order_by: two rows have the same place: {where}")
+
+
+def _details(columns: Sequence[pa.Array]) -> pa.Array:
+    """The map that `detail` would be, of these keys."""
+    said = np.stack([column.is_valid().to_numpy(zero_copy_only=False) for column in columns], axis=1)
+    counts = said.sum(axis=1)
+    rows, keys = np.nonzero(said)
+    at = pa.array(keys * len(said) + rows)
+    values = pa.concat_arrays(columns).take(at)
+    names = pa.array(DETAILS).take(pa.array(keys))
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return pa.MapArray.from_arrays(pa.array(offsets), names, values)
+
+
+def _numbered(
+    columns: Sequence[pa.Array], never_null: Sequence[pa.Array] = (), more: Sequence[pa.Array] = ()
+) -> pa.RecordBatch:
+    """A batch whose columns are named 0, 1, …"""
+    arrays = [*columns, *never_null, *more]
+    required = range(len(columns), len(columns) + len(never_null))
+    fields = [pa.field(str(place), array.type, place not in required) for place, array in enumerate(arrays)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,108 @@
+"""latest: the table as it stands after its typed changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+import wireformat as wf
+
+from .fields import field_of
+from .latest_by_key import rows_by_key
+from .latest_by_row import rows_by_value
+from .typed_rows import FACTS, IMAGES, TypedRows
+
+
+def latest(typed: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows that the table holds after these changes.
+
+    typed     what `typed` gives for one table, of changes that went through `transactions`; not streaming
+    keys      the columns that tell rows apart: those of the replica identity, or another key of the table. []: the
+              whole row does, and equal rows are counted; updates and deletes then need whole old rows (FULL)
+    returns   the table's columns; `_sequence` of the row's last change; `_unchanged`, the columns that are null since
+              no change has ever sent their value: null where there are none
+    By `_sequence`, whatever the order of the rows. A value that was not sent is the one before it, also where the row
+    had another key then; a TRUNCATE empties the table. A history that does not begin with the table's first row leads
+    to the rows that it speaks of.
+
+    Runs one small query at once, which looks for the last TRUNCATE and for changes without what is needed; and where
+    rows moved to other keys without some of their values, another one, which looks how often. So keep `typed` as a
+    table, or cache it, where it costs much. Raises OptionError.
+    """
+    rows = TypedRows(typed, _checked_keys(typed, keys))
+    facts = _facts(rows)
+    changes = rows.after(facts["truncated"])
+    if not rows.keys:
+        return rows_by_value(rows, changes)
+    unsent = {name for names in facts["unsent"] for name in names}
+    split = bool(facts["inserts_unsent"])
+    return rows_by_key(rows, changes, unsent, moves_unsent=split or bool(facts["moves_unsent"]), split=split)
+
+
+def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(keys, str):
+        raise wf.OptionError(f"option keys: expected a list of strings, got the string {keys!r}")
+    if typed.isStreaming:
+        raise wf.OptionError("latest: expected changes that are all there; a streaming DataFrame never is")
+    for name in FACTS:
+        field_of(typed, "typed", name)
+    for name in keys:
+        field_of(typed, "keys", name)
+        if name in FACTS or keys.count(name) > 1:
+            fault = "is no column of the table" if name in FACTS else "is named twice"
+            raise wf.OptionError(f"option keys: {name!r} {fault}")
+    return tuple(keys)
+
+
+def _facts(rows: TypedRows) -> dict[str, Any]:
+    """What one look at all changes tells; raises OptionError for changes that cannot be placed or applied.
+
+    truncated         place of the last TRUNCATE
+    unsent            sets of columns that were not sent
+    moves_unsent      whether changes move a row to another key without all of its values
+    inserts_unsent    whether inserts do: then key changes were split
+    """
+    faults = _faults(rows)
+    looks = rows.all.agg(
+        F.max(F.when(rows.is_truncate, rows.place)).alias("truncated"),
+        F.collect_set("_unchanged").alias("unsent"),
+        F.bool_or(rows.moves & rows.lists_unsent).alias("moves_unsent"),
+        F.bool_or((rows.change == "insert") & rows.lists_unsent).alias("inserts_unsent"),
+        *[F.count_if(fault).alias(name) for name, fault in faults.items()],
+    )
+    found: dict[str, Any] = looks.collect()[0].asDict()
+    for name in faults:
+        if found[name]:
+            raise wf.OptionError(f"latest: {found[name]} changes {name}")
+    return found
+
+
+def _faults(rows: TypedRows) -> dict[str, Column]:
+    """What must not be, by the words of the error."""
+    is_row = rows.change.isin(*IMAGES)
+    place = F.col("_sequence")
+    faults = {
+        f"have a _change_type that is none; there are {', '.join(IMAGES)}, update_preimage, truncate": ~(
+            is_row | rows.change.isin("truncate", "update_preimage")
+        )
+        | rows.change.isNull(),
+        "have no _sequence, which gives the order: transactions makes it": place.isNull()
+        | place["commit_lsn"].isNull()
+        | place["ordinal"].isNull(),
+    }
+    if rows.keys:
+        no_key = F.lit(False)
+        for key in rows.new_key:
+            no_key |= key.isNull()
+        faults[f"have no value in a column of keys: {', '.join(rows.keys)}"] = is_row & no_key
+    else:
+        lacks_old = rows.change.isin("update", "update_postimage") & F.col("_old").isNull()
+        for field in rows.fields:
+            lacks_old |= rows.unsent(field.name)
+        faults["say nothing of the whole old row, which keys=[] needs: REPLICA IDENTITY FULL sends it"] = (
+            is_row & lacks_old
+        )
+    return faults

@@ -1,0 +1,212 @@
+"""Rows told apart by a key: what each key holds at the end, and values followed back through key changes.
+
+Every change becomes steps of keys: a row comes to a key (insert, or an update that moves it there), is set, or goes
+(delete, or moves away). Running windows over the steps of each key tell what lies there after each of them: of every
+column the value that was sent last since the row came, or that none was.
+
+A row that came by a move without some of its values had them at its key before. The step that left that key and the one
+that came to the new one are one change, so its place links them: what lay at the old key when it was left is the node
+of that place. Nodes may lack values too and then lead on to older nodes; each round of jumps doubles how far they see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import count
+from operator import and_
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from .carriers import column_of
+from .typed_rows import TypedRows
+
+COMES, SETS, GOES = 1, 0, -1
+"""What a step does to how many rows lie at the key."""
+
+LOOK_AHEAD = 4
+"""Rounds of jumps before the first look whether they were enough: chains of 16 key changes. Few are longer."""
+
+
+ALWAYS = "always"
+"""The cell with the columns that every change sends."""
+
+
+def rows_by_key(rows: TypedRows, changes: DataFrame, unsent: set[str], *, moves_unsent: bool, split: bool) -> DataFrame:
+    """The rows at all keys.
+
+    unsent          columns that some changes do not send
+    moves_unsent    whether rows move without some of their values
+    split           whether such moves are a delete and an insert each, not an update
+    """
+    names = [field.name for field in rows.others if field.name in unsent]
+    cells = _names("c", names)
+    states = _states(_steps(rows, changes, dict(zip(cells, names, strict=True)), split), rows, [ALWAYS, *cells])
+    last = states.where("next_lsn is null and occupied > 0")
+    if moves_unsent:
+        nodes = states.where((F.col("role") == GOES) & F.col("unsent"))
+        nodes = nodes.select("at", _lead(cells).alias("next"), F.lit(1).alias("seen"), *cells)
+        last = _followed(last, _jumped(nodes, cells), cells, _names("k", rows.keys))
+    places = dict(
+        zip([*rows.keys, *names], [*_names("k", rows.keys), *(f"{cell}.value" for cell in cells)], strict=True)
+    )
+    sent = [field.name for field in rows.others if field.name not in unsent]
+    places |= dict(zip(sent, (f"{ALWAYS}.{name}" for name in _names("v", sent)), strict=True))
+    columns = [F.col(places[field.name]).alias(field.name, metadata=field.metadata) for field in rows.fields]
+    unknown = F.array_compact(
+        F.array(*[F.when(~_known(cell), F.lit(name)) for cell, name in zip(cells, names, strict=True)])
+    )
+    missing = F.when(F.size(unknown) > 0, unknown) if cells else F.lit(None).cast("array<string>")
+    return last.select(*columns, F.col("sequence").alias("_sequence"), missing.alias("_unchanged"))
+
+
+def _steps(rows: TypedRows, changes: DataFrame, cells: Mapping[str, str], split: bool) -> DataFrame:
+    """One row a step: key columns k…, at (its place), role, unsent, sequence, and cells.
+
+    cells     names of cells and columns
+    unsent    the row moves, and the change does not say all of it
+    A cell of a column: known and value; null where the step says nothing of it. Where a row comes and the change does
+    not say the column, it is not known. One more cell holds all other columns, that every change sends.
+    """
+
+    def step(key: Sequence[Column], role: int) -> Column:
+        return F.struct(
+            *[column.alias(name) for column, name in zip(key, names, strict=True)], F.lit(role).alias("role")
+        )
+
+    names = _names("k", rows.keys)
+    old, new = rows.old_key, rows.new_key
+    steps = (
+        F.when(rows.change == "insert", F.array(step(new, COMES)))
+        .when(rows.change == "delete", F.array(step(new, GOES)))
+        .when(rows.moves, F.array(step(old, GOES), step(new, COMES)))
+        .otherwise(F.array(step(new, SETS)))
+    )
+    unsent = F.when(rows.change == "delete", F.lit(split)).otherwise(rows.lists_unsent)
+    taken = {name.lower() for name in changes.columns}
+    made = next(name for number in count() if (name := f"step_{number}") not in taken)
+    role = F.col(f"{made}.role")
+    sent = [field for field in rows.others if field.name not in cells.values()]
+    always = [column_of(field).alias(name) for field, name in zip(sent, _names("v", sent), strict=True)]
+    return changes.select("*", F.explode(steps).alias(made)).select(
+        *[F.col(f"{made}.{name}").alias(name) for name in names],
+        role.alias("role"),
+        rows.place.alias("at"),
+        unsent.alias("unsent"),
+        F.col("_sequence").alias("sequence"),
+        F.when(role != GOES, F.struct(*always) if always else F.struct(F.lit(0))).alias(ALWAYS),
+        *[_cell(rows, name, role).alias(cell) for cell, name in cells.items()],
+    )
+
+
+def _cell(rows: TypedRows, name: str, role: Column) -> Column:
+    value = rows.sent_value(name)
+    known = F.struct(F.lit(True).alias("known"), value.alias("value"))
+    unknown = F.struct(F.lit(False).alias("known"), F.when(F.lit(False), value).alias("value"))
+    return F.when((role != GOES) & ~rows.unsent(name), known).when(role == COMES, unknown)
+
+
+def _states(steps: DataFrame, rows: TypedRows, cells: Sequence[str]) -> DataFrame:
+    """The steps with what lies at the key after each: cells, the place where it came, and at the end `occupied`.
+
+    A key holds one row between transactions. In one it may hold two for a while (keys that are swapped by a deferred
+    constraint): who came first goes first. So whether it holds one afterwards is counted: where a transaction begins
+    with another step than COMES there was one before, else that follows from the count or from the transaction before.
+    """
+    keys = [F.col(name) for name in _names("k", rows.keys)]
+    so_far = (Window.unboundedPreceding, Window.currentRow)
+    in_order = Window.partitionBy(*keys).orderBy("at.lsn", "at.ordinal")
+    of_key = in_order.rowsBetween(*so_far)
+    of_transaction = Window.partitionBy(*keys, F.col("at.lsn")).orderBy("at.ordinal").rowsBetween(*so_far)
+    running = steps.repartition(*keys).select(
+        *keys,
+        *("at", "role", "unsent", "sequence"),
+        F.lead("at.lsn").over(in_order).alias("next_lsn"),
+        F.last(F.when(F.col("role") == COMES, F.col("at")), ignorenulls=True).over(of_key).alias("came"),
+        F.sum("role").over(of_transaction).alias("more"),
+        F.first("role").over(of_transaction).alias("first"),
+        *[F.last(cell, ignorenulls=True).over(of_key).alias(cell) for cell in cells],
+    )
+    more = F.col("more")
+    counted = F.when(F.col("first") != COMES, 1 + more).when(more > 0, F.lit(1)).when(more < 0, F.lit(0))
+    ends = F.col("next_lsn").isNull() | (F.col("next_lsn") != F.col("at.lsn"))
+    occupied = F.last(F.when(ends, counted), ignorenulls=True).over(of_key)
+    return running.select("*", occupied.alias("occupied"))
+
+
+def _names(letter: str, columns: Sequence[object]) -> list[str]:
+    return [f"{letter}{place}" for place in range(len(columns))]
+
+
+def _known(cell: str) -> Column:
+    return F.coalesce(F.col(cell)["known"], F.lit(False))
+
+
+def _lead(cells: Sequence[str]) -> Column:
+    """The place of the node with what is missing, if anything is."""
+    return F.when(~reduce(and_, map(_known, cells), F.lit(True)), F.col("came"))
+
+
+def _jumped(nodes: DataFrame, cells: Sequence[str]) -> DataFrame:
+    """The nodes with all values that older nodes have: columns at, cells.
+
+    Places go ahead without the cells, to see how many rounds it takes.
+    """
+    links, rounds, longest = nodes.select("at", "next", "seen"), 0, None
+    while longest is None:
+        for _ in range(LOOK_AHEAD):
+            links = _jump(links, [])
+        rounds += LOOK_AHEAD
+        seen = links.agg(F.max("seen").alias("longest"), F.count("next").alias("unseen")).collect()[0]
+        longest = None if seen["unseen"] else seen["longest"] or 1
+    for _ in range((longest - 1).bit_length()):
+        nodes = _jump(nodes, cells)
+    return nodes
+
+
+def _jump(nodes: DataFrame, cells: Sequence[str]) -> DataFrame:
+    """Every node takes what it lacks from the one it leads to, and leads to where that one leads; `seen` counts nodes.
+
+    At most one node leads to a node, for a row moves away but once; so they meet in a group of one pair, and none of
+    them is read twice, however many rounds there are.
+    """
+    node = F.struct("at", "next", "seen", *cells)
+    leads = F.col("next").isNotNull()
+    nothing = F.when(F.lit(False), node)
+    meets = F.array(
+        F.struct(F.col("at").alias("where"), node.alias("here"), nothing.alias("asks")),
+        F.struct(F.col("next").alias("where"), nothing.alias("here"), F.when(leads, node).alias("asks")),
+    )
+    pairs = (
+        nodes.select(F.explode(meets).alias("meet"))
+        .select("meet.*")
+        .where("where is not null")
+        .groupBy("where")
+        .agg(F.first("here", ignorenulls=True).alias("here"), F.first("asks", ignorenulls=True).alias("asks"))
+    )
+    merged = F.struct(
+        F.col("asks.at").alias("at"),
+        F.col("here.next").alias("next"),
+        (F.col("asks.seen") + F.coalesce("here.seen", F.lit(0))).alias("seen"),
+        *[
+            F.when(_known(f"asks.{cell}"), F.col(f"asks.{cell}")).otherwise(F.col(f"here.{cell}")).alias(cell)
+            for cell in cells
+        ],
+    )
+    stays = F.col("here").isNotNull() & F.col("here.next").isNull()
+    after = F.array_compact(F.array(F.when(F.col("asks").isNotNull(), merged), F.when(stays, F.col("here"))))
+    return pairs.select(F.explode(after).alias("node")).select("node.*")
+
+
+def _followed(last: DataFrame, nodes: DataFrame, cells: Sequence[str], keys: Sequence[str]) -> DataFrame:
+    """The rows with the values that their nodes have.
+
+    Rows that need none get a place of their own: else they would all meet in one task.
+    """
+    nowhere = F.struct(F.xxhash64(*keys).alias("lsn"), F.lit(-1).cast("bigint").alias("ordinal"))
+    left = last.withColumn("node", F.coalesce(_lead(cells), nowhere))
+    right = nodes.select(F.col("at").alias("node"), *[F.col(cell).alias(f"older_{cell}") for cell in cells])
+    joined = left.join(right, "node", "left")
+    filled = {cell: F.when(_known(cell), F.col(cell)).otherwise(F.col(f"older_{cell}")) for cell in cells}
+    return joined.withColumns(filled)

@@ -1,0 +1,42 @@
+"""Rows without a key: the whole row is the identity, and equal rows are counted."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from .typed_rows import TypedRows
+
+MORE, LESS = 1, -1
+
+
+def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
+    """Each row as often as it is there.
+
+    An insert adds one, a delete takes one away, an update takes the old and adds the new one. Where more are taken than
+    were there, the history does not begin with the table's first row: they were there before it.
+    """
+    names = {field.name: f"c{place}" for place, field in enumerate(rows.fields)}
+
+    def image(step: int, value: dict[str, Column]) -> Column:
+        return F.struct(F.lit(step).alias("step"), *[column.alias(names[name]) for name, column in value.items()])
+
+    new = {name: rows.row_value(name) for name in names}
+    old = {name: rows.old(name) for name in names}
+    images = (
+        F.when(rows.change == "insert", F.array(image(MORE, new)))
+        .when(rows.change == "delete", F.array(image(LESS, new)))
+        .otherwise(F.array(image(LESS, old), image(MORE, new)))
+    )
+    steps = changes.select("_sequence", rows.place.alias("at"), F.explode(images).alias("image"))
+    values = [F.col(name) for name in names.values()] or [F.lit(0).alias("c0")]
+    in_order = Window.partitionBy(*values).orderBy("at.lsn", "at.ordinal", "step")
+    balance = F.sum("step").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    counted = steps.select("_sequence", "at", "image.*").withColumn("balance", balance)
+    found = counted.groupBy(*values).agg(
+        (F.sum("step") - F.least(F.min("balance"), F.lit(0))).alias("left"),
+        F.max_by("_sequence", "at").alias("_sequence"),
+    )
+    columns = [F.col(names[field.name]).alias(field.name, metadata=field.metadata) for field in rows.fields]
+    twins = found.select("*", F.explode(F.array_repeat(F.lit(0), F.col("left").cast("int"))))
+    return twins.select(*columns, "_sequence", F.lit(None).cast("array<string>").alias("_unchanged"))

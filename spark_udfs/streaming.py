@@ -1,0 +1,126 @@
+"""Transactions of a streaming DataFrame: what is open lies in Spark's own state, so a query goes on where it was."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+import wireformat as wf
+
+from .packing import Layout, Packed, merged, pack, unpack
+
+STATE = "state binary"
+PIECE_KEY, PIECE = "number bigint", "rows binary"
+
+FRESH_BYTES = 32 << 20
+"""How many bytes of rows that are held back wait in memory for the end of their transaction in the same micro-batch;
+more of them go to the state."""
+
+TAKEN_BYTES = 8 << 20
+"""About how many bytes of rows are taken at once: as large are the pieces that lie in the state, and the batches that
+come out."""
+
+
+class Held:
+    """A store of `wf.arrow.Transactions`: rows of open transactions, at the end of a micro-batch all in Spark's state.
+
+    A piece is written once and read once; it is never rewritten.
+    """
+
+    def __init__(self, pieces: Any, number: int) -> None:
+        """pieces: a MapState; number: of the next piece."""
+        self.number = number
+        self._pieces = pieces
+        self._fresh: dict[int, pa.RecordBatch] = {}
+        self._bytes = 0
+
+    def put(self, rows: pa.RecordBatch) -> int:
+        """Keep rows; returns the number of the piece."""
+        number = self.number
+        self.number += 1
+        self._fresh[number] = rows
+        self._bytes += rows.nbytes
+        if self._bytes > FRESH_BYTES:
+            self.save()
+        return number
+
+    def get(self, number: int) -> pa.RecordBatch:
+        """The rows of a piece."""
+        if number in self._fresh:
+            return self._fresh[number]
+        return unpack(self._pieces.getValue((number,))[0])
+
+    def drop(self, number: int) -> None:
+        """Forget a piece."""
+        if number in self._fresh:
+            self._bytes -= self._fresh.pop(number).nbytes
+        else:
+            self._pieces.removeKey((number,))
+
+    def save(self) -> None:
+        """Put what is in memory into the state."""
+        for number, rows in self._fresh.items():
+            self._pieces.updateValue((number,), (pack(rows),))
+        self._fresh.clear()
+        self._bytes = 0
+
+
+class Processor(StatefulProcessor):
+    """The transactions of each stream, micro-batch by micro-batch: packed rows in, packed committed rows out."""
+
+    def __init__(self, layout: Layout, options: dict[str, Any]) -> None:
+        self._layout = layout
+        self._options = options
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """The state of a stream: the machine with the position of its last row, and the pieces that it holds."""
+        self._machine = handle.getValueState("machine", STATE)
+        self._pieces = handle.getMapState("pieces", PIECE_KEY, PIECE)
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[Any]:
+        """Take what came; raises OptionError for rows that lie before others that came earlier."""
+        within = self._layout.within
+        parts = [Packed.of(packed, within) for frame in rows for packed in frame["rows"]]
+        state = self._machine.get()
+        machine, number, last = (None, 0, None) if state is None else pickle.loads(state[0])
+        first = min(part.first for part in parts)
+        if last is not None and first <= last:
+            raise wf.OptionError(
+                f"option order_by: rows must come in their order from one micro-batch to the next; a row at "
+                f"{_place(within, first)} of stream {key[0]} came after one at {_place(within, last)}"
+            )
+        held = Held(self._pieces, number)
+        with wf.arrow.Transactions(**self._options, store=held, state=machine) as transactions:
+            for batch in merged(parts, within):
+                for piece in _pieces(batch):
+                    for committed in transactions.take(piece):
+                        for out in _pieces(committed):
+                            yield pd.DataFrame({"rows": [pack(out)]})
+            machine = transactions.state
+        held.save()
+        self._machine.update((pickle.dumps((machine, held.number, max(part.last for part in parts))),))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _place(names: tuple[str, ...], values: tuple[Any, ...]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
+
+
+def _pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows, about TAKEN_BYTES at a time."""
+    count = -(-rows.nbytes // TAKEN_BYTES) or 1
+    size = max(1, -(-rows.num_rows // count))
+    for start in range(0, rows.num_rows, size):
+        yield rows.slice(start, size)

@@ -1,0 +1,144 @@
+"""transactions: the row changes of committed transactions, of a batch DataFrame or a streaming one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+import wireformat as wf
+from wireformat.options.table import nearest
+from wireformat.stream.transactions import TWO_PHASE
+
+from .carriers import ARROW_CANNOT, carrier, is_text, packed, unpacked
+from .chunked import committed_rows, open_rows
+from .packing import PACKED, Layout, pack_batches, unpack_batches
+from .positions import MOST_CHUNKS, Places
+from .schemas import change_fields
+from .session import ROCKSDB, STATE_STORE
+from .streaming import Processor
+
+NEEDED = ("record", "kind", "lsn", "xid", "csn", "commit_lsn", "commit_time", "table_schema", "table_name", "detail")
+"""Columns of the row-change table that rows must have to be put into transactions."""
+
+SEQUENCE = StructField(
+    "sequence",
+    StructType([StructField("commit_lsn", LongType(), False), StructField("ordinal", LongType(), False)]),
+    False,
+)
+ADDED = (SEQUENCE, StructField("username", StringType()), StructField("origin", StringType()))
+
+
+def transactions(
+    changes: DataFrame,
+    *,
+    order_by: Sequence[str],
+    stream_by: Sequence[str] = (),
+    two_phase: str = "commit",
+    drop_resent: bool = True,
+    chunks: int | None = None,
+) -> DataFrame:
+    """The row changes of committed transactions, with the facts of their transactions.
+
+    changes     rows of all kinds, as `decode` gives them; batch or streaming
+    order_by    columns (integers or strings) that order the messages of a stream, no two alike
+    stream_by   columns (integers or strings) that tell streams apart, where there are several
+    two_phase   "commit": a prepared transaction is delivered when it is committed; "prepare": when it is prepared
+    drop_resent leave out what was delivered before and came again after a restart
+    chunks      into how many parts a batch is cut; spark.sql.shuffle.partitions if None. The result is the same
+    returns     `sequence`, the columns of changes, `username`, `origin`; see docs/transactions.md
+    Raises OptionError at once. Looks at some of the positions of a batch at the call, to find where to cut it. When the
+    result is computed the query ends with the text of an OrderError where a record cannot be, of an OptionError where a
+    position is null or not unique.
+    """
+    places = _checked(changes, order_by, stream_by, two_phase)
+    fields = committed_fields(changes)
+    if changes.isStreaming:
+        return _streamed(changes, places, fields, {"two_phase": two_phase, "drop_resent": drop_resent})
+    return committed_rows(changes, places, fields, _chunks(changes, chunks), two_phase, drop_resent)
+
+
+def open_transactions(
+    changes: DataFrame,
+    *,
+    order_by: Sequence[str],
+    stream_by: Sequence[str] = (),
+    two_phase: str = "commit",
+    drop_resent: bool = True,
+    chunks: int | None = None,
+) -> DataFrame:
+    """The rows that `transactions` does not deliver since their transactions have not ended, as they came.
+
+    Batch only: of a stream they lie in the state of the query. Put before the rows that follow (`union`), they lose
+    nothing. Arguments and errors are those of `transactions`.
+    """
+    if changes.isStreaming:
+        raise wf.OptionError("open_transactions: expected a batch; of a stream they lie in the state of the query")
+    places = _checked(changes, order_by, stream_by, two_phase)
+    return open_rows(changes, places, _chunks(changes, chunks), two_phase, drop_resent)
+
+
+def _checked(changes: DataFrame, order_by: Sequence[str], stream_by: Sequence[str], two_phase: str) -> Places:
+    """Raises OptionError."""
+    _check_columns(changes)
+    if two_phase not in TWO_PHASE:
+        raise wf.OptionError(f"option two_phase: expected {' or '.join(TWO_PHASE)}, got {two_phase!r}")
+    return Places.check(changes, order_by, stream_by)
+
+
+def _chunks(changes: DataFrame, given: int | None) -> int:
+    if given is None:
+        given = int(str(changes.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+        return min(given, MOST_CHUNKS)
+    if type(given) is not int or not 1 <= given <= MOST_CHUNKS:
+        raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {given!r}")
+    return given
+
+
+def _check_columns(changes: DataFrame) -> None:
+    """Raises OptionError where a column that is needed is missing or another, or one that is added is there."""
+    types = {field.name: field.dataType for field in change_fields(NEEDED)}
+    for name in NEEDED:
+        found = [field for field in changes.schema if field.name == name]
+        if len(found) != 1 or found[0].dataType != types[name]:
+            got = ", ".join(field.simpleString() for field in found) or f"none{nearest(name, changes.columns)}"
+            raise wf.OptionError(
+                f"row changes: expected one column {name} of type {types[name].simpleString()}, got {got}"
+            )
+    seen: dict[str, str] = {field.name: "it is added" for field in ADDED}
+    for name in changes.columns:
+        if name.lower() in seen:
+            raise wf.OptionError(f"row changes: column {name!r}: {seen[name.lower()]}; rename the one in the input")
+        seen[name.lower()] = "it is there twice"
+
+
+def committed_fields(changes: DataFrame) -> list[StructField]:
+    """The columns of the result."""
+    return [SEQUENCE, *[StructField(f.name, f.dataType, True, f.metadata) for f in changes.schema], *ADDED[1:]]
+
+
+def _streamed(changes: DataFrame, places: Places, fields: Sequence[StructField], options: dict[str, Any]) -> DataFrame:
+    provider = changes.sparkSession.conf.get(STATE_STORE, None)
+    if provider != ROCKSDB:
+        raise wf.OptionError(
+            f"transactions of a streaming DataFrame lie in a RocksDB state store: set {STATE_STORE} to {ROCKSDB}, "
+            f"got {provider}"
+        )
+    layout = Layout(
+        tuple(changes.columns),
+        tuple(field.name for field in places.stream_by),
+        tuple(field.name for field in places.order_by),
+    )
+    sent = [packed(field, ARROW_CANNOT).alias(str(place)) for place, field in enumerate(changes.schema)]
+    held = changes.select(*sent).mapInArrow(partial(pack_batches, layout), PACKED)
+    committed = held.groupBy("stream").transformWithStateInPandas(
+        Processor(layout, options), "rows binary", outputMode="Append", timeMode="None"
+    )
+    carried = StructType([carrier(field, ARROW_CANNOT) for field in fields])
+    rows = committed.mapInArrow(unpack_batches, carried)
+    if any(is_text(field, ARROW_CANNOT) for field in fields):
+        return rows.select(*[unpacked(field, ARROW_CANNOT) for field in fields])
+    return rows

@@ -1,0 +1,79 @@
+"""wal_transactions: the Arrow table function; one task a stream, what is open spills to files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import wireformat as wf
+
+from .packing import check_positions
+from .schemas import change_names, committed_table
+
+NAME = "wal_transactions"
+STREAM = "stream"
+ORDER = ("seq", "record")
+
+
+class WalTransactions:
+    """Rows of committed transactions, of a table with the columns of `wal_changes` in the order of one stream.
+
+    Spark makes one for each value of PARTITION BY. `SELECT * FROM wal_transactions(TABLE(...) PARTITION BY stream ORDER
+    BY seq, record, two_phase => 'prepare', drop_resent => false)`. Raises OptionError for another order, OrderError.
+    """
+
+    def __init__(self) -> None:
+        self._transactions: wf.arrow.Transactions | None = None
+        self._last: tuple[Any, ...] | None = None
+
+    def eval(
+        self, changes: pa.RecordBatch, two_phase: pa.Array | None = None, drop_resent: pa.Array | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that one batch settles; an argument is an array of equal values."""
+        if not changes.num_rows:
+            return
+        if self._transactions is None:
+            options = {"two_phase": two_phase, "drop_resent": drop_resent}
+            given = {name: value[0].as_py() for name, value in options.items() if value is not None}
+            self._transactions = wf.arrow.Transactions(
+                **{name: value for name, value in given.items() if value is not None}
+            )
+        rows = self._in_order(_rows(changes))
+        for committed in self._transactions.take(rows):
+            wanted = committed_table()
+            yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)
+
+    def terminate(self) -> None:
+        """After the last row of a stream. What has not ended is not delivered."""
+        if self._transactions is not None:
+            self._transactions.close()
+
+    def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Raises OptionError unless rows are sorted by seq and record."""
+        places = [rows[name] for name in ORDER]
+        check_positions(places, ORDER)
+        first, last = (tuple(column[place].as_py() for column in places) for place in (0, -1))
+        rises, stays = (compare(places[0][1:], places[0][:-1]) for compare in (pc.greater, pc.equal))
+        follows = pc.or_(rises, pc.and_(stays, pc.greater_equal(places[1][1:], places[1][:-1])))
+        if (self._last is not None and first < self._last) or not pc.all(follows, min_count=0).as_py():
+            raise wf.OptionError(f"{NAME}: rows must be sorted: TABLE(...) PARTITION BY ... ORDER BY seq, record")
+        self._last = last
+        return rows
+
+
+def _rows(changes: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns by name, in any case as in SQL; `stream` is null where there is none."""
+    places = {name.lower(): place for place, name in enumerate(changes.schema.names)}
+    wanted = ["seq", *change_names()]
+    missing = [name for name in wanted if name not in places]
+    if missing:
+        raise wf.OptionError(f"{NAME}: the table must have the columns of wal_changes, it has no {', '.join(missing)}")
+    columns = [changes.column(places[name]) for name in wanted]
+    if not pa.types.is_integer(columns[0].type):
+        raise wf.OptionError(f"{NAME}: seq must be an integer, it is {columns[0].type}")
+    columns[0] = columns[0].cast(pa.int64())
+    stream = changes.column(places[STREAM]) if STREAM in places else pa.nulls(len(changes))
+    return pa.RecordBatch.from_arrays([*columns, stream.cast(pa.string())], names=[*wanted, STREAM])

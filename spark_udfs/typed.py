@@ -1,0 +1,204 @@
+"""typed: the changes of one table, with its columns as they are in the database."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+import wireformat as wf
+from wireformat.identifiers import split_pattern
+
+from .batches import PIECE_BYTES
+from .carriers import column_of
+from .fields import field_of
+from .tables import NEEDED, tables
+
+TOLD = ("sequence", "record", "xid", "commit_time")
+"""Columns that come out or tell of a change in an error, where changes have them."""
+HIDDEN = ("CORRUPT", "STREAM_CHANGE")
+"""Rows that may be of any table: they are an error."""
+
+
+def typed(
+    changes: DataFrame,
+    table: str,
+    schema: Any = None,
+    *,
+    images: str = "new",
+    mode: str = "FAILFAST",
+    evolution: str = "union",
+    complete: bool = False,
+    split_key_changes: bool = False,
+    keys: Sequence[str] | None = None,
+    order_by: Sequence[str] = (),
+) -> Any:
+    """The changes of one table, with real column types: `wireformat.arrow.typed` in every task.
+
+    changes    of `transactions`, or of `decode` (then `_sequence` is null); batch or streaming
+    table      `public.orders`; names with a dot in double quotes
+    schema     None: found out by `tables`, which reads the changes at the call. Else its result, a mapping of column to
+               SQL type, a pyarrow or a Spark schema; a streaming DataFrame needs one
+    order_by   columns that order the messages, where schema is None and changes have no `sequence`
+    returns    a DataFrame; with evolution="versions" a dict of them, by the number of the version in `tables`
+    The other options, the columns and the types are those of `wireformat.arrow.typed`; but a time of day is the text as
+    sent. Raises OptionError at once, and BadRows where there are several versions and evolution is "error". Bad values
+    are found when the result is computed: in FAILFAST the query then ends with the text of the BadCell.
+    """
+    options = {
+        "images": images,
+        "mode": mode,
+        "complete": complete,
+        "split_key_changes": split_key_changes,
+        "keys": keys,
+    }
+    own = _rows_of(changes, table)
+    if isinstance(schema, StructType):
+        schema = to_arrow_schema(schema)
+    elif isinstance(schema, DataFrame):
+        schema = schema.toArrow()
+    elif schema is None:
+        if changes.isStreaming:
+            raise wf.OptionError("option schema: a streaming DataFrame needs one; tables() of what is there gives it")
+        schema = tables(own, order_by=order_by).toArrow()
+        if not schema.num_rows:
+            raise wf.BadRows("changes of this table, or a schema", "none", table=table)
+    if isinstance(schema, pa.Table):
+        options["versions"] = schema
+        _check_versions(schema, table, evolution)
+    if evolution != "versions":
+        return _run(own, TypedPlan(table, _columns(schema, table), {**options, "evolution": evolution}))
+    if not isinstance(schema, pa.Table):
+        raise wf.OptionError('option evolution: "versions" needs None or what tables() returns as schema')
+    return {
+        row["version"]: _run(own, TypedPlan(table, _columns(schema.slice(place, 1), table), options, row["version"]))
+        for place, row in enumerate(schema.to_pylist())
+        if (row["table_schema"], row["table_name"]) == split_pattern(table)
+    }
+
+
+def _check_versions(listed: pa.Table, table: str, evolution: str) -> None:
+    """Raises BadRows where the list has several versions and there must be one."""
+    later = [
+        row
+        for row in listed.to_pylist()
+        if (row["table_schema"], row["table_name"]) == split_pattern(table) and row["version"] > 1
+    ]
+    if later and evolution == "error":
+        expected, got = "the same columns all the time, as evolution=error wants", "version 2 of the table"
+        raise wf.BadRows(expected, f"{got}, first at {later[0]['first']}", table=table)
+
+
+def _rows_of(changes: DataFrame, table: str) -> DataFrame:
+    """The rows that may be of the table, and the columns that count."""
+    columns = [field_of(changes, "changes", name) for name in NEEDED]
+    columns += [field for field in changes.schema if field.name in TOLD]
+    try:
+        namespace, name = split_pattern(table)
+    except ValueError as error:
+        raise wf.OptionError(f"option table: {error}") from None
+    if namespace is None or name is None:
+        raise wf.OptionError(f'option table: expected one table, got the pattern "{table}"')
+    own = (F.col("table_schema") == namespace) & (F.col("table_name") == name)
+    may_be = F.col("kind").isin(*HIDDEN) | ((F.col("kind") == "TRUNCATE") & F.col("table_name").isNull())
+    return changes.where(own | may_be).select(*map(column_of, columns))
+
+
+@dataclass(frozen=True)
+class TypedPlan:
+    """What workers have to do.
+
+    columns     of the table: an Arrow schema, or a mapping of column to SQL type
+    options     of wireformat.arrow.typed
+    version     the number of the one that is wanted of the versions in options; None: all
+    """
+
+    table: str
+    columns: Any
+    options: dict[str, Any]
+    version: int | None = None
+
+    def typed(self, changes: pa.Table) -> pa.Table:
+        """The typed rows of some changes."""
+        if self.version is not None:
+            changes = _of_version(changes, self)
+        return wf.arrow.typed(changes, self.table, schema=self.columns, **self.options)
+
+
+def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
+    """The rows of the version that is wanted."""
+    from wireformat.arrow.change_rows import rows_of_table
+    from wireformat.arrow.table_list import versions_of
+
+    namespace, name = split_pattern(plan.table)
+    known = versions_of(plan.options["versions"], str(namespace), str(name))
+    found = []
+    for rows in rows_of_table(changes, str(namespace), str(name)):
+        numbers = known.take(rows, np.arange(len(rows.kinds)))
+        chosen = rows.chosen(np.flatnonzero(numbers + 1 == plan.version))
+        found += [batch.take(pa.array(places)) for batch, places in chosen.pieces]
+    return pa.Table.from_batches(found) if found else changes.slice(0, 0)
+
+
+def _run(changes: DataFrame, plan: TypedPlan) -> DataFrame:
+    schema = plan.typed(wf.arrow.CHANGES.empty_table()).schema.remove_metadata()
+    return changes.mapInArrow(partial(_typed_batches, plan, schema), from_arrow_schema(schema))
+
+
+def _typed_batches(plan: TypedPlan, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What mapInArrow runs; a few megabytes at a time, for a small batch costs as much as thousands of rows."""
+    from wireformat.arrow.changes import DROPPED
+
+    dropped = 0
+    for table in _grouped(batches):
+        found = plan.typed(table)
+        dropped += int((found.schema.metadata or {}).get(DROPPED, 0))
+        yield from found.cast(schema).to_batches()
+    if dropped:
+        logging.getLogger(__package__).warning(
+            "DROPMALFORMED left out %d changes of %s in this task", dropped, plan.table
+        )
+
+
+def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.nbytes for one in held) >= PIECE_BYTES:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _columns(schema: Any, table: str) -> Any:
+    """The columns for the workers, as a mapping or an Arrow schema: those of all versions, and no times of day."""
+    empty = wf.arrow.typed(wf.arrow.CHANGES.empty_table(), table, schema=schema).schema
+    from wireformat.arrow.typed_table import ABOUT
+
+    fields = [field for field in empty if field.name not in ABOUT]
+    if isinstance(schema, Mapping):
+        return {field.name: _without_times(schema[field.name], field.type) for field in fields}
+    return pa.schema([field.with_type(_without_time(field.type)) for field in fields])
+
+
+def _without_times(sql: str, type: pa.DataType) -> str:
+    brackets = ""
+    while pa.types.is_list(type):
+        type, brackets = type.value_type, f"{brackets}[]"
+    return f"text{brackets}" if pa.types.is_time(type) else sql
+
+
+def _without_time(type: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(type):
+        return pa.list_(type.value_field.with_type(_without_time(type.value_type)))
+    return pa.string() if pa.types.is_time(type) else type

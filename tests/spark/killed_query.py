@@ -1,0 +1,25 @@
+"""A program that the tests kill: a streaming query from Parquet to Parquet, `python -m … FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import spark_udfs
+
+from .conftest import SETTINGS
+
+
+def main(folder: Path) -> None:
+    """Go on until all files in FOLDER/rows are read; what was delivered lies in FOLDER/found."""
+    spark = spark_udfs.local_session(2, settings=SETTINGS)
+    schema = spark.read.parquet(str(folder / "rows")).schema
+    changes = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "rows"))
+    committed = spark_udfs.transactions(changes, stream_by=["stream"], order_by=["offset"])
+    writer = committed.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(folder / "found"))
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

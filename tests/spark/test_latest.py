@@ -1,0 +1,158 @@
+"""latest: made-up histories lead to the rows that a plain replica has; what it refuses; what it says of gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+import wireformat as wf
+from spark_udfs.latest import latest
+
+from .typed_histories import COLUMNS, KEYS, Replica, Row, Values, history, typed_table
+
+pytestmark = pytest.mark.spark
+
+
+def frame(spark: SparkSession, rows: list[Row], partitions: int = 3) -> DataFrame:
+    """The changes in any order, in some partitions."""
+    shuffled = Random(len(rows)).sample(rows, len(rows))
+    return spark.createDataFrame(typed_table(shuffled)).repartition(partitions)
+
+
+def found(spark: SparkSession, rows: list[Row], keys: Sequence[str] = KEYS) -> list[dict[str, Any]]:
+    return latest(frame(spark, rows), keys).toArrow().to_pylist()
+
+
+def ordered(rows: list[Values]) -> list[str]:
+    return sorted(repr([row.get(name) for name in COLUMNS.names]) for row in rows)
+
+
+def replicated(rows: list[Row]) -> list[Values]:
+    replica = Replica()
+    for row in rows:
+        replica.apply(row)
+    return replica.rows
+
+
+def split(rows: list[Row]) -> list[Row]:
+    """Updates that change the key as a delete and an insert, as `split_key_changes` makes them."""
+    found = []
+    for row in rows:
+        if row.change == "update" and row.old and row.old["id"] != row.new["id"]:
+            sequence, filled = row.sequence, {**row.new, **{name: row.old.get(name) for name in row.unchanged}}
+            unsent = tuple(name for name in row.unchanged if filled[name] is None)
+            found += [Row("delete", {}, row.old, (), sequence), Row("insert", filled, None, unsent, sequence)]
+        else:
+            found.append(row)
+    return found
+
+
+@pytest.mark.parametrize(("seed", "truncate", "is_split"), [(1, 0.0, False), (2, 0.1, False), (3, 0.0, True)])
+def test_histories(spark: SparkSession, seed: int, truncate: float, is_split: bool) -> None:
+    """Hundreds of them in one table; the reference agrees with the server that made them."""
+    changes, held = history(200, 30, seed, truncate)
+    assert ordered(replicated(changes)) == ordered(held)
+    rows = found(spark, split(changes) if is_split else changes)
+    assert ordered(rows) == ordered(held)
+    assert all(row["_unchanged"] is None for row in rows)
+    places = {row.sequence for row in changes}
+    assert all(tuple(row["_sequence"].values()) in places for row in rows)
+
+
+def test_histories_that_begin_in_the_middle(spark: SparkSession) -> None:
+    """Columns that no change has sent are null and named."""
+    changes, _ = history(60, 30, 4)
+    later = [row for row in changes if row.sequence[0] > 1000 and row.new.get("part", 1) % 3]
+    later = [row for row in later if row.old is None or row.old["part"] % 3]
+    rows = found(spark, later)
+    wanted = replicated(later)
+    assert ordered(rows) == ordered(wanted)
+    named = {tuple(row[key] for key in KEYS): row["_unchanged"] or [] for row in rows}
+    for row in wanted:
+        assert set(named[tuple(row[key] for key in KEYS)]) == set(COLUMNS.names) - row.keys()
+    assert sum(map(len, named.values())) > 5
+
+
+def test_a_long_way_of_keys(spark: SparkSession) -> None:
+    """More key changes without the value than are looked at in one go."""
+    row = {"part": 1, "id": 0, "step_0": "x", "Long a.b": "long", "raw": None}
+    changes = [Row("insert", row, sequence=(1, 0))]
+    for id in range(1, 41):
+        new = {"part": 1, "id": id, "step_0": str(id), "raw": [id]}
+        changes.append(Row("update", new, {"part": 1, "id": id - 1}, ("Long a.b",), (1 + id, 0)))
+    (last,) = found(spark, changes)
+    assert [last[name] for name in COLUMNS.names] == [1, 40, "40", "long", [40]]
+    assert last["_sequence"] == {"commit_lsn": 41, "ordinal": 0}
+
+
+def test_rows_without_a_key(spark: SparkSession) -> None:
+    """Histories with whole old rows, with twins of each: counted, also where they begin in the middle."""
+    changes, held = history(30, 20, 5)
+    whole = [row for row in changes if (row.old or row.new)["part"] % 3 == 0]
+    twice = [replace(row, sequence=(row.sequence[0], row.sequence[1] + add)) for row in whole for add in (0, 1)]
+    wanted = [row for row in held if row["part"] % 3 == 0]
+    assert ordered(found(spark, twice, ())) == ordered(wanted * 2)
+    row = {"part": 1, "id": 1, "step_0": "x", "Long a.b": None, "raw": None}
+    before = [Row("delete", {}, row), Row("insert", row), Row("insert", row), Row("update", row, row)]
+    placed = [replace(one, sequence=(place, 0)) for place, one in enumerate(before)]
+    assert ordered(found(spark, placed, ())) == ordered([row, row])
+    assert found(spark, placed[:1], ()) == []
+
+
+def test_lsns_are_unsigned(spark: SparkSession) -> None:
+    row = {"part": 1, "id": 1, "step_0": "early", "Long a.b": None, "raw": None}
+    changes = [Row("insert", row, sequence=(5, 0)), Row("update", {**row, "step_0": "late"}, sequence=(-5, 0))]
+    assert [one["step_0"] for one in found(spark, changes)] == ["late"]
+    assert found(spark, [*changes, Row("truncate", {}, sequence=(-4, 0))]) == []
+    assert found(spark, []) == []
+
+
+def test_images_of_both(spark: SparkSession) -> None:
+    changes, held = history(12, 20, 6)
+    rows = [row for row in changes if (row.old or row.new)["part"] % 3 == 0]
+    both = [
+        one
+        for row in rows
+        for one in (
+            [Row("update_preimage", row.old or {}, sequence=row.sequence), replace(row, change="update_postimage")]
+            if row.change == "update"
+            else [row]
+        )
+    ]
+    wanted = ordered([row for row in held if row["part"] % 3 == 0])
+    for keys in (KEYS, ()):
+        assert ordered(found(spark, both, keys)) == wanted
+
+
+def test_what_cannot_be(spark: SparkSession) -> None:
+    row = {"part": 1, "id": 1, "step_0": "x", "Long a.b": None, "raw": None}
+    insert = Row("insert", row, sequence=(1, 0))
+    faults: list[tuple[list[Row], Any, str]] = [
+        ([insert], "id", "expected a list of strings"),
+        ([insert], ["nothing"], "no column 'nothing'"),
+        ([insert], ["_xid"], "is no column of the table"),
+        ([insert], ["id", "id"], "is named twice"),
+        (
+            [insert, replace(insert, new={**row, "id": None})],
+            KEYS,
+            "1 changes have no value in a column of keys: part, id",
+        ),
+        ([replace(insert, change="upsert")], KEYS, "1 changes have a _change_type that is none"),
+        ([insert, Row("update", row, sequence=(2, 0))], [], "1 changes say nothing of the whole old row"),
+    ]
+    for rows, keys, words in faults:
+        with pytest.raises(wf.OptionError, match=words):
+            latest(frame(spark, rows), keys)
+    typed = frame(spark, [insert])
+    with pytest.raises(wf.OptionError, match="1 changes have no _sequence"):
+        latest(typed.withColumn("_sequence", F.expr("if(false, _sequence, null)")), KEYS)
+    with pytest.raises(wf.OptionError, match="option typed: no column '_old'"):
+        latest(typed.drop("_old"), KEYS)
+    with pytest.raises(wf.OptionError, match="streaming"):
+        latest(spark.readStream.format("rate").load(), KEYS)

@@ -1,0 +1,214 @@
+"""transactions on Spark, in batches and in SQL: each stream gives what it gives in Arrow, however it is cut."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PythonException, SparkRuntimeException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+import spark_udfs
+import wireformat as wf
+
+from ..histories import table
+from .many_streams import (
+    OFFSET,
+    STREAM,
+    assert_same,
+    captured,
+    each_stream,
+    expected,
+    generated,
+    one_table,
+    write_shuffled,
+)
+
+pytestmark = pytest.mark.spark
+
+PLACE: dict[str, Any] = {"stream_by": [STREAM], "order_by": [OFFSET]}
+
+
+def insert(name: str = "t", **facts: Any) -> wf.Insert:
+    return wf.Insert(table_schema="public", table_name=name, **facts)
+
+
+def made() -> dict[str, pa.Table]:
+    """A transaction that spans all chunks, thousands that do not, and one that never ends."""
+    huge: list[wf.Event] = [wf.Begin(xid=1, commit_lsn=9), *[insert()] * 4000, wf.Commit(commit_lsn=9)]
+    tiny: list[wf.Event] = []
+    for number in range(1, 1500):
+        tiny += [wf.Begin(xid=number), insert(), wf.Commit(xid=number)]
+    never: list[wf.Event] = [wf.StreamStart(xid=5, first_segment=True), insert(xid=5), wf.StreamStop()]
+    return {"huge": table(huge), "tiny": table(tiny), "never": table(never)}
+
+
+@pytest.fixture(scope="module")
+def rows() -> pa.Table:
+    return one_table({**made(), **generated(120), **captured()})
+
+
+@pytest.fixture(scope="module")
+def changes(spark: SparkSession, rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    folder = tmp_path_factory.mktemp("transactions") / "rows"
+    return spark.read.parquet(write_shuffled(rows, folder, 3))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "options"),
+    [(23, {}), (6, {"two_phase": "prepare"}), (6, {"drop_resent": False}), (1, {})],
+    ids=["23 chunks", "at prepare", "with what was sent again", "in one piece"],
+)
+def test_each_stream_gives_what_it_gives_in_arrow(
+    changes: DataFrame, rows: pa.Table, chunks: int, options: dict[str, Any]
+) -> None:
+    found = spark_udfs.transactions(changes, **PLACE, chunks=chunks, **options).toArrow()
+    assert found.column_names == ["sequence", *rows.column_names, "username", "origin"]
+    assert_same(found, expected(rows, **options))
+
+
+def test_what_is_open(changes: DataFrame, rows: pa.Table) -> None:
+    found = spark_udfs.open_transactions(changes, **PLACE, chunks=11).toArrow()
+    wanted = pa.concat_tables(
+        [wf.arrow.open_transactions(own).replace_schema_metadata() for _, own in each_stream(rows)]
+    )
+    assert "never" in set(wanted[STREAM].to_pylist())
+    assert_same(found, wanted)
+
+
+def test_in_sql(spark: SparkSession, changes: DataFrame, rows: pa.Table) -> None:
+    changes.withColumn("seq", F.col(OFFSET)).createOrReplaceTempView("changes_of_all")
+    source = "TABLE(changes_of_all) PARTITION BY stream ORDER BY (seq, record, table_name)"
+    found = spark.sql(f"SELECT * FROM wal_transactions({source})").toArrow()
+    names = [name for name in rows.column_names if name not in (STREAM, OFFSET, "kept `.` it")]
+    assert found.column_names == ["seq", "sequence", *names, "username", "origin", STREAM]
+    renamed = found.rename_columns([OFFSET if name == "seq" else name for name in found.column_names])
+    assert_same(renamed, expected(rows).select(renamed.column_names))
+
+
+def test_options_in_sql(spark: SparkSession) -> None:
+    events: list[wf.Event] = [wf.Begin(xid=1, gid="g"), insert(), wf.Prepare(xid=1, gid="g")]
+    frame_of(spark, events).withColumnRenamed(OFFSET, "SEQ").createOrReplaceTempView("prepared")
+    table_of = "TABLE(SELECT * FROM prepared) WITH SINGLE PARTITION ORDER BY (seq, record)"
+    assert spark.sql(f"SELECT * FROM wal_transactions({table_of})").count() == 0
+    assert spark.sql(f"SELECT seq FROM wal_transactions({table_of}, two_phase => 'prepare')").collect() == [(1,)]
+    backwards = "TABLE(SELECT * FROM prepared) WITH SINGLE PARTITION ORDER BY seq DESC"
+    with pytest.raises(PythonException, match="rows must be sorted"):
+        spark.sql(f"SELECT * FROM wal_transactions({backwards})").collect()
+
+
+def frame_of(spark: SparkSession, events: list[wf.Event]) -> DataFrame:
+    return spark.createDataFrame(table(events).rename_columns([OFFSET, *wf.arrow.CHANGES.names[1:]]))
+
+
+def test_an_empty_input(spark: SparkSession) -> None:
+    empty = frame_of(spark, [])
+    found = spark_udfs.transactions(empty, order_by=[OFFSET], chunks=3)
+    assert found.collect() == []
+    assert found.schema["sequence"].dataType.simpleString() == "struct<commit_lsn:bigint,ordinal:bigint>"
+    assert not found.schema["sequence"].nullable
+    assert spark_udfs.open_transactions(empty, order_by=[OFFSET]).collect() == []
+
+
+def test_default_chunks_come_from_the_setting(spark: SparkSession) -> None:
+    events: list[wf.Event] = [wf.Begin(xid=1), insert(), insert(), wf.Commit(xid=1)]
+    plan = spark_udfs.transactions(frame_of(spark, events), order_by=[OFFSET])
+    assert [row.sequence for row in plan.orderBy(OFFSET).collect()] == [(1, 0), (1, 1)]
+
+
+class TestWrongInput:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"order_by": []}, "of order_by at least one"),
+            ({"order_by": "offset"}, "expected lists of column names"),
+            ({"order_by": ["offst"]}, "no column 'offst', did you mean 'offset'"),
+            ({"order_by": ["detail"]}, "expected integers or strings, 'detail' is map"),
+            ({"order_by": [OFFSET], "stream_by": [OFFSET]}, "'offset' is named twice"),
+            ({"order_by": [OFFSET], "two_phase": "never"}, "option two_phase: expected commit or prepare"),
+            ({"order_by": [OFFSET], "chunks": 0}, "option chunks: expected a number from 1"),
+        ],
+    )
+    def test_options(self, spark: SparkSession, options: dict[str, Any], message: str) -> None:
+        with pytest.raises(wf.OptionError, match=message):
+            spark_udfs.transactions(frame_of(spark, []), **options)
+
+    def test_columns(self, spark: SparkSession) -> None:
+        empty = frame_of(spark, [])
+        with pytest.raises(wf.OptionError, match="expected one column detail of type map"):
+            spark_udfs.transactions(empty.drop("detail"), order_by=[OFFSET])
+        with pytest.raises(wf.OptionError, match="expected one column lsn of type bigint, got lsn:string"):
+            spark_udfs.transactions(empty.withColumn("lsn", F.lit("0/1")), order_by=[OFFSET])
+        with pytest.raises(wf.OptionError, match="column 'Origin': it is added"):
+            spark_udfs.transactions(empty.withColumn("Origin", F.lit("o")), order_by=[OFFSET])
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ("CAST(NULL AS bigint)", "a row has no offset"),
+            ("CAST(7 AS bigint)", "two rows have the same place: offset=7, record=0"),
+            ("-offset", "offset=-2"),
+        ],
+        ids=["a position that is null", "positions that are not unique", "an order that cannot be"],
+    )
+    def test_positions(self, spark: SparkSession, change: str, message: str) -> None:
+        events: list[wf.Event] = [wf.Begin(xid=1), insert(), wf.Commit(xid=1)]
+        rows = frame_of(spark, events).withColumn(OFFSET, F.expr(change))
+        with pytest.raises((PythonException, SparkRuntimeException), match=message):
+            spark_udfs.transactions(rows, order_by=[OFFSET], chunks=2).collect()
+
+    def test_a_corrupt_row(self, spark: SparkSession) -> None:
+        events: list[wf.Event] = [wf.Begin(xid=1), insert(), wf.Corrupt(error="bad", raw=b"?"), wf.Commit(xid=1)]
+        with pytest.raises(PythonException, match="a transaction with a hole is not whole"):
+            spark_udfs.transactions(frame_of(spark, events), order_by=[OFFSET]).collect()
+
+
+RETRIED = """
+import sys
+from pathlib import Path
+import spark_udfs
+
+folder = Path(sys.argv[1])
+settings = {"spark.master": "local[2, 4]", "spark.sql.shuffle.partitions": 2}
+spark = spark_udfs.local_session(2, settings=settings)
+assert spark.sparkContext.master == "local[2, 4]"
+
+def fail_once(batches):
+    import os
+    from pyspark import TaskContext
+    context = TaskContext.get()
+    mark = folder / f"{context.stageId()}-{context.partitionId()}"
+    for batch in batches:
+        yield batch
+    if not mark.exists():
+        mark.touch()
+        raise RuntimeError("this task fails once")
+
+changes = spark.read.parquet(str(folder / "rows"))
+changes = changes.mapInArrow(fail_once, changes.schema)
+options = dict(stream_by=["stream"], order_by=["offset"], chunks=5)
+
+found = spark_udfs.transactions(changes, **options)
+found.mapInArrow(fail_once, found.schema).write.parquet(str(folder / "found"))
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_tasks_that_are_tried_again(rows: pa.Table, tmp_path: Path) -> None:
+    """Every task fails at the end of its first attempt: of the rows, and behind the join of labels and fates."""
+    write_shuffled(rows, tmp_path / "rows", 3)
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, "-c", RETRIED, str(tmp_path)]
+    env = {**os.environ, "PYTHONPATH": root}
+    ended = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert len([mark for mark in tmp_path.iterdir() if mark.is_file()]) > 6
+    assert_same(pq.read_table(tmp_path / "found"), expected(rows))
