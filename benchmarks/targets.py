@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from . import bench_arrow, bench_formats, bench_growth, bench_pgoutput, bench_spark, bench_start, bench_text
+from . import (
+    bench_arrow,
+    bench_formats,
+    bench_growth,
+    bench_pgoutput,
+    bench_spark,
+    bench_start,
+    bench_text,
+    bench_typed,
+)
 from .measure import Result
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -139,6 +148,13 @@ TARGETS = (
         times_as_fast(bench_pgoutput.CHANGES, bench_pgoutput.STRUCT),
         " x",
         least=15,
+    ),
+    Target(
+        "Typed tables: values a second, on one core",
+        "typed",
+        bench_typed.values_per_second,
+        " million",
+        least=1,
     ),
     Target("10 times the data: time, against 10 times the time", "growth", growth_of_time, " x", least=0.8, most=1.2),
     Target("10 times the data: peak memory, against that of once", "growth", growth_of_memory, " x", most=1.2),

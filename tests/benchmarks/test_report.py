@@ -13,6 +13,7 @@ from benchmarks import (
     bench_spark,
     bench_start,
     bench_text,
+    bench_typed,
     report,
     targets,
 )
@@ -22,6 +23,7 @@ GROUPS = {
     "python": [one.name for one in (*bench_formats.CONTESTANTS, *bench_arrow.CONTESTANTS)],
     "text": [one.name for one in bench_text.CONTESTANTS],
     "pgoutput": [one.name for one in bench_pgoutput.CONTESTANTS],
+    "typed": [one.name for one in bench_typed.CONTESTANTS],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
     "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
     "start": [bench_start.COLD, bench_start.WARM],

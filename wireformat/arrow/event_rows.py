@@ -54,6 +54,7 @@ from .spans import (
     VALUE,
     XID,
 )
+from .whole_images import spell_whole
 
 _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
 _OTHERS: dict[str, type[Event]] = {
@@ -75,6 +76,7 @@ _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
 
 def located_events(scanned: Scanned) -> Iterator[Located]:
     """The events of the rows, in order, each with its place."""
+    spell_whole(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
     notes = _Notes(scanned)
     for row, fields in enumerate(notes.rows):
         if row in scanned.events:

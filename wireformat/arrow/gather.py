@@ -13,6 +13,7 @@ from .compiled import Array, Int, compiled
 from .scanner import Scanned
 from .schemas import CHANGES
 from .spans import (
+    DETAIL,
     ENDS,
     GIVEN,
     HAS_UNCHANGED,
@@ -29,10 +30,10 @@ from .spans import (
     TYPE,
     UNCHANGED_LENGTH,
     VALUE,
+    WHOLE,
 )
+from .whole_images import names_of_whole, spell_whole
 from .words import BLOCK, copy_block
-
-_KINDS = pa.array(KINDS, CHANGES.field("kind").type)
 
 
 @compiled
@@ -106,6 +107,8 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
 
 def record_batch(scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
     """The rows that were noted as columns."""
+    if (scanned.rows[PRESENT, : scanned.row_count] >> HAS_UNCHANGED & 1).any():
+        spell_whole(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
     scanned, unchanged = _without_unchanged(scanned)
     seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
 
@@ -184,7 +187,7 @@ def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
     if name in NUMBERS:
         return _numbers(NUMBERS.index(name), kind, scanned, seen)
     if name == "kind":
-        return _KINDS.take(pa.array(scanned.rows[KIND, :count]))
+        return _kinds(kind).take(_from_numpy(scanned.rows[KIND, :count], pa.int64()))
     if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
         return _nulls(kind, count)
     if name in TEXTS:
@@ -192,7 +195,7 @@ def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
     if name in MAPS:
         return _map(MAPS.index(name), kind, scanned, seen)
     if name == "types":
-        return _types(kind, scanned)
+        return _types(kind, scanned, seen)
     return _nulls(kind, count)  # unchanged and error: a scan never fills them
 
 
@@ -220,14 +223,23 @@ def _map(place: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Arr
     if seen.never(GIVEN + place):
         return _nulls(kind, scanned.row_count)
     count = cell_count(scanned, place)
-    keys = strings(scanned.cells[place, NAME], count, scanned, pa.string())
+    if place == DETAIL or seen.never(WHOLE + place):
+        keys = strings(scanned.cells[place, NAME], count, scanned, pa.string())
+    else:
+        keys = names_of_whole(scanned, place, NAME, count)
     values = strings(scanned.cells[place, VALUE], count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
     return _nested(kind, scanned.rows[ENDS + place, : scanned.row_count], seen.validity(GIVEN + place), entries)
 
 
-def _types(kind: pa.DataType, scanned: Scanned) -> pa.Array:
+def _types(kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
+    if not (seen.never(WHOLE + NEW) and seen.never(WHOLE + OLD)):
+        new, old = (np.diff(rows[ENDS + place, :count], prepend=0) for place in (NEW, OLD))
+        shown = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))
+        is_given = rows[PRESENT, :count] >> (GIVEN + NEW) & 3
+        types = names_of_whole(scanned, -1, TYPE, int(shown[-1]))
+        return _nested(kind, shown, None if is_given.all() else _bitmap(is_given > 0), types)
     ends, given = np.empty(count, np.int32), np.empty(count, np.uint8)
     pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
     names = _select_types(rows, count, scanned.cells, pairs, ends, given)
@@ -257,6 +269,18 @@ def strings(pairs: Array, count: int, scanned: Scanned, kind: pa.DataType) -> pa
 def _nulls(kind: pa.DataType, count: int) -> pa.Array:
     """A column of nulls: a slice of one that is kept, since most are needed for every chunk."""
     return _kept_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
+
+
+@cache
+def _kinds(kind: pa.DataType) -> pa.Array:
+    """The names of all kinds."""
+    offsets = np.cumsum([0, *map(len, KINDS)], dtype=np.int32)
+    return pa.Array.from_buffers(kind, len(KINDS), [None, pa.py_buffer(offsets), pa.py_buffer("".join(KINDS).encode())])
+
+
+def _from_numpy(values: Array, kind: pa.DataType) -> pa.Array:
+    """The same values, without pandas, which pa.array would load."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 @cache

@@ -25,8 +25,9 @@ PRESENT = 6  # bit n is 1 where number n is there; bit GIVEN + m where map m is 
 STATUS = 7
 KIND = 8  # index in KINDS
 TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 9, 11, 13, 15, 17  # pairs; BODY is the record without its framing
-ENDS = 19  # + map: one past the row's last cell
-ROW_FIELDS = 22
+RELATION = 19  # place in the words, where an image is whole
+ENDS = 20  # + map: one past the row's last cell
+ROW_FIELDS = 23
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
@@ -36,6 +37,7 @@ NEW, OLD, DETAIL = range(3)
 MAPS = ("new", "old", "detail")
 GIVEN = 6
 HAS_UNCHANGED = GIVEN + len(MAPS)
+WHOLE = HAS_UNCHANGED + 1  # + NEW or OLD: names and types of its cells are those of the relation, and are not noted
 NAME, VALUE, TYPE = range(3)
 CELL_FIELDS = 3
 
