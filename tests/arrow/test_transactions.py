@@ -228,6 +228,41 @@ def test_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("batches_held", [0, 2, 9])
+def test_kept_columns_of_any_type_are_held(batches_held: int) -> None:
+    """In files too: there every batch has its own dictionary."""
+    block: list[wf.Event] = [wf.StreamStart(xid=1), *[wf.Insert(table_schema="s", table_name="t", xid=1)] * 2]
+    rows = table([*block, wf.StreamStop()])
+    types = {
+        "code": pa.dictionary(pa.int32(), pa.string()),
+        "codes": pa.list_(pa.dictionary(pa.int8(), pa.large_string())),
+        "nested": pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int32()))), ("b", pa.large_binary())]),
+        "fixed": pa.list_(pa.float32(), 2),
+        "nothing": pa.null(),
+    }
+    pieces = []
+    for number in range(6):
+        piece = rows
+        for name, type in types.items():
+            cell: dict[str, Any] = {
+                "code": f"{number}",
+                "codes": [f"{number}", None],
+                "nested": {"m": [("k", [number])], "b": b"x"},
+                "fixed": [1.5, None],
+                "nothing": None,
+            }
+            piece = piece.append_column(name, pa.array([cell[name]] * len(rows), type))
+        pieces.append(piece)
+    end = table([wf.StreamCommit(xid=1, commit_lsn=5)])
+    for name, type in types.items():
+        end = end.append_column(name, pa.nulls(1, type))
+    limit = batches_held * pieces[0].nbytes
+    found = wf.arrow.transactions([*pieces, end], memory_limit=limit)
+    expected = [row for piece in pieces for row in piece.select(list(types)).slice(1, 2).to_pylist()]
+    assert found.select(list(types)).to_pylist() == expected
+    assert len(wf.arrow.open_transactions(pieces, memory_limit=limit)) == 6 * len(rows)
+
+
 @settings(max_examples=20)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=30), st.booleans())
 def test_unsigned_numbers(steps: list[int], falls: bool) -> None:
