@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,58 @@ def test_what_is_no_table_of_row_changes() -> None:
         wf.arrow.transactions(5)
     with pytest.raises(wf.OrderError, match=r"a hole is not whole.*got CORRUPT \[row changes: message 1, record 0"):
         wf.arrow.transactions(table([wf.Begin(), wf.Corrupt(error="e", raw=b"")]))
+
+
+@pytest.mark.parametrize(
+    ("name", "type"),
+    [
+        ("xid", pa.float64()),  # as pandas makes of a column with nulls
+        ("lsn", pa.uint64()),
+        ("csn", pa.int32()),
+        ("commit_lsn", pa.decimal128(20, 0)),
+        ("commit_time", pa.timestamp("ns", "UTC")),
+        ("commit_time", pa.string()),
+        ("detail", pa.string()),
+        ("detail", pa.map_(pa.string(), pa.int32())),
+        ("kind", pa.null()),
+        ("new", pa.string_view()),
+        ("types", pa.list_(pa.string_view())),
+    ],
+)
+def test_columns_that_cannot_be_read(name: str, type: pa.DataType) -> None:
+    rows = table([wf.Begin()])
+    other = rows.set_column(rows.schema.get_field_index(name), name, pa.nulls(1, type))
+    with pytest.raises(wf.OptionError, match=f"column {name}: expected .* got {re.escape(str(type))}"):
+        wf.arrow.transactions(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "type"),
+    [
+        ("kind", pa.large_string()),
+        ("kind", pa.dictionary(pa.int32(), pa.string())),
+        ("detail", pa.map_(pa.large_string(), pa.large_string())),
+        ("commit_time", pa.timestamp("us", "Europe/Berlin")),
+        ("commit_time", pa.timestamp("us")),
+    ],
+)
+def test_columns_that_others_write_so(name: str, type: pa.DataType) -> None:
+    events = [wf.Begin(xid=1, username="u"), wf.Insert(table_schema="s", table_name="t"), wf.Commit(lsn=5)]
+    rows = table([*events, events[0]])
+    other = rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(type))
+    for pieces in (other, [other.slice(0, 1), other.slice(1)]):
+        found = wf.arrow.transactions(pieces)
+        assert found.schema.field(name).type == type
+        assert told(found.cast(wf.arrow.committed_schema(rows.schema))) == told(wf.arrow.transactions(rows))
+        assert wf.arrow.open_transactions(pieces).equals(other.slice(3))
+
+
+def test_a_kept_column_of_any_name() -> None:
+    rows = table([wf.Begin(xid=1), wf.Insert(table_schema="s", table_name="t")])
+    rows = rows.append_column("_row", pa.array([9, 8]))
+    assert wf.arrow.open_transactions(rows).equals(rows)
+    with pytest.raises(wf.OptionError, match="of different names, got twice kind"):
+        wf.arrow.transactions(rows.append_column("kind", rows["kind"]))
 
 
 def test_no_rows() -> None:
