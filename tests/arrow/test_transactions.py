@@ -111,6 +111,20 @@ def test_state_and_store_go_on(events: list[wf.Event], places: list[int]) -> Non
     assert pa.Table.from_batches(found, whole.schema).equals(whole)
 
 
+def test_a_state_knows_its_rows() -> None:
+    """Also before there was another batch, and with kept columns."""
+    rows = table([wf.StreamStart(xid=1), wf.Insert(table_schema="s", table_name="t", xid=1)])
+    rows = rows.append_column("offset", pa.array([7, 8]))
+    store = HeldRows(0)
+    first = wf.arrow.Transactions(store=store)
+    assert [list(first.take(batch)) for batch in rows.to_batches()] == [[]]
+    second = wf.arrow.Transactions(store=store, state=first.state)
+    assert second.open.equals(rows)
+    first.close()
+    assert len(first.open) == 0
+    assert second.open.equals(rows)
+
+
 def test_state_is_small() -> None:
     """Pieces stay apart, and a state does not grow with rows."""
     begin = table([wf.Begin(xid=1)])
@@ -145,6 +159,18 @@ def test_captures(name: str) -> None:
     assert {events[place][0] for place in starts} <= {event[0] for event in events}
     assert found.equals(wf.arrow.transactions(cut(rows, [100, 200, 1200, 1210, 2000]), memory_limit=0))
     assert len(wf.arrow.open_transactions(rows)) == 0
+
+
+@pytest.mark.parametrize("name", ["15-pgoutput-3-streaming", "18-pgoutput-4-two-phase"])
+@pytest.mark.parametrize("two_phase", ["commit", "prepare"])
+def test_captures_that_are_sent_again(name: str, two_phase: str) -> None:
+    """The connection breaks somewhere, and the server sends all from the beginning."""
+    rows = wf.arrow.changes(read_capture(name).messages, "pgoutput")
+    expected = wf.arrow.transactions(rows, two_phase=two_phase).drop_columns("message")
+    for place in range(50, len(rows) + 1, 397):
+        found = wf.arrow.transactions([rows.slice(0, place), rows], two_phase=two_phase)
+        assert found.drop_columns("message").equals(expected)
+    assert len(wf.arrow.open_transactions([rows, rows], two_phase=two_phase)) == 0
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "area" not in case.name], ids=lambda case: case.name)

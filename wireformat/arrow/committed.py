@@ -97,8 +97,10 @@ class Transactions:
 
         Followed by the rest of the stream they give what the stream in one piece gives.
         """
-        schema = self.schema
         found = [self._store.get(handle.handle) for handle in _held(self._machine.open)]
+        if self._schema is None and found:  # with a state, no batch was seen here yet
+            self._schema = found[0].schema.remove(len(found[0].schema) - 1)
+        schema = self.schema
         held = pa.Table.from_batches(found, schema=schema.remove_metadata().append(_ROW))
         places = held.column(len(schema))  # by place: a kept column may have its name
         table = held.select(range(len(schema))).take(pc.sort_indices(places))
@@ -120,7 +122,8 @@ class Transactions:
         return pickle.dumps((self._machine, self._seen))
 
     def close(self) -> None:
-        """Forget what is open, and remove the files."""
+        """Forget what is open, and remove the files; a store that was given keeps its rows."""
+        self._machine.forget()
         if self._own is not None:
             self._own.close()
 

@@ -103,7 +103,7 @@ class CommittedChanges(Iterator[CommittedChange]):
     def close(self) -> None:
         """Forget what is open, and remove the files."""
         self._changes.close()
-        self._machine = Machine(after=self.position)
+        self._machine.forget()
         if self._store is not None:
             self._store.close()
 
