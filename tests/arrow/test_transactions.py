@@ -266,6 +266,18 @@ def test_columns_that_others_write_so(name: str, type: pa.DataType) -> None:
         assert wf.arrow.open_transactions(pieces).equals(other.slice(3))
 
 
+def test_open_rows_of_several_batches_are_not_put_into_one_array() -> None:
+    """Text of more than 2 GiB would not fit."""
+    blocks: list[wf.Event] = []
+    for xid in (1, 2, 1, 2):
+        block: list[wf.Event] = [wf.Insert(table_schema="s", table_name="t", xid=xid)] * 2
+        blocks += [wf.StreamStart(xid=xid), *block, wf.StreamStop()]
+    rows = table(blocks)
+    open = wf.arrow.open_transactions([rows] * 3)
+    assert open["new"].num_chunks == 3
+    assert open.equals(pa.concat_tables([rows] * 3))
+
+
 def test_a_kept_column_of_any_name() -> None:
     rows = table([wf.Begin(xid=1), wf.Insert(table_schema="s", table_name="t")])
     rows = rows.append_column("_row", pa.array([9, 8]))

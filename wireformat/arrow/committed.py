@@ -101,9 +101,8 @@ class Transactions:
         if self._schema is None and found:  # with a state, no batch was seen here yet
             self._schema = found[0].schema.remove(len(found[0].schema) - 1)
         schema = self.schema
-        held = pa.Table.from_batches(found, schema=schema.remove_metadata().append(_ROW))
-        places = held.column(len(schema))  # by place: a kept column may have its name
-        table = held.select(range(len(schema))).take(pc.sort_indices(places))
+        parts = [part.select(range(len(schema))) for part in _in_order(found)]  # a kept column may be named _row too
+        table = pa.concat_tables(parts) if parts else schema.empty_table()
         return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: json.dumps(self.position).encode()})
 
     @property
@@ -338,6 +337,26 @@ def _held(attempts: Iterable[Attempt[Handle]]) -> Iterator[Held]:
         for handle, _ in attempt.pieces:
             if isinstance(handle, Held):
                 yield handle
+
+
+def _in_order(held: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Held rows by their places; those of different batches stay apart: all texts together may not fit in an array."""
+    together: list[pa.RecordBatch] = []
+    last = -1
+    for batch in sorted(held, key=lambda batch: batch.columns[-1][0].as_py()):
+        places = batch.columns[-1]
+        if together and places[0].as_py() > last:
+            yield _merged(together)
+            together = []
+        together.append(batch)
+        last = max(last, places[-1].as_py())
+    if together:
+        yield _merged(together)
+
+
+def _merged(held: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(held)
+    return table if len(held) == 1 else table.take(pc.sort_indices(table.columns[-1]))
 
 
 def _position(text: bytes) -> Position:
