@@ -13,6 +13,7 @@ from benchmarks import (
     bench_spark,
     bench_start,
     bench_text,
+    bench_transactions,
     report,
     targets,
 )
@@ -23,6 +24,11 @@ GROUPS = {
     "text": [one.name for one in bench_text.CONTESTANTS],
     "pgoutput": [one.name for one in bench_pgoutput.CONTESTANTS],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
+    "transactions": [
+        bench_transactions.name_of(size, chunks)
+        for size in (1_000_000, 4_000_000)
+        for chunks in bench_transactions.CHUNKS
+    ],
     "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
     "start": [bench_start.COLD, bench_start.WARM],
 }

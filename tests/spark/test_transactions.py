@@ -85,9 +85,7 @@ def test_what_is_open(changes: DataFrame, rows: pa.Table) -> None:
 
 def test_in_sql(spark: SparkSession, changes: DataFrame, rows: pa.Table) -> None:
     changes.withColumn("seq", F.col(OFFSET)).createOrReplaceTempView("changes_of_all")
-    query = (
-        "SELECT * FROM wal_transactions(TABLE(changes_of_all) PARTITION BY stream ORDER BY (seq, record, table_name))"
-    )
+    source = "TABLE(changes_of_all) PARTITION BY stream ORDER BY (seq, record, table_name)"
     found = spark.sql(f"SELECT * FROM wal_transactions({source})").toArrow()
     names = [name for name in rows.column_names if name not in (STREAM, OFFSET, "kept `.` it")]
     assert found.column_names == ["seq", "sequence", *names, "username", "origin", STREAM]
