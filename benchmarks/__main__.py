@@ -21,6 +21,7 @@ from . import (
     bench_start,
     bench_text,
     bench_transactions,
+    bench_typed,
     machine,
     report,
 )
@@ -79,6 +80,7 @@ class Group(str, Enum):
     python = "python"
     text = "text"
     pgoutput = "pgoutput"
+    typed = "typed"
     growth = "growth"
     spark = "spark"
     transactions = "transactions"
@@ -91,6 +93,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     ),
     Group.text: lambda capture, effort, say: race(bench_text.CONTESTANTS, capture, effort.python_rounds, say),
     Group.pgoutput: lambda capture, effort, say: race(bench_pgoutput.CONTESTANTS, capture, effort.python_rounds, say),
+    Group.typed: lambda capture, effort, say: race(bench_typed.CONTESTANTS, capture, effort.python_rounds, say),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.spark: lambda capture, effort, say: bench_spark.measure(
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say

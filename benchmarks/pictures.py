@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from . import bench_formats, bench_pgoutput, bench_spark, bench_text
+from . import bench_formats, bench_pgoutput, bench_spark, bench_text, bench_typed
 from .measure import Result
 
 OURS, OTHERS = "#2a6f97", "#b0b7bd"
@@ -20,6 +20,7 @@ OTHER_PEOPLES = {
     bench_text.ORJSON,
     bench_text.LEXER,
     bench_pgoutput.STRUCT,
+    bench_typed.BY_HAND,
     bench_spark.FLOOR,
     bench_spark.HAND_OVER,
     bench_spark.HAND_UDF,

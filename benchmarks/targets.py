@@ -14,6 +14,7 @@ from . import (
     bench_start,
     bench_text,
     bench_transactions,
+    bench_typed,
 )
 from .measure import Result
 
@@ -154,6 +155,13 @@ TARGETS = (
         times_as_fast(bench_pgoutput.CHANGES, bench_pgoutput.STRUCT),
         " x",
         least=15,
+    ),
+    Target(
+        "Typed tables: values a second, on one core",
+        "typed",
+        bench_typed.values_per_second,
+        " million",
+        least=1,
     ),
     Target("10 times the data: time, against 10 times the time", "growth", growth_of_time, " x", least=0.8, most=1.2),
     Target("10 times the data: peak memory, against that of once", "growth", growth_of_memory, " x", most=1.2),

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 from . import ddl, plugin
 from .api import Decoder, decode, encode, transactions
 from .errors import (
+    BadCell,
     BadLength,
+    BadRows,
     BadTag,
     BadTemplate,
     BadText,
@@ -80,7 +82,9 @@ __all__ = [
     "FORMATS",
     "UNCHANGED",
     "Abort",
+    "BadCell",
     "BadLength",
+    "BadRows",
     "BadTag",
     "BadTemplate",
     "BadText",

@@ -214,3 +214,41 @@ class BadTemplate(DecodeError):
     """A DDL template that cannot be turned into SQL; the path names the element."""
 
     words = "bad DDL template"
+
+
+class BadCell(DecodeError):
+    """A value that does not go into its column's type.
+
+    column     the column
+    sql_type   its SQL type
+    path       `new` or `old`: the image that holds the value
+    sequence   position of the change in its stream, `commit_lsn/ordinal`, where the rows have one
+    """
+
+    words = "bad cell"
+
+    def __init__(self, expected: str, got: str, **where: Any) -> None:
+        self.column: str | None = None
+        self.sql_type: str | None = None
+        self.sequence: str | None = None
+        super().__init__(expected, got, **where)
+
+    def __str__(self) -> str:
+        places = (
+            ("table", self.table),
+            ("column", self.column),
+            ("type", self.sql_type),
+            ("image", self.path),
+            ("sequence", self.sequence),
+            ("message", self.message),
+            ("record", self.record),
+            ("row", self.note),
+        )
+        where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
+        return f"{self.words}: expected {self.expected}, got {self.got} [{where}]"
+
+
+class BadRows(BadCell):
+    """Rows of the row-change table of which no typed table can be made; the text says why, and what to do."""
+
+    words = "bad rows"

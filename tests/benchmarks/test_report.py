@@ -14,6 +14,7 @@ from benchmarks import (
     bench_start,
     bench_text,
     bench_transactions,
+    bench_typed,
     report,
     targets,
 )
@@ -23,6 +24,7 @@ GROUPS = {
     "python": [one.name for one in (*bench_formats.CONTESTANTS, *bench_arrow.CONTESTANTS)],
     "text": [one.name for one in bench_text.CONTESTANTS],
     "pgoutput": [one.name for one in bench_pgoutput.CONTESTANTS],
+    "typed": [one.name for one in bench_typed.CONTESTANTS],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
     "transactions": [
         bench_transactions.name_of(size, chunks)

@@ -18,6 +18,8 @@ import numba.extending
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
+from .linking import linking
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 Int = Any
@@ -26,18 +28,27 @@ Int = Any
 Array = Any
 """A numpy array; the docstring of its function says of what."""
 
+_SETTINGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "no_rewrites": True}
+"""Nothing is allocated, called from C or written with whole arrays; what numba does for such code takes a part of a
+cold start."""
+
+_INNER: set[str] = set()
+"""The names of functions that only compiled ones call."""
+
 
 def inner(function: Function) -> Function:
     """Let compiled functions call this one; for everybody else it stays plain Python.
 
     Unlike njit this compiles one version for all constant arguments, which is most of the time of a cold start.
     """
-    return numba.extending.register_jitable(error_model="numpy", _nrt=False)(function)
+    _INNER.add(function.__qualname__)
+    return numba.extending.register_jitable(**_SETTINGS)(function)
 
 
 def hot(function: Function) -> Function:
     """An inner function that is copied into its callers: a call for each cell costs, as an array is seven arguments."""
-    return numba.extending.register_jitable(error_model="numpy", _nrt=False, forceinline=True)(function)
+    _INNER.add(function.__qualname__)
+    return numba.extending.register_jitable(**_SETTINGS, forceinline=True)(function)
 
 
 def compiled(function: Function) -> Function:
@@ -49,9 +60,9 @@ def compiled(function: Function) -> Function:
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = before or cache_folder()
     try:
-        return _quick_to_load(numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function))
+        return _quick_to_load(numba.njit(nogil=True, cache=True, **_SETTINGS)(function))
     except RuntimeError:  # numba finds no place for a cache, as for a package inside a zip file
-        return numba.njit(nogil=True, error_model="numpy", _nrt=False)(function)
+        return numba.njit(nogil=True, **_SETTINGS)(function)
     finally:
         numba.config.CACHE_DIR = before
 
@@ -79,7 +90,8 @@ def _quick_to_load(dispatcher: Any) -> Any:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            return compile_now(signature)
+            with linking(_INNER):
+                return compile_now(signature)
         finally:
             if was_enabled:
                 gc.enable()

@@ -90,7 +90,7 @@ class ScanEngine:
             while not walk.ended:
                 count = walk.step()
                 if count and walk.notes_stay(count):
-                    batches.append(record_batch(walk.notes(count), schema, self._factor))
+                    batches.append(record_batch(walk.notes(count), schema))
                 if count and not walk.all_good(count):
                     return batches, count
             walk.close()
@@ -112,7 +112,7 @@ class ScanEngine:
 
         gathered    the batch of all rows, if there is one already
         """
-        batch = record_batch(scanned, schema, self._factor) if gathered is None else gathered
+        batch = record_batch(scanned, schema) if gathered is None else gathered
         if not scanned.events and batch.num_rows == scanned.row_count:
             yield batch
             return

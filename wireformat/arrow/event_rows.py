@@ -15,7 +15,6 @@ from ..events import (
     Commit,
     Delete,
     Event,
-    Heartbeat,
     Insert,
     Prepare,
     RowChange,
@@ -55,10 +54,11 @@ from .spans import (
     VALUE,
     XID,
 )
+from .whole_images import spell_whole
 
 _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
 _OTHERS: dict[str, type[Event]] = {
-    event.kind: event for event in (Begin, Commit, Abort, Prepare, Heartbeat, StreamStart, StreamStop, StreamChange)
+    event.kind: event for event in (Begin, Commit, Abort, Prepare, StreamStart, StreamStop, StreamChange)
 }
 _PLACES = {"xid": XID, "csn": CSN, "commit_lsn": COMMIT_LSN}
 _NUMBERS = {
@@ -71,14 +71,12 @@ _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
     "first_lsn": lsn_value,
     "end_lsn": lsn_value,
     "origin": int,
-    "wal_end": int,
-    "wal_flushed": int,
-    "time": int,
 }
 
 
 def located_events(scanned: Scanned) -> Iterator[Located]:
     """The events of the rows, in order, each with its place."""
+    spell_whole(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
     notes = _Notes(scanned)
     for row, fields in enumerate(notes.rows):
         if row in scanned.events:

@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from ..times import heartbeat_micros
+from ..options.reading import KINDS
 from .commit_times import parse_times
 from .compiled import Array, Int, compiled
 from .scanner import Scanned
 from .schemas import CHANGES
 from .spans import (
-    COMMIT_TIME,
+    DETAIL,
     ENDS,
     GIVEN,
     HAS_UNCHANGED,
@@ -24,13 +24,15 @@ from .spans import (
     NUMBERS,
     OLD,
     PRESENT,
+    RAW,
     TEXTS,
     TIME_TEXT,
     TYPE,
     UNCHANGED_LENGTH,
     VALUE,
-    WORDS,
+    WHOLE,
 )
+from .whole_images import names_of_whole, spell_whole
 from .words import BLOCK, copy_block
 
 
@@ -103,14 +105,16 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
     return used
 
 
-def record_batch(scanned: Scanned, schema: pa.Schema, heartbeat_factor: int) -> pa.RecordBatch:
+def record_batch(scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
     """The rows that were noted as columns."""
+    if (scanned.rows[PRESENT, : scanned.row_count] >> HAS_UNCHANGED & 1).any():
+        spell_whole(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
     scanned, unchanged = _without_unchanged(scanned)
     seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
 
     def column(field: pa.Field) -> pa.Array:
         if field.name == "commit_time":
-            return _commit_times(field.type, scanned, seen, heartbeat_factor)
+            return _commit_times(field.type, scanned)
         if field.name == "unchanged" and unchanged is not None:
             return unchanged
         return _column(field, scanned, seen)
@@ -183,13 +187,15 @@ def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
     if name in NUMBERS:
         return _numbers(NUMBERS.index(name), kind, scanned, seen)
     if name == "kind":
-        return strings(WORDS[scanned.rows[KIND, :count]], count, scanned, kind)
+        return _kinds(kind).take(_from_numpy(scanned.rows[KIND, :count], pa.int64()))
+    if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
+        return _nulls(kind, count)
     if name in TEXTS:
         return strings(text_pairs(scanned, TEXTS[name]), count, scanned, kind)
     if name in MAPS:
         return _map(MAPS.index(name), kind, scanned, seen)
     if name == "types":
-        return _types(kind, scanned)
+        return _types(kind, scanned, seen)
     return _nulls(kind, count)  # unchanged and error: a scan never fills them
 
 
@@ -201,17 +207,13 @@ def _numbers(number: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> p
     return pa.Array.from_buffers(kind, scanned.row_count, [seen.validity(number), data])
 
 
-def _commit_times(kind: pa.DataType, scanned: Scanned, seen: _Seen, heartbeat_factor: int) -> pa.Array:
+def _commit_times(kind: pa.DataType, scanned: Scanned) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
     micros, known = np.zeros(count, np.int64), np.zeros(count, np.uint8)
     with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
     if len(with_text):
         pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
         micros[with_text], known[with_text] = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
-    heartbeats = [] if seen.never(COMMIT_TIME) else np.flatnonzero(rows[PRESENT, :count] >> COMMIT_TIME & 1).tolist()
-    for row in heartbeats:
-        found = heartbeat_micros(int(rows[COMMIT_TIME, row]), heartbeat_factor)
-        micros[row], known[row] = found or 0, found is not None
     if not known.any():
         return _nulls(kind, count)
     return pa.Array.from_buffers(kind, count, [_bitmap(known), pa.py_buffer(micros)])
@@ -221,14 +223,23 @@ def _map(place: int, kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Arr
     if seen.never(GIVEN + place):
         return _nulls(kind, scanned.row_count)
     count = cell_count(scanned, place)
-    keys = strings(scanned.cells[place, NAME], count, scanned, pa.string())
+    if place == DETAIL or seen.never(WHOLE + place):
+        keys = strings(scanned.cells[place, NAME], count, scanned, pa.string())
+    else:
+        keys = names_of_whole(scanned, place, NAME, count)
     values = strings(scanned.cells[place, VALUE], count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
     return _nested(kind, scanned.rows[ENDS + place, : scanned.row_count], seen.validity(GIVEN + place), entries)
 
 
-def _types(kind: pa.DataType, scanned: Scanned) -> pa.Array:
+def _types(kind: pa.DataType, scanned: Scanned, seen: _Seen) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
+    if not (seen.never(WHOLE + NEW) and seen.never(WHOLE + OLD)):
+        new, old = (np.diff(rows[ENDS + place, :count], prepend=0) for place in (NEW, OLD))
+        shown = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))
+        is_given = rows[PRESENT, :count] >> (GIVEN + NEW) & 3
+        types = names_of_whole(scanned, -1, TYPE, int(shown[-1]))
+        return _nested(kind, shown, None if is_given.all() else _bitmap(is_given > 0), types)
     ends, given = np.empty(count, np.int32), np.empty(count, np.uint8)
     pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
     names = _select_types(rows, count, scanned.cells, pairs, ends, given)
@@ -258,6 +269,18 @@ def strings(pairs: Array, count: int, scanned: Scanned, kind: pa.DataType) -> pa
 def _nulls(kind: pa.DataType, count: int) -> pa.Array:
     """A column of nulls: a slice of one that is kept, since most are needed for every chunk."""
     return _kept_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
+
+
+@cache
+def _kinds(kind: pa.DataType) -> pa.Array:
+    """The names of all kinds."""
+    offsets = np.cumsum([0, *map(len, KINDS)], dtype=np.int32)
+    return pa.Array.from_buffers(kind, len(KINDS), [None, pa.py_buffer(offsets), pa.py_buffer("".join(KINDS).encode())])
+
+
+def _from_numpy(values: Array, kind: pa.DataType) -> pa.Array:
+    """The same values, without pandas, which pa.array would load."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 @cache

@@ -19,9 +19,10 @@ from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
 from ..pgtypes import type_name
 from ..pgtypes.binary import has_text
-from .compiled import Array
+from .compiled import Array, compiled
 from .messages import Chunk
 from .spans import LINES, QUOTED, WORD_TEXT, WORDS, Known
+from .wire import read_32
 
 IS_OPENGAUSS, KNOWN = QUOTED, LINES
 """Places in the scan's settings: whether the dialect is openGauss's, and the first message: 2 times the place of its
@@ -71,24 +72,23 @@ def known_relations(
     table       what earlier chunks needed, and then what this one needs too
     settings    those that all scans have
     """
-    buffer, starts, stops = chunk.buffer, chunk.starts, chunk.stops
-    found = np.zeros(len(starts), np.int64)
+    count = len(chunk.starts)
+    kinds, oids, found = np.empty(count, np.uint8), np.empty((2, count), np.int64), np.zeros(count, np.int64)
+    _read_heads(chunk.buffer, chunk.starts, chunk.stops, kinds, oids)
+    asks = _ASK[kinds] & (oids[0] >= 0)
     table.forget_much()
     reader = PgOutput(relations)
-    heads, kinds = _heads(chunk)
-    asks = _ASK[kinds] & (stops - heads >= LEAST_ROW_BYTES)
-    words = np.ndarray((max(len(buffer) - 3, 0),), ">u4", buffer, 0, (1,))  # four bytes at each place
     begin = 0
-    for end in [*np.flatnonzero(_TELL[options.dialect][kinds]).tolist(), len(starts)]:
+    for end in [*np.flatnonzero(_TELL[options.dialect][kinds]).tolist(), count]:
         places = begin + np.flatnonzero(asks[begin:end])
         if len(places):
-            streamed = reader.relations.block is not None
-            coded = pa.array(words[heads[places] + (5 if streamed else 1)].astype(np.uint32)).dictionary_encode()
+            streamed = int(reader.relations.block is not None)
+            coded = pa.array(oids[streamed, places]).dictionary_encode()
             known = [2 * table.place(reader.relations.find(oid)) for oid in coded.dictionary.to_pylist()]
             found[places] = (
                 np.array(known, np.int64)[np.frombuffer(coded.indices.buffers()[1], np.int32, len(places))] + streamed
             )
-        if end < len(starts):
+        if end < count:
             message = chunk.message(end)
             with suppress(DecodeError):  # it will be told when the record is read
                 for frame in reader.frames(message):
@@ -102,18 +102,22 @@ def _form(oid: int) -> int:
     return _FORMS.get(type_name(oid), OTHER_FORM if has_text(oid) else UNKNOWN_FORM)
 
 
-def _heads(chunk: Chunk) -> tuple[Array, Array]:
-    """Where each message's record begins, behind the envelope, and its kind byte; 0 where there is none."""
-    buffer, starts, stops = chunk.buffer, chunk.starts, chunk.stops
-    if not len(buffer):
-        return starts, np.zeros(len(starts), np.uint8)
-    last = len(buffer) - 1
-    first = buffer[np.minimum(starts, last)]
-    heads = starts
-    if (first == ENVELOPE).any():
-        heads = starts + ENVELOPE_BYTES * (first == ENVELOPE)
-        first = buffer[np.minimum(heads, last)]
-    return heads, np.where(heads < stops, first, 0)
+@compiled
+def _read_heads(buffer: Array, starts: Array, stops: Array, kinds: Array, oids: Array) -> None:
+    """Fill in what the heads of messages say.
+
+    kinds   uint8[m]: the byte that begins the record, behind the envelope; 0 where there is none
+    oids    int64[2, m]: the number behind it, and the one behind that, which is the relation in a streamed block; -1
+            where the record is too short for a row
+    """
+    for message in range(len(starts)):
+        at, stop = starts[message], stops[message]
+        if at < stop and buffer[at] == ENVELOPE:
+            at += ENVELOPE_BYTES
+        kinds[message] = buffer[at] if at < stop else 0
+        is_long = stop - at >= LEAST_ROW_BYTES
+        oids[0, message] = read_32(buffer, at + 1) if is_long else -1
+        oids[1, message] = read_32(buffer, at + 5) if is_long else -1
 
 
 MOST_TEXT = 1 << 20

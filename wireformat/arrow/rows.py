@@ -27,10 +27,9 @@ from .spans import (
 @inner
 def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, length: Int, status: Int) -> None:
     """A row that holds nothing but its place, and says where the record (or the message) lies."""
-    for field in range(ENDS):
-        rows[field, row] = 0
     for field in range(ENDS, ROW_FIELDS):
         rows[field, row] = rows[field, row - 1] if row > 0 else 0
+    rows[KIND, row] = 0
     rows[TABLE_SCHEMA + 1, row] = rows[TABLE_NAME + 1, row] = rows[RAW + 1, row] = rows[TIME_TEXT + 1, row] = -1
     rows[MESSAGE, row] = message
     rows[RECORD, row] = record

@@ -19,7 +19,6 @@ from .compiled import Array, Int, inner
 from .rows import note_detail
 from .scan import DONE, LOST, MORE, make_scan
 from .spans import (
-    COMMIT_TIME,
     COMMIT_TIME_KEY,
     CSN,
     ENDS,
@@ -38,7 +37,6 @@ from .spans import (
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
-    TIME_KEY,
     TIME_TEXT,
     TYPE,
     TYPE_TABLE_SIZE,
@@ -46,7 +44,6 @@ from .spans import (
     USERNAME,
     UTF8,
     VALUE,
-    WAL_END,
     XID,
 )
 from .wire import (
@@ -241,34 +238,6 @@ def transaction(
 
 
 @inner
-def heartbeat(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    words: Array,
-    cursor: Array,
-) -> Int:
-    """The three numbers of a heartbeat; returns the row's status."""
-    if stop - at != 24:
-        return READ_RECORD
-    used = cursor[TEXT_USED]
-    value = np.int64(0)
-    for number in range(3):
-        value = read_64(buffer, at + 8 * number)
-        begin = used
-        used = write_number(text, used, value, 10, WAL_END + number == TIME_KEY)
-        note_detail(rows, row, cells, words, WAL_END + number, ~begin, used - begin)
-    rows[COMMIT_TIME, row] = value
-    rows[PRESENT, row] |= 1 << COMMIT_TIME
-    cursor[TEXT_USED] = used
-    return GOOD
-
-
-@inner
 def read_record(
     buffer: Array,
     at: Int,
@@ -290,7 +259,7 @@ def read_record(
     if kind == BEGIN or kind == COMMIT:
         return transaction(buffer, at + 1, stop, rows, row, cells, text, words, cursor, utf8)
     if kind == HEARTBEAT:
-        return heartbeat(buffer, at + 1, stop, rows, row, cells, text, words, cursor)
+        return READ_RECORD  # one a second: not worth compiling
     rows[RAW, row] = at
     rows[RAW + 1, row] = stop - at
     return GOOD

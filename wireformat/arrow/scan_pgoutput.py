@@ -56,6 +56,7 @@ from .spans import (
     OLD_KEY,
     PRESENT,
     READ_RECORD,
+    RELATION,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -64,6 +65,7 @@ from .spans import (
     UNCHANGED_LENGTH,
     UTF8,
     VALUE,
+    WHOLE,
     XID,
     mark_word,
 )
@@ -231,16 +233,17 @@ def row_image(
             return READ_RECORD, at
         elif is_key and words[column + CELL_FACTS, 0] == 0:
             continue
-        image[NAME, cell, 0] = words[column + CELL_NAME, 0]
-        image[NAME, cell, 1] = words[column + CELL_NAME, 1]
         image[VALUE, cell, 0] = value
         image[VALUE, cell, 1] = length
-        image[TYPE, cell, 0] = words[column + CELL_TYPE, 0]
-        image[TYPE, cell, 1] = words[column + CELL_TYPE, 1]
+        if is_key:
+            for part in range(2):
+                image[NAME, cell, part] = words[column + CELL_NAME, part]
+                image[TYPE, cell, part] = words[column + CELL_TYPE, part]
         cell += 1
         at += size
     rows[ENDS + place, row] = cell
-    rows[PRESENT, row] |= 1 << (GIVEN + place)
+    rows[PRESENT, row] |= 1 << (GIVEN + place) | np.int64(not is_key) << (WHOLE + place)
+    rows[RELATION, row] = relation
     cursor[TEXT_USED] = used
     return status, at
 

@@ -54,6 +54,7 @@ from .spans import (
     Known,
     Spans,
 )
+from .whole_images import spell_whole
 
 Array = np.ndarray[Any, Any]
 
@@ -71,6 +72,8 @@ class Scanned(NamedTuple):
     """uint8[k]"""
     source: Array
     """uint8[m]: the buffer that was scanned"""
+    words: Array
+    """int32[w, 2]: the words of the scan; see Known"""
     events: dict[int, list[Located]]
     """What stands in the place of a row: any number of events; rows that are not here are good."""
 
@@ -116,13 +119,18 @@ class Walk:
         return self._room
 
     @property
+    def words(self) -> Array:
+        """See Known."""
+        return self._known.words
+
+    @property
     def text_used(self) -> int:
         """Bytes of the room's text that the last step has used."""
         return int(self._cursor[TEXT_USED])
 
     def notes(self, count: int) -> Scanned:
         """The rows of the last step, which must all be good."""
-        return Scanned(self.room.rows, count, self.room.cells, self.room.text, self.chunk.buffer, {})
+        return Scanned(self.room.rows, count, self.room.cells, self.room.text, self.chunk.buffer, self.words, {})
 
     def all_good(self, count: int) -> bool:
         """Whether no row of the last step needs a second look."""
@@ -189,22 +197,24 @@ class Scanner:
 
     def settled(self, walk: Walk, count: int) -> Iterator[Scanned]:
         """The rows of the walk's last step after a second look at those that need it; see `scan`."""
-        scanned, error = self._settled(walk.chunk, walk.room, count, walk.text_used)
+        scanned, error = self._settled(walk, count)
         yield scanned
         if error is not None:
             raise error
 
-    def _settled(self, chunk: Chunk, spans: Spans, count: int, text_used: int) -> tuple[Scanned, DecodeError | None]:
+    def _settled(self, walk: Walk, count: int) -> tuple[Scanned, DecodeError | None]:
         """Transcode the rows that ask for it, and read by declaration those that the scan gave back.
 
         With an error come the rows before it.
         """
-        rows, cells = spans.rows, spans.cells
+        chunk, (rows, cells, text) = walk.chunk, walk.room
         events: dict[int, list[Located]] = {}
         todo = np.flatnonzero(rows[STATUS, :count]).tolist()
         if not todo:
-            return Scanned(rows, count, cells, spans.text, chunk.buffer, events), None
-        again = _Again(chunk, spans.text[:text_used].tobytes(), self._options)
+            return Scanned(rows, count, cells, text, chunk.buffer, walk.words, events), None
+        if not walk.notes_stay(count):
+            spell_whole(rows, count, cells, walk.words)
+        again = _Again(chunk, text[: walk.text_used].tobytes(), self._options)
         error: DecodeError | None = None
         for row in todo:
             try:
@@ -219,7 +229,7 @@ class Scanner:
             except DecodeError as found:
                 count, error = row, found
                 break
-        return Scanned(rows, count, cells, again.all_text(), chunk.buffer, events), error
+        return Scanned(rows, count, cells, again.all_text(), chunk.buffer, walk.words, events), error
 
     def _read(self, chunk: Chunk, row: Array, again: _Again) -> Iterator[Located]:
         index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))

@@ -20,22 +20,24 @@ from .marks import MARKS
 Array = np.ndarray[Any, Any]
 
 # Fields of a row: numbers of the table, whether they are there, pairs, ends of maps.
-MESSAGE, RECORD, LSN, XID, CSN, COMMIT_LSN, COMMIT_TIME = range(7)
-PRESENT = 7  # bit n is 1 where number n is there; bit GIVEN + m where map m is not null
-STATUS = 8
-KIND = 9  # index in KINDS
-TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 10, 12, 14, 16, 18  # pairs; BODY is the record without its framing
+MESSAGE, RECORD, LSN, XID, CSN, COMMIT_LSN = range(6)
+PRESENT = 6  # bit n is 1 where number n is there; bit GIVEN + m where map m is not null
+STATUS = 7
+KIND = 8  # index in KINDS
+TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 9, 11, 13, 15, 17  # pairs; BODY is the record without its framing
+RELATION = 19  # place in the words, where an image is whole
 ENDS = 20  # + map: one past the row's last cell
 ROW_FIELDS = 23
 
-NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn", "commit_time")
+NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
 
 # The maps of the table, and the fields of their cells, each a pair; detail has no types.
 NEW, OLD, DETAIL = range(3)
 MAPS = ("new", "old", "detail")
-GIVEN = 8
+GIVEN = 6
 HAS_UNCHANGED = GIVEN + len(MAPS)
+WHOLE = HAS_UNCHANGED + 1  # + NEW or OLD: names and types of its cells are those of the relation, and are not noted
 NAME, VALUE, TYPE = range(3)
 CELL_FIELDS = 3
 
@@ -100,7 +102,7 @@ DETAIL_KEYS = (
     "old",
     "binary",
 )
-FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME, WAL_END, WAL_FLUSHED, TIME_KEY = range(7)
+FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME = range(4)
 END_LSN_KEY, OLD_KEY = DETAIL_KEYS.index("end_lsn"), DETAIL_KEYS.index("old")
 DETAILS_PER_ROW = 4
 
@@ -121,7 +123,7 @@ TYPE_TABLE_SIZE = 1 << 14
 
 TEXT_PER_BYTE, TEXT_PER_RECORD = 5, 128
 """How much text a scan writes at the most: a cell of 10 bytes may need 14 for `oid:` and its type number besides what
-stands in it; the numbers of a heartbeat need less than TEXT_PER_RECORD."""
+stands in it; no record needs TEXT_PER_RECORD beside its cells."""
 
 TEXT_SLACK = 256
 """Bytes of `text` beyond what is used: for the numbers of one record, and for a short copy that reads past its end."""

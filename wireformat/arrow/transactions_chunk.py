@@ -18,12 +18,12 @@ from ..errors import OptionError, OrderError
 from ..limits import OPEN_TRANSACTIONS_BYTES
 from ..lsn import signed
 from ..stream.transactions import Attempt, Control, Facts, Machine, Position, Whole, facts_of, is_plain
+from .committed import POSITION, Here, Output, taken
 from .compiled import Array
 from .held_rows import HeldRows, Store
 from .schemas import SEGMENT, SEQUENCE, committed_schema
 from .transaction_facts import stretch_facts
 from .transaction_rows import At, Column, Rows, Run, Stretch, check_columns, flags
-from .transactions import POSITION, Here, Output, taken
 
 DELIVERED, DROPPED, OPEN, WHOLE = "delivered", "dropped", "open", "whole"
 
