@@ -26,6 +26,7 @@ def reference(
     prepared: dict[str, list[Entry]] = {}
     done: dict[str, int | None] = {}  # delivered at their prepare
     ended: list[tuple[int | None, int | None]] = []
+    number = 0
 
     def came_before(lsn: int | None, csn: int | None) -> bool:
         lsns, csns = ([one[n] for one in ended if one[n] is not None] for n in (0, 1))
@@ -39,8 +40,10 @@ def reference(
         }
         time = time if time is not None else getattr(records[0], "commit_time", None)
         was_there = drop_resent and came_before(lsn, said["csn"])
+        nonlocal number
+        number += 1
         ended.append((lsn, said["csn"]))
-        place = next(n for n in (lsn, said["csn"], len(ended)) if n is not None)
+        place = next(n for n in (lsn, said["csn"], number) if n is not None)
         undone = {e.subxid for e in records if isinstance(e, wf.StreamAbort)}
         origin = None if said["origin"] is None else str(said["origin"])
         facts = (said["xid"], said["csn"], lsn, time, said["username"], origin)
@@ -57,9 +60,12 @@ def reference(
             before, now = (getattr(e, "commit_lsn", None) for e in (current[0][1], event))
             if before is not None and now is not None and now > before:
                 raise OutOfOrder("an end was lost")
-            if block is not None:
-                del streamed[block]
+            csn, now_csn = (getattr(e, "csn", None) for e in (current[0][1], event))
+            has_lsns, known = None not in (before, now), [one for _, one in ended if one is not None]
+            if not has_lsns and None not in (csn, now_csn) and all(now_csn > one for one in [csn, *known]):
+                raise OutOfOrder("an end was lost")
             current = block = None
+            streamed.clear()
         if is_change(event):
             if current is not None:
                 current.append(entry)
@@ -117,7 +123,9 @@ def reference(
             done.pop(event.gid, None)
             if event.gid in prepared:
                 commit(prepared.pop(event.gid), event, lsn, event.commit_time)
-            elif two_phase == "commit" and not came_before(event.commit_lsn, None):
+            elif two_phase == "prepare":
+                ended.append((event.commit_lsn, None))
+            elif not came_before(event.commit_lsn, None):
                 raise OutOfOrder("it was not prepared")
         elif kind == "ROLLBACK_PREPARED":
             done.pop(event.gid, None)

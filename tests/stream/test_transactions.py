@@ -61,15 +61,15 @@ def test_open_events_and_the_rest_give_what_is_missing(events: list[wf.Event], d
     assert second.position == whole.position
 
 
-@given(histories(restarts=False))
-def test_nothing_is_delivered_twice(events: list[wf.Event]) -> None:
-    once = [change.event for change in wf.transactions(events)]
+@given(histories(restarts=False), st.sampled_from(["commit", "prepare"]))
+def test_nothing_is_delivered_twice(events: list[wf.Event], two_phase: str) -> None:
+    once = list(wf.transactions(events, two_phase=two_phase))
     if any(event.kind in ("BEGIN", "STREAM_START") and event.lsn is None for event in events):
         return  # without positions nobody can know
-    again = wf.transactions([*events, *events])
-    assert [change.event for change in again][: len(once)] == once
-    sequences = [change.sequence for change in wf.transactions([*events, *events])]
-    assert len(set(sequences)) == len(sequences)
+    again = list(wf.transactions([*events, *events], two_phase=two_phase))
+    assert again[: len(once)] == once
+    assert len({change.sequence for change in again}) == len(again)
+    assert len({told(change)[-1] for change in again}) == len(again)
 
 
 def insert(name: str, xid: int | None = None) -> wf.Insert:
@@ -123,6 +123,22 @@ CASES: dict[str, tuple[list[wf.Event], list[tuple[int, int, str]], int]] = {
     "in CSN order LSNs do not rise": (
         [wf.Begin(csn=1), insert("a"), wf.Commit(lsn=9), wf.Begin(csn=2), insert("b"), wf.Commit(lsn=8)],
         [(9, 0, "a"), (8, 0, "b")],
+        0,
+    ),
+    "a restart with a transaction of a higher csn, that is known": (
+        [
+            *(wf.Begin(csn=6), insert("a"), wf.Commit(lsn=8), wf.Begin(csn=5), insert("b"), wf.Begin(csn=6)),
+            *(insert("a"), wf.Commit(lsn=8), wf.Begin(csn=5), insert("b"), wf.Commit(lsn=9)),
+        ],
+        [(8, 0, "a"), (9, 0, "b")],
+        0,
+    ),
+    "a restart ends what was streamed: it comes again in one piece": (
+        [
+            *(start(1), insert("a", 1), STOP, begin(5), insert("b"), begin(5), insert("b"), commit(5)),
+            *(begin(6, 1), insert("a"), commit(6)),
+        ],
+        [(5, 0, "b"), (6, 0, "a")],
         0,
     ),
     "a message by itself": ([wf.Message(transactional=True, prefix="p")], [(1, 0, "p")], 0),
@@ -179,12 +195,24 @@ def test_prepared_before_the_slot_had_two_phases() -> None:
     assert [change.commit_lsn for change in wf.transactions(late, two_phase="prepare")] == [9]
 
 
+def test_prepared_and_committed_and_sent_again() -> None:
+    """Its PREPARE is then below what was delivered, as that of one from before the slot had two phases."""
+    events = [*TWO_PHASE, wf.CommitPrepared(gid="g", commit_lsn=9)]
+    changes = wf.transactions([*events, *events], two_phase="prepare")
+    assert [change.commit_lsn for change in changes] == [5]
+    assert changes.open == []
+
+
 BAD: dict[str, tuple[list[wf.Event], str]] = {
     "in the middle": ([insert("a"), wf.Commit()], "BEGIN or STREAM_START before rows"),
     "a message in the middle": ([wf.Message(transactional=True, prefix="p", lsn=1)], "before rows"),
     "an end alone": ([wf.Commit(lsn=5)], "BEGIN before an end"),
     "an area": ([wf.Abort(xid=1)], "BEGIN before an end"),
     "a lost COMMIT": ([begin(5), insert("a"), begin(6)], "the end of what is open, or it again"),
+    "lost COMMITs, where BEGIN says its csn": (
+        [wf.Begin(csn=5), insert("a"), wf.Begin(csn=6), insert("b"), wf.Commit(lsn=9)],
+        "the end of what is open, or it again",
+    ),
     "another's COMMIT": ([begin(5), insert("a"), commit(6)], "the end of what is open"),
     "a lost first block": ([start(1, False)], "the first block"),
     "blocks that do not say their xid": ([wf.StreamStart()], "that say their xid"),

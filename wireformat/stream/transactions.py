@@ -237,18 +237,31 @@ class Machine(Generic[Handle]):
     def _restarted(self, record: Control) -> None:
         """Before a record that begins or names another transaction: what is half there comes again, so it is dropped.
 
-        Raises OrderError where the positions say that it does not: then its end was lost.
+        So does all that is streamed: a server that starts again knows nothing of blocks that it sent.
+        Raises OrderError where the positions say that it does not come again: then its end was lost.
         """
         attempt = self._current
         if attempt is None:
             return
-        before, now = attempt.begin.commit_lsn, record.commit_lsn
-        if before is not None and now is not None and now > before:
+        if self._is_ahead(record, attempt.begin):
             raise self._error("the end of what is open, or it again after a restart", record, record.lsn)
-        if self._block is not None:
-            del self._streamed[attempt.begin.xid]  # type: ignore[arg-type]
+        if self._plain is not None:
+            self._settle(self._plain, None)
+        for streamed in self._streamed.values():
+            self._settle(streamed, None)
         self._plain = self._block = None
-        self._settle(attempt, None)
+        self._streamed = {}
+
+    def _is_ahead(self, record: Control, begin: Control) -> bool:
+        """Whether a record is not among those that are sent again when a connection broke behind this beginning.
+
+        csn    rises too, or nearly: what has a higher one and is sent again was there before
+        """
+        if record.commit_lsn is not None and begin.commit_lsn is not None:
+            return record.commit_lsn > begin.commit_lsn
+        if record.csn is not None and begin.csn is not None:
+            return record.csn > max(begin.csn, self._position.csn or 0)
+        return False
 
     def _begin(self, record: Control, handle: Handle | None) -> None:
         self._restarted(record)
@@ -309,8 +322,9 @@ class Machine(Generic[Handle]):
         if attempt is not None:
             self._delivered.pop(str(record.gid), None)
             self._committed(attempt, record)
-        elif self._at_prepare:
+        elif self._at_prepare:  # delivered, but from here on its PREPARE, sent again, is known by the position alone
             self._delivered.pop(str(record.gid), None)
+            self._position = self._position.behind(record.commit_lsn, record.csn, transactions=0)
         elif not self._position.covers(record.commit_lsn, record.csn):
             raise self._error("the transaction of this gid before", record, record.lsn)
 
