@@ -10,7 +10,7 @@ from .formats.registry import find_format
 from .limits import BATCH_BYTES, OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 from .plugin import Encoder, replay
-from .stream.committed_changes import CommittedChanges
+from .stream.committed_changes import CommittedChanges, EventStore
 from .stream.decoder import Decoder as StreamDecoder
 from .stream.decoder import EventSource
 from .stream.transactions import Position
@@ -76,8 +76,19 @@ def transactions(
     Raises OrderError while iterating, OptionError at once.
     """
     return CommittedChanges(
-        events, two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after
+        events,
+        make_store=_event_store,
+        two_phase=two_phase,
+        drop_resent=drop_resent,
+        memory_limit=memory_limit,
+        after=after,
     )
+
+
+def _event_store() -> EventStore:
+    from .arrow.held_events import HeldEvents
+
+    return HeldEvents()
 
 
 def _engine(format: str, options: ReadOptions, name: str) -> EventSource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,20 @@ def test_state_and_store_go_on(events: list[wf.Event], places: list[int]) -> Non
     assert pa.Table.from_batches(found, whole.schema).equals(whole)
 
 
+def test_a_state_knows_its_rows() -> None:
+    """Also before there was another batch, and with kept columns."""
+    rows = table([wf.StreamStart(xid=1), wf.Insert(table_schema="s", table_name="t", xid=1)])
+    rows = rows.append_column("offset", pa.array([7, 8]))
+    store = HeldRows(0)
+    first = wf.arrow.Transactions(store=store)
+    assert [list(first.take(batch)) for batch in rows.to_batches()] == [[]]
+    second = wf.arrow.Transactions(store=store, state=first.state)
+    assert second.open.equals(rows)
+    first.close()
+    assert len(first.open) == 0
+    assert second.open.equals(rows)
+
+
 def test_state_is_small() -> None:
     """Pieces stay apart, and a state does not grow with rows."""
     begin = table([wf.Begin(xid=1)])
@@ -144,6 +159,18 @@ def test_captures(name: str) -> None:
     assert {events[place][0] for place in starts} <= {event[0] for event in events}
     assert found.equals(wf.arrow.transactions(cut(rows, [100, 200, 1200, 1210, 2000]), memory_limit=0))
     assert len(wf.arrow.open_transactions(rows)) == 0
+
+
+@pytest.mark.parametrize("name", ["15-pgoutput-3-streaming", "18-pgoutput-4-two-phase"])
+@pytest.mark.parametrize("two_phase", ["commit", "prepare"])
+def test_captures_that_are_sent_again(name: str, two_phase: str) -> None:
+    """The connection breaks somewhere, and the server sends all from the beginning."""
+    rows = wf.arrow.changes(read_capture(name).messages, "pgoutput")
+    expected = wf.arrow.transactions(rows, two_phase=two_phase).drop_columns("message")
+    for place in range(50, len(rows) + 1, 397):
+        found = wf.arrow.transactions([rows.slice(0, place), rows], two_phase=two_phase)
+        assert found.drop_columns("message").equals(expected)
+    assert len(wf.arrow.open_transactions([rows, rows], two_phase=two_phase)) == 0
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "area" not in case.name], ids=lambda case: case.name)
@@ -195,6 +222,58 @@ def test_what_is_no_table_of_row_changes() -> None:
         wf.arrow.transactions(table([wf.Begin(), wf.Corrupt(error="e", raw=b"")]))
 
 
+@pytest.mark.parametrize(
+    ("name", "type"),
+    [
+        ("xid", pa.float64()),  # as pandas makes of a column with nulls
+        ("lsn", pa.uint64()),
+        ("csn", pa.int32()),
+        ("commit_lsn", pa.decimal128(20, 0)),
+        ("commit_time", pa.timestamp("ns", "UTC")),
+        ("commit_time", pa.string()),
+        ("detail", pa.string()),
+        ("detail", pa.map_(pa.string(), pa.int32())),
+        ("kind", pa.null()),
+        ("new", pa.string_view()),
+        ("types", pa.list_(pa.string_view())),
+    ],
+)
+def test_columns_that_cannot_be_read(name: str, type: pa.DataType) -> None:
+    rows = table([wf.Begin()])
+    other = rows.set_column(rows.schema.get_field_index(name), name, pa.nulls(1, type))
+    with pytest.raises(wf.OptionError, match=f"column {name}: expected .* got {re.escape(str(type))}"):
+        wf.arrow.transactions(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "type"),
+    [
+        ("kind", pa.large_string()),
+        ("kind", pa.dictionary(pa.int32(), pa.string())),
+        ("detail", pa.map_(pa.large_string(), pa.large_string())),
+        ("commit_time", pa.timestamp("us", "Europe/Berlin")),
+        ("commit_time", pa.timestamp("us")),
+    ],
+)
+def test_columns_that_others_write_so(name: str, type: pa.DataType) -> None:
+    events = [wf.Begin(xid=1, username="u"), wf.Insert(table_schema="s", table_name="t"), wf.Commit(lsn=5)]
+    rows = table([*events, events[0]])
+    other = rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(type))
+    for pieces in (other, [other.slice(0, 1), other.slice(1)]):
+        found = wf.arrow.transactions(pieces)
+        assert found.schema.field(name).type == type
+        assert told(found.cast(wf.arrow.committed_schema(rows.schema))) == told(wf.arrow.transactions(rows))
+        assert wf.arrow.open_transactions(pieces).equals(other.slice(3))
+
+
+def test_a_kept_column_of_any_name() -> None:
+    rows = table([wf.Begin(xid=1), wf.Insert(table_schema="s", table_name="t")])
+    rows = rows.append_column("_row", pa.array([9, 8]))
+    assert wf.arrow.open_transactions(rows).equals(rows)
+    with pytest.raises(wf.OptionError, match="of different names, got twice kind"):
+        wf.arrow.transactions(rows.append_column("kind", rows["kind"]))
+
+
 def test_no_rows() -> None:
     found = wf.arrow.transactions(table([]))
     assert len(found) == 0
@@ -226,6 +305,41 @@ def test_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del other
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("batches_held", [0, 2, 9])
+def test_kept_columns_of_any_type_are_held(batches_held: int) -> None:
+    """In files too: there every batch has its own dictionary."""
+    block: list[wf.Event] = [wf.StreamStart(xid=1), *[wf.Insert(table_schema="s", table_name="t", xid=1)] * 2]
+    rows = table([*block, wf.StreamStop()])
+    types = {
+        "code": pa.dictionary(pa.int32(), pa.string()),
+        "codes": pa.list_(pa.dictionary(pa.int8(), pa.large_string())),
+        "nested": pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int32()))), ("b", pa.large_binary())]),
+        "fixed": pa.list_(pa.float32(), 2),
+        "nothing": pa.null(),
+    }
+    pieces = []
+    for number in range(6):
+        piece = rows
+        for name, type in types.items():
+            cell: dict[str, Any] = {
+                "code": f"{number}",
+                "codes": [f"{number}", None],
+                "nested": {"m": [("k", [number])], "b": b"x"},
+                "fixed": [1.5, None],
+                "nothing": None,
+            }
+            piece = piece.append_column(name, pa.array([cell[name]] * len(rows), type))
+        pieces.append(piece)
+    end = table([wf.StreamCommit(xid=1, commit_lsn=5)])
+    for name, type in types.items():
+        end = end.append_column(name, pa.nulls(1, type))
+    limit = batches_held * pieces[0].nbytes
+    found = wf.arrow.transactions([*pieces, end], memory_limit=limit)
+    expected = [row for piece in pieces for row in piece.select(list(types)).slice(1, 2).to_pylist()]
+    assert found.select(list(types)).to_pylist() == expected
+    assert len(wf.arrow.open_transactions(pieces, memory_limit=limit)) == 6 * len(rows)
 
 
 @settings(max_examples=20)

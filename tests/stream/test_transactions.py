@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,9 +248,16 @@ def test_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     block = [start(1), *(insert("a", 1) for _ in range(9)), STOP]
     changes = wf.transactions(iter([*block, wf.StreamCommit(xid=1, commit_lsn=5), *block]), memory_limit=1000)
     assert next(changes).sequence == (5, 0)
-    assert len(list(tmp_path.rglob("*"))) > 1
+    (folder,) = tmp_path.iterdir()
+    before = {path.name for path in folder.iterdir()}
+    assert before
     assert [change.sequence.ordinal for change in changes] == [*range(1, 9)]
-    gc.collect()
+    after = {path.name for path in folder.iterdir()}
+    assert after
+    assert not before & after
+    for path in folder.iterdir():
+        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+            assert reader.schema.names == ["event"]
     assert len(changes.open) == len(block)
     changes.close()
     assert list(tmp_path.iterdir()) == []
@@ -258,4 +266,12 @@ def test_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(tmp_path.iterdir()) != []
     del other
     gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_held_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small transactions one behind the other make no files, however many they are."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    events = [event for lsn in range(1, 100) for event in (begin(lsn), insert("a"), commit(lsn))]
+    assert len(list(wf.transactions(events, memory_limit=5000))) == 99
     assert list(tmp_path.iterdir()) == []

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ..errors import OptionError, OrderError
+from ..errors import OrderError
 from ..limits import OPEN_TRANSACTIONS_BYTES
 from ..stream.transactions import Attempt, Facts, Machine, Position
 from .compiled import Array
@@ -96,13 +97,13 @@ class Transactions:
 
         Followed by the rest of the stream they give what the stream in one piece gives.
         """
-        schema = self.schema
         found = [self._store.get(handle.handle) for handle in _held(self._machine.open)]
-        table = (
-            pa.Table.from_batches(found, schema=schema.remove_metadata().append(_ROW))
-            .sort_by(_ROW.name)
-            .drop_columns(_ROW.name)
-        )
+        if self._schema is None and found:  # with a state, no batch was seen here yet
+            self._schema = found[0].schema.remove(len(found[0].schema) - 1)
+        schema = self.schema
+        held = pa.Table.from_batches(found, schema=schema.remove_metadata().append(_ROW))
+        places = held.column(len(schema))  # by place: a kept column may have its name
+        table = held.select(range(len(schema))).take(pc.sort_indices(places))
         return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: json.dumps(self.position).encode()})
 
     @property
@@ -121,7 +122,8 @@ class Transactions:
         return pickle.dumps((self._machine, self._seen))
 
     def close(self) -> None:
-        """Forget what is open, and remove the files."""
+        """Forget what is open, and remove the files; a store that was given keeps its rows."""
+        self._machine.forget()
         if self._own is not None:
             self._own.close()
 
@@ -136,14 +138,11 @@ class Transactions:
         self.close()
 
     def _check(self, schema: pa.Schema) -> pa.Schema:
-        if self._schema is None:
-            check_columns(schema)
-            self._schema = schema
-            position = (schema.metadata or {}).get(POSITION)
-            if self._fresh and position is not None:
-                self._machine.go_on(_position(position))
-        elif not schema.equals(self._schema):
-            raise OptionError(f"row changes: expected the columns of the first batch, got {', '.join(schema.names)}")
+        is_first = self._schema is None
+        self._schema = check_columns(schema, self._schema)
+        position = (schema.metadata or {}).get(POSITION)
+        if is_first and self._fresh and position is not None:
+            self._machine.go_on(_position(position))
         return committed_schema(self._schema)
 
     def _item(self, item: At | Run | Stretch, rows: Rows, output: Output) -> Iterator[pa.RecordBatch]:
@@ -172,7 +171,7 @@ class Transactions:
                 continue
             yield from output.flush()
             batch = self._store.get(handle.handle)
-            held = Rows.of(batch.select(self.schema.names))
+            held = Rows.of(batch.select(range(len(batch.schema) - 1)))
             stored = Output(held, output.schema)
             stored.add([(Here(0, len(batch)), first)], attempt.undone, facts)
             yield from stored.flush()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ..stream.temporary_folder import TemporaryFolder
+from .temporary_folder import TemporaryFolder
 
 
 class Store(Protocol):
@@ -28,13 +29,15 @@ class HeldRows:
     """A Store in memory; once it holds more than `memory_limit` bytes, all that it holds goes to a file.
 
     The files lie in a temporary folder of their own. A file is removed when nothing of it is kept any longer, the
-    folder with `close`, and at the latest when this object or the process ends.
+    folder with `close`, and at the latest when this object or the process ends. In a file each batch is an Arrow IPC
+    stream of its own, one behind the other: so batches may have other dictionaries, and each is found without the rest.
     """
 
     def __init__(self, memory_limit: int) -> None:
         self._limit = memory_limit
         self._bytes = 0
         self._next = 0
+        self._files = 0
         self._held: dict[int, pa.RecordBatch] = {}
         self._spilled: dict[int, tuple[Path, int]] = {}
         self._alive: Counter[Path] = Counter()
@@ -42,20 +45,28 @@ class HeldRows:
 
     def put(self, batch: pa.RecordBatch) -> int:
         """See Store.put."""
-        handle, self._next = self._next, self._next + 1
+        handle = self._count()
         self._held[handle] = batch
         self._bytes += batch.nbytes
         if self._bytes > self._limit:
-            self._spill()
+            held, self._held, self._bytes = self._held, {}, 0
+            self._write(held.items())
         return handle
+
+    def put_in_file(self, batches: Iterable[pa.RecordBatch]) -> list[int]:
+        """Keep batches in one file, whatever the limit, and return their handles."""
+        first = self._next
+        self._write((self._count(), batch) for batch in batches)
+        return list(range(first, self._next))
 
     def get(self, handle: int) -> pa.RecordBatch:
         """See Store.get."""
         if handle in self._held:
             return self._held[handle]
-        path, place = self._spilled[handle]
-        with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
-            return reader.get_batch(place)
+        path, start = self._spilled[handle]
+        with pa.OSFile(str(path)) as file:
+            file.seek(start)
+            return pa.ipc.open_stream(file).read_next_batch()
 
     def drop(self, handle: int) -> None:
         """See Store.drop."""
@@ -76,13 +87,16 @@ class HeldRows:
         self._bytes = 0
         self._folder.close()
 
-    def _spill(self) -> None:
-        path = self._folder.path / f"{self._next}.arrow"
-        schema = next(iter(self._held.values())).schema
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-            for place, (handle, batch) in enumerate(self._held.items()):
-                writer.write_batch(batch)
-                self._spilled[handle] = path, place
+    def _count(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _write(self, batches: Iterable[tuple[int, pa.RecordBatch]]) -> None:
+        path = self._folder.path / f"{self._files}.arrows"
+        self._files += 1
+        with pa.OSFile(str(path), "wb") as file:
+            for handle, batch in batches:
+                self._spilled[handle] = path, file.tell()
                 self._alive[path] += 1
-        self._held.clear()
-        self._bytes = 0
+                with pa.ipc.new_stream(file, batch.schema) as writer:
+                    writer.write_batch(batch)

@@ -80,7 +80,7 @@ def whole(rows: Rows, stretch: Stretch, highest: tuple[int | None, int | None]) 
 
 
 def _names(rows: Rows, begins: Array, commits: Array, first: int, last: int) -> tuple[pa.Array, pa.Array]:
-    """username and origin, the COMMIT's before the BEGIN's, and a name that an ORIGIN record says before both."""
+    """username and origin: the COMMIT's, else what an ORIGIN record says, else the BEGIN's."""
     columns = []
     has = detail_keys(rows.batch, commits), detail_keys(rows.batch, begins)
     for key in ("username", "origin"):

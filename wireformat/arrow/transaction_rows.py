@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,7 +20,15 @@ from ..times import parse_commit_time
 from .compiled import Array
 from .schemas import CHANGES
 
-NEEDED = ("kind", "lsn", "xid", "csn", "commit_lsn", "commit_time", "detail")
+_READABLE: dict[str, Callable[[pa.DataType], bool]] = {
+    "kind": lambda type: _is_text(type.value_type if pa.types.is_dictionary(type) else type),
+    **dict.fromkeys(("lsn", "xid", "csn", "commit_lsn"), pa.types.is_int64),
+    "commit_time": lambda type: pa.types.is_timestamp(type) and type.unit == "us",
+    "detail": lambda type: pa.types.is_map(type) and _is_text(type.key_type) and _is_text(type.item_type),
+}
+"""Of which types the columns may be that are read; others are passed through."""
+
+NEEDED = tuple(_READABLE)
 """Columns that rows must have to be put into transactions."""
 
 _CODE = {kind: code for code, kind in enumerate(KINDS)}
@@ -244,7 +252,8 @@ class Rows:
 
 def detail(batch: pa.RecordBatch, rows: Array, key: str) -> pa.Array:
     """What stands under a key in `detail` at these rows."""
-    return pc.map_lookup(batch["detail"].take(pa.array(rows)), key, "first")
+    maps = batch["detail"].take(pa.array(rows))
+    return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first").cast(pa.string())
 
 
 def detail_keys(batch: pa.RecordBatch, rows: Array) -> set[str]:
@@ -252,11 +261,37 @@ def detail_keys(batch: pa.RecordBatch, rows: Array) -> set[str]:
     return set(pc.unique(batch["detail"].take(pa.array(rows)).keys).to_pylist())
 
 
-def check_columns(schema: pa.Schema) -> None:
-    """Raises OptionError where a column that transactions need is missing."""
-    missing = [name for name in NEEDED if name not in schema.names]
+def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
+    """The schema; raises OptionError where rows with these columns cannot be put into transactions.
+
+    first   that of the rows before, if there were any; these must have the same
+    """
+    names = schema.names
+    if first is not None:
+        if not schema.equals(first):
+            raise OptionError(f"row changes: expected the columns of the first batch, got {', '.join(names)}")
+        return first
+    missing = [name for name in NEEDED if name not in names]
     if missing:
         raise OptionError(f"row changes: expected the columns {', '.join(NEEDED)}, got none named {', '.join(missing)}")
+    double = sorted({name for name in names if names.count(name) > 1})
+    if double:
+        raise OptionError(f"row changes: expected columns of different names, got twice {', '.join(double)}")
+    for name, is_readable in _READABLE.items():
+        if not is_readable(schema.field(name).type):
+            expected = CHANGES.field(name).type
+            raise OptionError(f"row changes, column {name}: expected {expected}, got {schema.field(name).type}")
+    for field in schema:
+        try:
+            pa.nulls(0, field.type).take(pa.array([], pa.int64()))
+        except pa.ArrowNotImplementedError:
+            text = "expected a type of which Arrow takes single rows; cast it"
+            raise OptionError(f"row changes, column {field.name}: {text}, got {field.type}") from None
+    return schema
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return pa.types.is_string(type) or pa.types.is_large_string(type)
 
 
 def _control(kind: str, time: int | None, found: dict[str, str], *numbers: int | None) -> Control:

@@ -56,7 +56,9 @@ commit_time     microseconds since 1970
 
 
 def chunk_schema(changes: pa.Schema) -> pa.Schema:
-    """The schema of a chunk's rows: that of committed rows, and `_segment`."""
+    """The schema of a chunk's rows: that of committed rows, and `_segment`; raises OptionError where there is one."""
+    if SEGMENT.name in changes.names:
+        raise OptionError(f"row changes: {SEGMENT.name} is added, got a column named so")
     return committed_schema(changes).append(SEGMENT)
 
 
@@ -94,13 +96,7 @@ class Chunk:
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Rows of this batch and those before it; to be read to its end."""
-        if self._schema is None:
-            check_columns(batch.schema)
-            self._schema = batch.schema
-        elif not batch.schema.equals(self._schema):
-            raise OptionError(
-                f"row changes: expected the columns of the first batch, got {', '.join(batch.schema.names)}"
-            )
+        self._schema = check_columns(batch.schema, self._schema)
         rows = Rows.of(batch)
         room = _Room(rows, chunk_schema(self._schema))
         for item in rows.items():

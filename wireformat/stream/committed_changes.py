@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-import weakref
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import OrderError
-from ..events import Event, Message, RowChange, Truncate, TupleData
+from ..events import Ddl, Event, Message, RowChange, Truncate, TupleData
 from ..limits import OPEN_TRANSACTIONS_BYTES
-from .temporary_folder import TemporaryFolder
 from .transactions import CONTROLS, DELIVERED, Attempt, Control, Facts, Fate, Machine, Position
 
 
@@ -47,23 +43,43 @@ class CommittedChange:
     origin: str | None
 
 
+class EventStore(Protocol):
+    """Keeps lists of what can be pickled in files, which are removed with `close` or with the store."""
+
+    def put(self, pieces: Iterable[list[Any]]) -> list[Any]:
+        """Keep these lists, and return a handle to each."""
+
+    def get(self, handle: Any) -> Iterator[Any]:
+        """What is in the list of a handle; it stays kept."""
+
+    def drop(self, handle: Any) -> None:
+        """Forget the list of a handle."""
+
+    def close(self) -> None:
+        """Forget everything."""
+
+
 class CommittedChanges(Iterator[CommittedChange]):
-    """The changes of the committed transactions among events; raises OrderError at an event that cannot be there."""
+    """The changes of the committed transactions among events; raises OrderError at an event that cannot be there.
+
+    make_store   called once, when more than memory_limit bytes are held for the first time
+    """
 
     def __init__(
         self,
         events: Iterable[Event],
         *,
+        make_store: Callable[[], EventStore],
         two_phase: str = "commit",
         drop_resent: bool = True,
         memory_limit: int = OPEN_TRANSACTIONS_BYTES,
         after: Position | None = None,
     ) -> None:
-        self._machine: Machine[_Here | _Spilled] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+        self._machine: Machine[_Here | _Held] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
         self._memory_limit = memory_limit
         self._bytes = 0
-        self._files = 0
-        self._folder = TemporaryFolder()
+        self._make_store = make_store
+        self._store: EventStore | None = None
         self._changes = self._walk(events)
 
     def __next__(self) -> CommittedChange:
@@ -76,19 +92,20 @@ class CommittedChanges(Iterator[CommittedChange]):
 
         Followed by the rest of the stream they give what the stream in one piece gives, `after` this position.
         """
-        found = [item for attempt in self._machine.open for item in _items(attempt)]
+        found = [item for attempt in self._machine.open for item in self._items(attempt)]
         return [item.event for item in sorted(found, key=lambda item: item.place)]
 
     @property
     def position(self) -> Position:
-        """How far the stream was delivered."""
+        """How far the stream was delivered: behind the transaction whose changes are being given."""
         return self._machine.position
 
     def close(self) -> None:
         """Forget what is open, and remove the files."""
         self._changes.close()
-        self._machine = Machine(after=self.position)
-        self._folder.close()
+        self._machine.forget()
+        if self._store is not None:
+            self._store.close()
 
     def _walk(self, events: Iterable[Event]) -> Generator[CommittedChange, None, None]:
         for place, event in enumerate(events):
@@ -97,13 +114,13 @@ class CommittedChanges(Iterator[CommittedChange]):
             except OrderError as error:
                 raise error.add(note=f"event {place}") from None
             for attempt, facts in fates:
-                self._bytes -= sum(handle.size for handle, _ in attempt.pieces if isinstance(handle, _Here))
                 if facts is not None:
-                    yield from _changes(attempt, facts)
+                    yield from self._changes_of(attempt, facts)
+                self._drop(attempt)
             if self._bytes > self._memory_limit:
                 self._spill()
 
-    def _take(self, place: int, event: Event) -> list[Fate[_Here | _Spilled]]:
+    def _take(self, place: int, event: Event) -> list[Fate[_Here | _Held]]:
         if event.kind in DELIVERED:
             if isinstance(event, Message) and not event.transactional:
                 return []
@@ -120,18 +137,48 @@ class CommittedChanges(Iterator[CommittedChange]):
         return []
 
     def _spill(self) -> None:
-        """All that is held goes to a file, which is removed with the last that points at it."""
-        whole = _File(self._folder.path / f"{self._files}.pickle")
-        self._files += 1
-        with whole.path.open("xb") as file:
-            for attempt in self._machine.open:
-                fresh = [piece for piece in attempt.pieces if isinstance(piece[0], _Here)]
-                if fresh:
-                    start = file.tell()
-                    pickle.dump(fresh, file, pickle.HIGHEST_PROTOCOL)
-                    count = sum(count for _, count in fresh)
-                    attempt.pieces[-len(fresh) :] = [(_Spilled(whole, start), count)]
+        """All that is held goes to the store, if it is too much: what was counted and is not held, as ends, is not."""
+        fresh: list[tuple[Attempt[_Here | _Held], list[tuple[_Here, int]]]] = []
+        for attempt in self._machine.open:
+            pieces = [(handle, count) for handle, count in attempt.pieces if isinstance(handle, _Here)]
+            if pieces:
+                fresh.append((attempt, pieces))
+        self._bytes = sum(handle.size for _, pieces in fresh for handle, _ in pieces)
+        if self._bytes <= self._memory_limit:
+            return
+        if self._store is None:
+            self._store = self._make_store()
+        handles = self._store.put([handle for handle, _ in pieces] for _, pieces in fresh)
+        for (attempt, pieces), handle in zip(fresh, handles, strict=True):
+            attempt.pieces[-len(pieces) :] = [(_Held(handle), sum(count for _, count in pieces))]
         self._bytes = 0
+
+    def _items(self, attempt: Attempt[_Here | _Held]) -> Iterator[_Here]:
+        for handle, _ in attempt.pieces:
+            if isinstance(handle, _Here):
+                yield handle
+            elif self._store is not None:
+                yield from self._store.get(handle.handle)
+
+    def _drop(self, attempt: Attempt[_Here | _Held]) -> None:
+        for handle, _ in attempt.pieces:
+            if isinstance(handle, _Here):
+                self._bytes -= handle.size
+            elif self._store is not None:
+                self._store.drop(handle.handle)
+
+    def _changes_of(self, attempt: Attempt[_Here | _Held], facts: Facts) -> Iterator[CommittedChange]:
+        sequence, *rest = facts
+        named = dict(zip(Facts._fields[1:], rest, strict=True))
+        ordinal = 0
+        for item in self._items(attempt):
+            if item.event.kind not in DELIVERED:
+                continue
+            is_undone = getattr(item.event, "xid", None) in attempt.undone
+            for event in _parts(item.event):
+                if not is_undone:
+                    yield CommittedChange(event=event, sequence=Sequence(sequence, ordinal), **named)
+                ordinal += 1
 
 
 class _Here(NamedTuple):
@@ -142,43 +189,10 @@ class _Here(NamedTuple):
     size: int
 
 
-class _File:
-    """A file that goes when this object does."""
+class _Held(NamedTuple):
+    """Events in the store."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        weakref.finalize(self, path.unlink, missing_ok=True)
-
-
-class _Spilled(NamedTuple):
-    """Events in a file."""
-
-    file: _File
-    start: int
-
-
-def _items(attempt: Attempt[_Here | _Spilled]) -> Iterator[_Here]:
-    for handle, _ in attempt.pieces:
-        if isinstance(handle, _Here):
-            yield handle
-        else:
-            with handle.file.path.open("rb") as file:
-                file.seek(handle.start)
-                yield from (found for found, _ in pickle.load(file))
-
-
-def _changes(attempt: Attempt[_Here | _Spilled], facts: Facts) -> Iterator[CommittedChange]:
-    sequence, *rest = facts
-    named = dict(zip(Facts._fields[1:], rest, strict=True))
-    ordinal = 0
-    for item in _items(attempt):
-        if item.event.kind not in DELIVERED:
-            continue
-        is_undone = getattr(item.event, "xid", None) in attempt.undone
-        for event in _parts(item.event):
-            if not is_undone:
-                yield CommittedChange(event=event, sequence=Sequence(sequence, ordinal), **named)
-            ordinal += 1
+    handle: Any
 
 
 def _parts(event: Event) -> Iterator[Event]:
@@ -222,8 +236,10 @@ _EVENT_BYTES, _VALUE_BYTES = 400, 60
 def _size(event: Event) -> int:
     if isinstance(event, RowChange):
         return _EVENT_BYTES + _image_size(event.new) + _image_size(event.old)
-    if isinstance(event, Message):
+    if isinstance(event, (Message, Ddl)):
         return _EVENT_BYTES + len(event.content or "")
+    if isinstance(event, Truncate):
+        return _EVENT_BYTES + _VALUE_BYTES * len(event.tables)
     return _EVENT_BYTES
 
 

@@ -157,10 +157,11 @@ class Machine(Generic[Handle]):
             raise OptionError(f"option two_phase: expected {' or '.join(TWO_PHASE)}, got {two_phase!r}")
         self._at_prepare = two_phase == "prepare"
         self.drop_resent = drop_resent
-        self._plain: Attempt[Handle] | None = None
-        self._block: Attempt[Handle] | None = None
-        self._streamed: dict[int, Attempt[Handle]] = {}
-        self._prepared: dict[str, Attempt[Handle]] = {}
+        self._plain: Attempt[Handle] | None
+        self._block: Attempt[Handle] | None
+        self._streamed: dict[int, Attempt[Handle]]
+        self._prepared: dict[str, Attempt[Handle]]
+        self.forget()
         self.go_on(Position() if after is None else after)
         self._settled: list[Fate[Handle]] = []
 
@@ -168,6 +169,12 @@ class Machine(Generic[Handle]):
         """Nothing was taken yet: the stream was delivered up to there before."""
         self._position = after
         self._delivered = dict(after.prepared)
+
+    def forget(self) -> None:
+        """Nothing is open any longer."""
+        self._plain = self._block = None
+        self._streamed = {}
+        self._prepared = {}
 
     @property
     def position(self) -> Position:
@@ -194,8 +201,8 @@ class Machine(Generic[Handle]):
             self._committed(Attempt(Control("MESSAGE"), [(handle, count)]), Control("MESSAGE"))
         else:
             raise self._error(
-                "BEGIN or STREAM_START before rows: what begins in the middle of a transaction, or as an area of the "
-                "log, does not say which rows belong together",
+                "BEGIN or STREAM_START before rows: what begins in the middle of a transaction, was read without all "
+                "kinds, or as an area of the log, does not say which rows belong together",
                 "rows",
             )
         return self._taken()
