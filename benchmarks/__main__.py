@@ -20,6 +20,7 @@ from . import (
     bench_spark,
     bench_start,
     bench_text,
+    bench_transactions,
     bench_typed,
     machine,
     report,
@@ -40,7 +41,8 @@ QUIET_LOAD = 0.5
 
 
 class Effort(NamedTuple):
-    """How much is measured: MB of binary messages, runs of each contestant, and how often Spark reads the messages."""
+    """How much is measured: MB of binary messages, runs of each contestant, how often Spark reads the messages, and
+    row changes in the histories of transactions."""
 
     megabytes: float
     python_rounds: int
@@ -48,10 +50,27 @@ class Effort(NamedTuple):
     growth_rounds: int
     start_rounds: int
     spark_copies: int
+    transactions: tuple[int, ...]
 
 
-FULL = Effort(42.6, python_rounds=7, spark_rounds=5, growth_rounds=5, start_rounds=3, spark_copies=bench_spark.COPIES)
-QUICK = Effort(4, python_rounds=1, spark_rounds=1, growth_rounds=1, start_rounds=1, spark_copies=1)
+FULL = Effort(
+    42.6,
+    python_rounds=7,
+    spark_rounds=5,
+    growth_rounds=5,
+    start_rounds=3,
+    spark_copies=bench_spark.COPIES,
+    transactions=(1_000_000, 4_000_000, 16_000_000),
+)
+QUICK = Effort(
+    4,
+    python_rounds=1,
+    spark_rounds=1,
+    growth_rounds=1,
+    start_rounds=1,
+    spark_copies=1,
+    transactions=(100_000, 400_000),
+)
 
 
 class Group(str, Enum):
@@ -64,6 +83,7 @@ class Group(str, Enum):
     typed = "typed"
     growth = "growth"
     spark = "spark"
+    transactions = "transactions"
 
 
 GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
@@ -77,6 +97,9 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.spark: lambda capture, effort, say: bench_spark.measure(
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say
+    ),
+    Group.transactions: lambda capture, effort, say: bench_transactions.measure(
+        capture, effort.transactions, min(effort.spark_rounds, 3), FOLDER / "transactions", say
     ),
 }
 

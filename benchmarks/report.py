@@ -143,6 +143,21 @@ SECTIONS: dict[str, Section] = {
         },
         pictures.changes_per_second,
     ),
+    "transactions": Section(
+        "Transactions on Spark",
+        f"spark_udfs.transactions, local[{bench_spark.CORES}], out of Parquet files to noop. Row changes of 8 columns: "
+        "three quarters in plain transactions of 12 on average, one quarter in streamed ones, four at a time lying "
+        "in each other. MB are those of the files, compressed. Beyond a million row changes one run each.",
+        {
+            **NAME,
+            **INPUT,
+            **SECONDS,
+            "per million": lambda result, group: f"{result.median / result.changes * 1e6:.1f} s",
+            "rows/s": SPEED["rows/s"],
+            **SPREAD,
+        },
+        pictures.changes_per_second,
+    ),
     "growth": Section(
         "Growth",
         "wf.arrow.batches over a stream of messages; no batch is kept. Peak memory is beyond the messages themselves.",

@@ -13,6 +13,7 @@ from . import (
     bench_spark,
     bench_start,
     bench_text,
+    bench_transactions,
     bench_typed,
 )
 from .measure import Result
@@ -75,6 +76,12 @@ def growth_of_memory(results: Mapping[str, Result]) -> float | None:
     """Peak memory for most of the data as a multiple of that for the least."""
     most, once = results[MOST].peak_bytes, results[ONCE].peak_bytes
     return most and once and most / once
+
+
+def growth_of_transactions(results: Mapping[str, Result]) -> float:
+    """Time for most of the data in eight chunks as a multiple of what the time for the least promises."""
+    once, *_, most = (found for found in results.values() if found.name.endswith(bench_transactions.in_chunks(8)))
+    return most.median / once.median * once.changes / most.changes
 
 
 TARGETS = (
@@ -158,6 +165,13 @@ TARGETS = (
     ),
     Target("10 times the data: time, against 10 times the time", "growth", growth_of_time, " x", least=0.8, most=1.2),
     Target("10 times the data: peak memory, against that of once", "growth", growth_of_memory, " x", most=1.2),
+    Target(
+        "Transactions on Spark, 16 times the data: time, against 16 times the time",
+        "transactions",
+        growth_of_transactions,
+        " x",
+        most=1.2,
+    ),
     Target(
         "First start, with an empty compile cache",
         "start",

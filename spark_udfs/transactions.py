@@ -14,7 +14,6 @@ from wireformat.options.table import nearest
 from wireformat.stream.transactions import TWO_PHASE
 
 from .carriers import ARROW_CANNOT, carrier, is_text, packed, unpacked
-from .chunked import committed_rows, open_rows
 from .packing import PACKED, Layout, pack_batches, unpack_batches
 from .positions import MOST_CHUNKS, Places
 from .schemas import change_fields
@@ -58,6 +57,8 @@ def transactions(
     fields = committed_fields(changes)
     if changes.isStreaming:
         return _streamed(changes, places, fields, {"two_phase": two_phase, "drop_resent": drop_resent})
+    from .chunked import committed_rows  # loads numba, which nobody needs who does not call this
+
     return committed_rows(changes, places, fields, _chunks(changes, chunks), two_phase, drop_resent)
 
 
@@ -78,6 +79,8 @@ def open_transactions(
     if changes.isStreaming:
         raise wf.OptionError("open_transactions: expected a batch; of a stream they lie in the state of the query")
     places = _checked(changes, order_by, stream_by, two_phase)
+    from .chunked import open_rows
+
     return open_rows(changes, places, _chunks(changes, chunks), two_phase, drop_resent)
 
 

@@ -13,6 +13,7 @@ from benchmarks import (
     bench_spark,
     bench_start,
     bench_text,
+    bench_transactions,
     bench_typed,
     report,
     targets,
@@ -25,6 +26,11 @@ GROUPS = {
     "pgoutput": [one.name for one in bench_pgoutput.CONTESTANTS],
     "typed": [one.name for one in bench_typed.CONTESTANTS],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
+    "transactions": [
+        bench_transactions.name_of(size, chunks)
+        for size in (1_000_000, 4_000_000)
+        for chunks in bench_transactions.CHUNKS
+    ],
     "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
     "start": [bench_start.COLD, bench_start.WARM],
 }

@@ -31,6 +31,7 @@ try:
         spark.sql(f"SELECT r.seq, c.* FROM raw r LATERAL VIEW inline(wal_decode(r.payload, '{format}')) c"),
         spark.sql(f"SELECT seq, inline(wal_decode_pandas(payload, '{format}')) FROM raw"),
     ]
+    found.append(spark_udfs.transactions(found[0], order_by=["seq"], chunks=2))
     for rows in found:
         print(rows.where("kind = 'INSERT'").selectExpr("seq", "new['v']", "lsn_text(lsn)").collect())
 finally:
@@ -46,4 +47,4 @@ def test_every_way() -> None:
     found = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     row = "[Row(seq=7, new[v]='a', lsn_text(lsn)='0/11')]"
-    assert found.stdout.splitlines() == [row] * 5
+    assert found.stdout.splitlines() == [row] * 6

@@ -24,7 +24,9 @@ PAGE = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
 def raw(spark: SparkSession) -> None:
     messages = spark.createDataFrame([(3, 17, transaction("a"))], "partition int, offset bigint, value binary")
     messages.createOrReplaceTempView("raw")
-    spark_udfs.decode(messages).createOrReplaceTempView("changes")
+    changes = spark_udfs.decode(messages, keep=["offset"])
+    changes.createOrReplaceTempView("changes")
+    changes.selectExpr("offset AS seq", "'s' AS stream", "*").createOrReplaceTempView("changes_of_topics")
 
 
 def test_readme(spark: SparkSession) -> None:
@@ -46,6 +48,8 @@ def test_page(spark: SparkSession, raw: None) -> None:
         exec(compile(block, "docs/spark.md", "exec"), names)
     assert names["changes"].count() == 3  # type: ignore[attr-defined]
     assert names["pg_changes"].count() == 4  # type: ignore[attr-defined]
+    assert names["committed"].count() == 1  # type: ignore[attr-defined]
+    assert names["unfinished"].count() == 0  # type: ignore[attr-defined]
     assert names["spark"] is spark
 
 

@@ -156,6 +156,7 @@ def test_pieces_go_to_the_state_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 KILLS = 3
+KILLED = ("16-pgoutput-4-two-phase", "18-pgoutput-3-streaming")
 
 
 @contextmanager
@@ -180,9 +181,10 @@ def micro_batches(folder: Path) -> int:
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_it_delivers_once(spark: SparkSession, rows: pa.Table, tmp_path: Path) -> None:
+def test_killed_at_any_moment_it_delivers_once(spark: SparkSession, tmp_path: Path) -> None:
     """The process and its JVM are killed at random moments behind the start of a micro-batch, and started again."""
-    write_in_files(rows, tmp_path / "rows", 8)
+    rows = one_table({**generated(8), **{name: captured()[name] for name in KILLED}})
+    write_in_files(rows, tmp_path / "rows", 6)
     chance = Random()
     killed = 0
     for _ in range(KILLS):

@@ -191,12 +191,13 @@ def fail_once(batches):
         mark.touch()
         raise RuntimeError("this task fails once")
 
-changes = spark.read.parquet(str(folder / "rows"))
-changes = changes.mapInArrow(fail_once, changes.schema)
-options = dict(stream_by=["stream"], order_by=["offset"], chunks=5)
+def failing(rows):
+    numbered = rows.toDF(*[f"c{place}" for place in range(len(rows.columns))])
+    return numbered.mapInArrow(fail_once, numbered.schema).toDF(*rows.columns)
 
-found = spark_udfs.transactions(changes, **options)
-found.mapInArrow(fail_once, found.schema).write.parquet(str(folder / "found"))
+changes = failing(spark.read.parquet(str(folder / "rows")))
+found = spark_udfs.transactions(changes, stream_by=["stream"], order_by=["offset"], chunks=5)
+failing(found).write.parquet(str(folder / "found"))
 spark.stop()
 """
 
