@@ -52,7 +52,7 @@ def made() -> dict[str, pa.Table]:
 
 @pytest.fixture(scope="module")
 def rows() -> pa.Table:
-    return one_table({**made(), **generated(120), **captured()})
+    return one_table({**made(), **generated(80), **captured()})
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def changes(spark: SparkSession, rows: pa.Table, tmp_path_factory: pytest.TempPa
 
 @pytest.mark.parametrize(
     ("chunks", "options"),
-    [(23, {}), (6, {"two_phase": "prepare"}), (6, {"drop_resent": False}), (1, {})],
-    ids=["23 chunks", "at prepare", "with what was sent again", "in one piece"],
+    [(13, {}), (6, {"two_phase": "prepare"}), (6, {"drop_resent": False}), (1, {})],
+    ids=["13 chunks", "at prepare", "with what was sent again", "in one piece"],
 )
 def test_each_stream_gives_what_it_gives_in_arrow(
     changes: DataFrame, rows: pa.Table, chunks: int, options: dict[str, Any]
