@@ -236,18 +236,18 @@ class Rows:
 
     def place(self, row: int) -> dict[str, Any]:
         """Where a row stands, for an error: message and record, and the kept columns that are integers or strings."""
-        names = [
-            field.name
-            for field in self.batch.schema
-            if field.name not in CHANGES.names and (pa.types.is_integer(field.type) or pa.types.is_string(field.type))
-        ]
-        kept = ", ".join(f"{name}={self.batch[name][row].as_py()}" for name in names)
+        numbers, kept = self._placing
+        said = {name: None if column is None else column[row].as_py() for name, column in numbers.items()}
+        return {**said, "note": ", ".join(f"{name}={column[row].as_py()}" for name, column in kept.items()) or None}
+
+    @cached_property
+    def _placing(self) -> tuple[dict[str, pa.Array | None], dict[str, pa.Array]]:
+        """The columns message and record, and the kept ones that are integers or strings."""
+        fields = [field for field in self.batch.schema if field.name not in CHANGES.names]
+        kept = [field.name for field in fields if pa.types.is_integer(field.type) or pa.types.is_string(field.type)]
         has = self.batch.schema.names
-        return {
-            "message": self.batch["message"][row].as_py() if "message" in has else None,
-            "record": self.batch["record"][row].as_py() if "record" in has else None,
-            "note": kept or None,
-        }
+        numbers = {name: self.batch[name] if name in has else None for name in ("message", "record")}
+        return numbers, {name: self.batch[name] for name in kept}
 
 
 def detail(batch: pa.RecordBatch, rows: Array, key: str) -> pa.Array:
