@@ -18,7 +18,7 @@ from wireformat.arrow import compiled
 
 from ..engines import FORMAT, rows
 from ..handmade import SAMPLES, commit, message, row_bodies, user
-from ..handmade_pgoutput import ALL, DESCRIBED
+from ..handmade_pgoutput import ALL, DESCRIBED, ROWS
 
 _OBJECT = (
     b'{"table_name":"s.t1","op_type":"UPDATE","columns_name":["a"],"columns_type":["text"],"columns_val":["\'x\'"],'
@@ -39,6 +39,13 @@ OTHER_SAMPLES = {
     "test-decoding": [b"BEGIN 1", b"streaming change for TXN 7", b"table s.t1: INSERT: a[text]:'x'", b"COMMIT 1"],
 }
 """Messages of the other formats."""
+
+
+_IMAGE = wf.TupleData(("a", "b"), ("1", None), ("integer", "text"))
+TYPED = list(
+    wf.encode([wf.Insert(lsn=number, table_schema="s", table_name="t", new=_IMAGE) for number in range(3)], FORMAT)
+)
+"""Messages with rows of one table."""
 
 
 def entry_points() -> dict[str, Any]:
@@ -77,7 +84,19 @@ def use_everything() -> str:
     for format, texts in OTHER_SAMPLES.items():
         digest.update(repr(rows(wf.arrow.changes(texts, format, mode="PERMISSIVE"))).encode())
         digest.update(repr(list(wf.decode(texts, format, mode="PERMISSIVE"))).encode())
+    whole = [DESCRIBED, ROWS["insert"][0]]  # with every value sent, and nothing that the declaration reads
+    digest.update(repr(rows(wf.arrow.changes(whole, "pgoutput"))).encode())
+    for changes in (wf.arrow.changes(TYPED, FORMAT), pa.Table.from_pylist([], wf.arrow.CHANGES)):
+        for copy in (changes, pa.ipc.open_stream(_as_stream(changes)).read_all()):  # memory that may be written, or not
+            digest.update(repr(wf.arrow.typed(copy, "s.t", schema={"a": "integer"}).to_pylist()).encode())
     return digest.hexdigest()
+
+
+def _as_stream(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
 
 
 def main() -> None:

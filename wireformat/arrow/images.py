@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .compiled import Array, Int, compiled, inner
+from .messages import read_only
 
 Names = tuple[str, ...]
 
@@ -97,11 +98,12 @@ def _ranges(column: Any, rows: Array) -> tuple[Array, Array, Array]:
 
 def _shapes(texts: pa.StringArray, starts: Array, counts: Array, valid: Array) -> Shapes:
     _, offset_bytes, data = texts.buffers()
-    offsets = np.frombuffer(offset_bytes or bytes(4), np.int32)[texts.offset :]
+    offsets = read_only(np.frombuffer(offset_bytes or bytes(4), np.int32)[texts.offset :])
+    characters = read_only(np.frombuffer(data or b"", np.uint8))
     ids = np.zeros(len(counts), np.int64)
     samples = np.zeros(len(counts) + 1, np.int64)
     slots = np.zeros(1 << max(4, len(counts).bit_length() + 1), np.int64)
-    found = _number_shapes(starts, counts, valid, offsets, np.frombuffer(data or b"", np.uint8), ids, samples, slots)
+    found = _number_shapes(starts, counts, valid, offsets, characters, ids, samples, slots)
     lists: list[Names | None] = [None]
     for row in samples[1 : found + 1].tolist():
         names = texts[int(starts[row]) : int(starts[row] + counts[row])].to_pylist()

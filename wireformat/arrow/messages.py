@@ -60,7 +60,7 @@ def _array_chunks(array: pa.Array, first: int) -> Iterator[Chunk]:
     _, offset_buffer, data = array.buffers()
     width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    buffer = _read_only(np.frombuffer(data if data is not None else b"", np.uint8))
+    buffer = read_only(np.frombuffer(data if data is not None else b"", np.uint8))
     valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else None
     places = np.arange(len(array)) if valid is None else valid
     starts, stops = offsets[:-1][places], offsets[1:][places]
@@ -99,14 +99,14 @@ def _iterable_chunks(messages: Iterable[Any], first: int) -> Iterator[Chunk]:
 def _joined(parts: list[bytes], indexes: list[int]) -> Chunk:
     stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
     starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)
-    return Chunk(_read_only(np.frombuffer(b"".join(parts), np.uint8)), starts, stops, np.array(indexes, np.int64))
+    return Chunk(read_only(np.frombuffer(b"".join(parts), np.uint8)), starts, stops, np.array(indexes, np.int64))
 
 
 def _no_bytes(message: object) -> bytes:
     raise TypeError(f"messages: expected bytes, got {type(message).__name__}")
 
 
-def _read_only(array: Array) -> Array:
+def read_only(array: Array) -> Array:
     """The same array, as the one type that the scan is compiled for."""
     array.flags.writeable = False
     return array

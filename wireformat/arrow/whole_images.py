@@ -23,7 +23,7 @@ _WORD_OF_FIELD = {NAME: CELL_NAME, TYPE: CELL_TYPE}
 
 
 @compiled
-def _measure(rows: Array, count: Int, place: Int, cells: Array, words: Array, word: Int, offsets: Array) -> None:
+def _measure_names(rows: Array, count: Int, place: Int, cells: Array, words: Array, word: Int, offsets: Array) -> None:
     """Fill offsets[n + 1] with where a word of each cell begins; `cells` are its pairs where an image is not whole.
 
     place   a map; -1: of each row, new, or old where there is no new
@@ -47,7 +47,7 @@ def _measure(rows: Array, count: Int, place: Int, cells: Array, words: Array, wo
 
 
 @compiled
-def _copy(
+def _copy_names(
     rows: Array,
     count: Int,
     place: Int,
@@ -59,7 +59,7 @@ def _copy(
     text: Array,
     target: Array,
 ) -> None:
-    """Copy what `_measure` has measured; blocks as in the gather."""
+    """Copy what `_measure_names` has measured; blocks as in the gather."""
     used = np.int64(0)
     for row in range(count):
         chosen = place if place >= 0 else NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
@@ -118,11 +118,11 @@ def names_of_whole(scanned: Scanned, place: int, field: int, cells: int) -> pa.A
     pairs, word = scanned.cells[:, field], _WORD_OF_FIELD[field]
     offset_buffer = pa.allocate_buffer(4 * (cells + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
-    _measure(scanned.rows, scanned.row_count, place, pairs, scanned.words, word, offsets)
+    _measure_names(scanned.rows, scanned.row_count, place, pairs, scanned.words, word, offsets)
     size = int(offsets[cells])
     data = pa.allocate_buffer(size + BLOCK, resizable=True)
     target = np.frombuffer(data, np.uint8)
-    _copy(
+    _copy_names(
         scanned.rows,
         scanned.row_count,
         place,
