@@ -99,7 +99,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say
     ),
     Group.transactions: lambda capture, effort, say: bench_transactions.measure(
-        capture, effort.transactions, min(effort.spark_rounds, 3), FOLDER / "transactions", say
+        capture, effort.transactions, FOLDER / "transactions", say
     ),
 }
 

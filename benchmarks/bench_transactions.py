@@ -17,8 +17,6 @@ from .measure import Result, Say
 from .transaction_rows import POSITION, History, ready_history
 
 CHUNKS = (1, 8, 64)
-REPEATED = 1_000_000
-"""Up to so many row changes a cell is measured in several runs, beyond in one."""
 
 
 def name_of(changes: int, chunks: int) -> str:
@@ -31,8 +29,8 @@ def in_chunks(chunks: int) -> str:
     return f"{chunks} partition{'s' if chunks > 1 else ''}"
 
 
-def measure(capture: Capture, sizes: tuple[int, ...], rounds: int, folder: Path, say: Say) -> dict[str, Result]:
-    """Results by name, a cell each: out of Parquet files to noop, the look at positions is in it."""
+def measure(capture: Capture, sizes: tuple[int, ...], folder: Path, say: Say) -> dict[str, Result]:
+    """Results by name, a cell and one run each: out of Parquet files to noop, the look at positions is in it."""
     histories = []
     for size in sizes:
         say(f"transactions: writing {size:,} row changes")
@@ -45,16 +43,14 @@ def measure(capture: Capture, sizes: tuple[int, ...], rounds: int, folder: Path,
         rows = spark.read.parquet(str(history.folder))
         for chunks in CHUNKS:
             name = name_of(size, chunks)
-            seconds = []
-            for number in range(1, (rounds if size <= REPEATED else 1) + 1):
-                say(f"transactions: {name}: run {number}")
-                seconds.append(run(rows, history, chunks))
+            say(f"transactions: {name}")
+            seconds = run(rows, history, chunks)
             results[name] = Result(
                 name=name,
                 input_bytes=history.size,
                 changes=history.changes,
                 columns=len(wf.arrow.CHANGES) + 3,
-                seconds=tuple(seconds),
+                seconds=(seconds,),
             )
     spark.stop()
     return results

@@ -147,7 +147,7 @@ SECTIONS: dict[str, Section] = {
         "Transactions on Spark",
         f"spark_udfs.transactions, local[{bench_spark.CORES}], out of Parquet files to noop. Row changes of 8 columns: "
         "three quarters in plain transactions of 12 on average, one quarter in streamed ones, four at a time lying "
-        "in each other. MB are those of the files, compressed. Beyond a million row changes one run each.",
+        "in each other. MB are those of the files, compressed. One run each.",
         {
             **NAME,
             **INPUT,
