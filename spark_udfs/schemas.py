@@ -49,6 +49,11 @@ def rows_of_table() -> StructType:
     return StructType([StructField("seq", LongType()), *change_fields(change_names())])
 
 
+def added_fields() -> list[StructField]:
+    """What committed rows have beside the columns of the row changes: `sequence`, which comes first, and the rest."""
+    return list(from_arrow_schema(wf.arrow.committed_schema(pa.schema([]))).fields)
+
+
 def committed_table() -> pa.Schema:
     """What wal_transactions gives: `seq`, the columns of committed rows, `stream`."""
     columns = pa.schema([pa.field("seq", pa.int64()), *arrow_schema(change_names()), pa.field("stream", pa.string())])

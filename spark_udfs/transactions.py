@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
 from wireformat.options.table import nearest
@@ -16,19 +16,12 @@ from wireformat.stream.transactions import TWO_PHASE
 from .carriers import ARROW_CANNOT, carrier, is_text, packed, unpacked
 from .packing import PACKED, Layout, pack_batches, unpack_batches
 from .positions import MOST_CHUNKS, Places
-from .schemas import change_fields
+from .schemas import added_fields, change_fields
 from .session import ROCKSDB, STATE_STORE
 from .streaming import Processor
 
 NEEDED = ("record", "kind", "lsn", "xid", "csn", "commit_lsn", "commit_time", "table_schema", "table_name", "detail")
 """Columns of the row-change table that rows must have to be put into transactions."""
-
-SEQUENCE = StructField(
-    "sequence",
-    StructType([StructField("commit_lsn", LongType(), False), StructField("ordinal", LongType(), False)]),
-    False,
-)
-ADDED = (SEQUENCE, StructField("username", StringType()), StructField("origin", StringType()))
 
 
 def transactions(
@@ -111,7 +104,7 @@ def _check_columns(changes: DataFrame) -> None:
             raise wf.OptionError(
                 f"row changes: expected one column {name} of type {types[name].simpleString()}, got {got}"
             )
-    seen: dict[str, str] = {field.name: "it is added" for field in ADDED}
+    seen: dict[str, str] = {field.name: "it is added" for field in added_fields()}
     for name in changes.columns:
         if name.lower() in seen:
             raise wf.OptionError(f"row changes: column {name!r}: {seen[name.lower()]}; rename the one in the input")
@@ -120,7 +113,8 @@ def _check_columns(changes: DataFrame) -> None:
 
 def committed_fields(changes: DataFrame) -> list[StructField]:
     """The columns of the result."""
-    return [SEQUENCE, *[StructField(f.name, f.dataType, True, f.metadata) for f in changes.schema], *ADDED[1:]]
+    sequence, *facts = added_fields()
+    return [sequence, *[StructField(f.name, f.dataType, True, f.metadata) for f in changes.schema], *facts]
 
 
 def _streamed(changes: DataFrame, places: Places, fields: Sequence[StructField], options: dict[str, Any]) -> DataFrame:

@@ -68,7 +68,7 @@ def compiled(function: Function) -> Function:
 
 
 def _quick_to_load(dispatcher: Any) -> Any:
-    """Let compiled code be loaded from the cache without what only the compiler needs: a third of a start's time.
+    """Let compiled code be loaded from the cache without what only the compiler needs.
 
     numba fills the compiler's tables before it looks into its cache. If a release of numba is made in another way, the
     function stays as it is; so does one that numba was told not to compile.

@@ -259,7 +259,7 @@ def read_record(
     if kind == BEGIN or kind == COMMIT:
         return transaction(buffer, at + 1, stop, rows, row, cells, text, words, cursor, utf8)
     if kind == HEARTBEAT:
-        return READ_RECORD  # one a second: not worth compiling
+        return READ_RECORD  # few: not worth compiling
     rows[RAW, row] = at
     rows[RAW + 1, row] = stop - at
     return GOOD

@@ -129,7 +129,7 @@ class Walk:
         return int(self._cursor[TEXT_USED])
 
     def notes(self, count: int) -> Scanned:
-        """The rows of the last step, which must all be good."""
+        """The rows of the last step, whose notes must stay as they are."""
         return Scanned(self.room.rows, count, self.room.cells, self.room.text, self.chunk.buffer, self.words, {})
 
     def all_good(self, count: int) -> bool:
