@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from ..events import Relation
-from ..formats.pgoutput import PgOutput
-from ..formats.relations import Relations
+from ..formats.base import Format
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
 from ..pgtypes import type_name
@@ -64,11 +63,11 @@ _TELL = {
 
 
 def known_relations(
-    chunk: Chunk, relations: Relations, table: RelationWords, settings: list[int], options: ReadOptions
+    chunk: Chunk, reader: Format, table: RelationWords, settings: list[int], options: ReadOptions
 ) -> Known:
     """Look up the relation of every row in a chunk.
 
-    relations   as they are before the chunk; then as they are behind it
+    reader      knows the relations before the chunk; then those behind it
     table       what earlier chunks needed, and then what this one needs too
     settings    those that all scans have
     """
@@ -77,14 +76,16 @@ def known_relations(
     _read_heads(chunk.buffer, chunk.starts, chunk.stops, kinds, oids)
     asks = _ASK[kinds] & (oids[0] >= 0)
     table.forget_much()
-    reader = PgOutput(relations)
+    relations = reader.relations
+    if relations is None:
+        raise TypeError(f"{reader.name} has no relations")
     begin = 0
     for end in [*np.flatnonzero(_TELL[options.dialect][kinds]).tolist(), count]:
         places = begin + np.flatnonzero(asks[begin:end])
         if len(places):
-            streamed = int(reader.relations.block is not None)
+            streamed = int(relations.block is not None)
             coded = pa.array(oids[streamed, places]).dictionary_encode()
-            known = [2 * table.place(reader.relations.find(oid)) for oid in coded.dictionary.to_pylist()]
+            known = [2 * table.place(relations.find(oid)) for oid in coded.dictionary.to_pylist()]
             found[places] = (
                 np.array(known, np.int64)[np.frombuffer(coded.indices.buffers()[1], np.int32, len(places))] + streamed
             )

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import DecodeError
 from ..formats.base import Format
-from ..formats.pgoutput import PgOutput
 from ..framing.frames import Frame
 from ..lsn import unsigned
 from ..options import ReadOptions
@@ -175,13 +174,13 @@ class Scanner:
     def walks(self, messages: Any, first: int = 0) -> Iterator[Walk]:
         """A walk for each chunk. They can be done at the same time; what they give back is settled in their order."""
         format = self.reader.format
-        if isinstance(format, PgOutput):
+        if format.relations is not None:
             from .known_relations import RelationWords, known_relations
 
-            relations = format.relations.copy()  # runs ahead of the reader's own, and comes to the same
+            first_reader = format.fresh(format.relations.copy())  # runs ahead of the own one, and comes to the same
             table = RelationWords(self._options)
             for chunk in chunks(messages, first):
-                known = known_relations(chunk, relations, table, self._settings, self._options)
+                known = known_relations(chunk, first_reader, table, self._settings, self._options)
                 yield Walk(self._scan, chunk, known, self._filters)
         else:
             known = Known(WORDS, np.array(self._settings, np.int64), b"")
