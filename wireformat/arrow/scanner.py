@@ -246,7 +246,6 @@ class _Again:
 
     def __init__(self, chunk: Chunk, text: bytes, options: ReadOptions) -> None:
         self._chunk = chunk
-        self._source = chunk.buffer.tobytes()
         self._text = bytearray(text)
         self._options = options
         self._message = (-1, b"")
@@ -254,7 +253,7 @@ class _Again:
     def message(self, place: int) -> bytes:
         """One message; the last one is kept, since a bad message has many bad records."""
         if self._message[0] != place:
-            self._message = place, self._source[self._chunk.starts[place] : self._chunk.stops[place]]
+            self._message = place, self._chunk.message(place)
         return self._message[1]
 
     def transcode(self, rows: Array, cells: Array, row: int) -> bool:
@@ -325,4 +324,6 @@ class _Again:
     def _bytes(self, start: int, length: int) -> bytes:
         if length < 0:
             return b""
-        return self._source[start : start + length] if start >= 0 else bytes(self._text[~start : ~start + length])
+        if start < 0:
+            return bytes(self._text[~start : ~start + length])
+        return self._chunk.buffer[start : start + length].tobytes()
