@@ -1,4 +1,4 @@
-"""Every call of spark_udfs as a query, by name: what a test asks through Spark Connect and without it."""
+"""Every call of spark_udfs as a query, by name: what a test asks through Spark Connect."""
 
 from __future__ import annotations
 
@@ -27,10 +27,22 @@ QUICK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
 }
 """Settings for many small queries: compiling them would take longer than running them."""
 
+MESSAGES = [transaction("a", None, "b"), None, transaction("é表", commit_time=LATE)]
+TORN_MESSAGES = [transaction("a"), TORN]
+"""Of gaussdb-binary."""
+KEPT = {
+    "months": "CAST(seq AS INTERVAL MONTH)",
+    "time": "TIMESTAMP '0001-01-01 00:00:00 UTC'",
+    "a.b": "array(seq, NULL)",
+    "pairs": "map('k', CAST(seq AS decimal(20, 3)))",
+}
+"""Types that travel as text, nested ones, and a name with a dot."""
+NOT_ALIKE = ("c time without time zone", "_old", "_error")
+"""Columns of the table with all types: a time of day is text on Spark."""
 PLACE: dict[str, Any] = {"order_by": ["seq"]}
 
 
@@ -47,13 +59,12 @@ class Input:
     @cached_property
     def raw(self) -> DataFrame:
         """Messages of gaussdb-binary."""
-        messages = [transaction("a", None, "b"), None, transaction("é表", commit_time=LATE)]
-        return self._frame(messages).repartition(2)
+        return self._frame(MESSAGES).repartition(2)
 
     @cached_property
     def torn(self) -> DataFrame:
         """A good message and a torn one."""
-        return self._frame([transaction("a"), TORN])
+        return self._frame(TORN_MESSAGES)
 
     @cached_property
     def capture(self) -> DataFrame:
@@ -105,15 +116,8 @@ class Input:
 
 
 def _decode_all_kept(data: Input, **options: Any) -> DataFrame:
-    """Types that travel as text, nested ones, and a name with a dot."""
-    kept = {
-        "months": "INTERVAL '3' MONTH",
-        "time": "TIMESTAMP '0001-01-01 00:00:00 UTC'",
-        "a.b": "array(seq, NULL)",
-        "pairs": "map('k', CAST(seq AS decimal(20, 3)))",
-    }
-    rows = data.raw.selectExpr("*", *[f"{value} AS `{name}`" for name, value in kept.items()])
-    decoded = spark_udfs.decode(rows, "payload", keep=["seq", *kept], **options)
+    rows = data.raw.selectExpr("*", *[f"{value} AS `{name}`" for name, value in KEPT.items()])
+    decoded = spark_udfs.decode(rows, "payload", keep=["seq", *KEPT], **options)
     return decoded.withColumn("months", F.col("months").cast("string"))  # nor does Spark collect it by Arrow
 
 
@@ -123,19 +127,10 @@ def _typed_by_spark_schema(data: Input) -> DataFrame:
     return data.typed("public.by_key", StructType(fields[: names.index("_change_type")]))
 
 
-def _typed_of_a_stream(data: Input) -> DataFrame:
-    listed = data.tables.toArrow()
-    return data.streamed(
-        data.committed, lambda rows: spark_udfs.typed(rows, "public.long_by_key", listed, complete=True)
-    )
-
-
 CALLS: dict[str, Callable[[Input], DataFrame]] = {
     "decode": lambda data: spark_udfs.decode(data.raw, "payload", keep=["seq"]),
-    "decode, columns": lambda data: spark_udfs.decode(data.raw, "payload", columns=["kind", "new"], kinds=["INSERT"]),
     "decode, kept": _decode_all_kept,
     "decode, kept, pandas": lambda data: _decode_all_kept(data, engine="pandas"),
-    "decode, permissive": lambda data: spark_udfs.decode(data.torn, "payload", keep=["seq"], mode="PERMISSIVE"),
     "decode, pgoutput": lambda data: data.decoded(),
     "decode, pgoutput, pandas": lambda data: data.decoded(engine="pandas", tables=["public.big"]),
     "decode of a stream": lambda data: data.streamed(
@@ -152,7 +147,7 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
         f"SELECT seq, inline(wal_decode_pandas(payload, '{FORMAT}', tables => array('public.*'))) FROM connect_raw"
     ),
     "wal_transactions": lambda data: data.spark.sql(
-        "SELECT * FROM wal_transactions(TABLE(connect_records) PARTITION BY stream ORDER BY (seq, record))"
+        "SELECT * FROM wal_transactions(TABLE(connect_records) PARTITION BY stream ORDER BY (seq, record, table_name))"
     ),
     "lsn_text, lsn_value": lambda data: data.spark.sql(
         "SELECT lsn_text(lsn) AS text, lsn FROM connect_records WHERE lsn >= lsn_value('0/1')"
@@ -168,12 +163,11 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
     "tables": lambda data: data.tables,
     "tables, by sequence": lambda data: spark_udfs.tables(data.committed),
     "typed": lambda data: data.typed("public.by_key"),
-    "typed, all types": lambda data: data.typed("public.every_type", mode="PERMISSIVE"),
-    "typed, by a list": lambda data: data.typed("public.every_array", data.tables, images="both", mode="PERMISSIVE"),
+    "typed, all types": lambda data: data.typed("public.every_type", mode="PERMISSIVE").drop(*NOT_ALIKE),
+    "typed, by a list": lambda data: data.typed("public.by_row_with_key", data.tables, images="both"),
     "typed, by a schema": _typed_by_spark_schema,
-    "typed, by names": lambda data: data.typed("public.by_key", {"id": "bigint"}, mode="DROPMALFORMED"),
+    "typed, by names": lambda data: data.typed("public.big", {"id": "bigint"}, complete=True),
     "typed, a version": lambda data: data.typed("public.altered", evolution="versions")[5],
-    "typed of a stream": _typed_of_a_stream,
     "latest": lambda data: spark_udfs.latest(data.typed("public.long_by_key").cache(), ["id"]),
     "latest, by row": lambda data: spark_udfs.latest(data.typed("public.by_row").cache(), []),
 }
@@ -182,12 +176,6 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
 def _corrupt(data: Input) -> DataFrame:
     rows = spark_udfs.decode(data.torn, "payload", keep=["seq"], mode="PERMISSIVE")
     return spark_udfs.transactions(rows, **PLACE)
-
-
-def _bad_cell(data: Input) -> DataFrame:
-    rows = spark_udfs.transactions(spark_udfs.decode(data.raw, "payload", keep=["seq"]), **PLACE)
-    found: DataFrame = spark_udfs.typed(rows, "public.t", {"id": "integer", "v": "integer"})
-    return found
 
 
 def _other_state_store(data: Input) -> DataFrame:
@@ -201,25 +189,15 @@ def _other_state_store(data: Input) -> DataFrame:
 
 FAULTS: dict[str, Callable[[Input], DataFrame]] = {
     "decode": lambda data: spark_udfs.decode(data.torn, "payload", keep=["seq"]),
-    "decode, pandas": lambda data: spark_udfs.decode(data.torn, "payload", keep=["seq"], engine="pandas"),
-    "wal_changes": lambda data: data.spark.sql(f"SELECT * FROM wal_changes(TABLE(connect_torn), '{FORMAT}')"),
-    "wal_decode": lambda data: data.spark.sql(f"SELECT wal_decode(payload, '{FORMAT}') FROM connect_torn"),
     "decode of a stream": lambda data: data.streamed(
         data.torn, lambda rows: spark_udfs.decode(rows, "payload", keep=["seq"])
     ),
     "transactions": _corrupt,
-    "typed": _bad_cell,
     "transactions of a stream": _other_state_store,
     "an option": lambda data: spark_udfs.decode(data.raw, "payload", mode="FAILFST"),
     "local_session": lambda data: spark_udfs.local_session().range(1),
 }
 """Calls that end with an error."""
-
-
-def ask(data: Input, name: str) -> pa.Table:
-    """The answer of a call; what Spark says of its columns is in the metadata of its schema."""
-    rows = CALLS[name](data)
-    return rows.toArrow().replace_schema_metadata({"spark": rows.schema.json()})
 
 
 def fault(data: Input, name: str) -> str:

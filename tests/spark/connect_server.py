@@ -17,7 +17,7 @@ PLUGIN = {
 
 def main() -> None:
     """Serve until standard input is closed, which it also is when the test is killed."""
-    spark = spark_udfs.local_session(2, settings={**SETTINGS, **PLUGIN})
+    spark = spark_udfs.local_session(1, settings={**SETTINGS, **PLUGIN})
     service = getattr(spark.sparkContext._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     port = getattr(service, "MODULE$").localPort()  # of a Scala object
     sys.stdout.write(f"{port}\n")
