@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..errors import OrderError
 from ..limits import OPEN_TRANSACTIONS_BYTES
-from ..stream.transactions import Attempt, Fate, Machine, Position
+from ..stream.transactions import Fate, Machine, Position
 from .committed_rows import OUTPUT_BYTES, Output
 from .compiled import Array
 from .held_parts import HeldParts
@@ -68,7 +68,7 @@ class Transactions:
         schema = self._check(batch.schema)
         rows = Rows.of(batch)
         output = Output(rows, schema, self._row_changes, self._held.bytes_of)
-        ended: list[Attempt[Part]] = []
+        ended: list[Part] = []
         for item in rows.items():
             try:
                 fates = self._item(item, rows, output)
@@ -77,9 +77,9 @@ class Transactions:
             for attempt, facts in fates:
                 if facts is not None:
                     output.add(attempt, facts)
-                ended.append(attempt)
+                ended += [part for part, _ in attempt.pieces if part[0] != HERE]
         yield from output.batches()
-        self._held.release(part for attempt in ended for part, _ in attempt.pieces)
+        self._held.release(ended)
         self._hold(rows)
         self._seen += len(batch)
 

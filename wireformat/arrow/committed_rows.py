@@ -11,7 +11,7 @@ from ..stream.transactions import Attempt, Facts
 from .compiled import Array
 from .parts import HERE, Part, gathered, spread
 from .transaction_facts import committed, facts_batch
-from .transaction_rows import Rows, Stretch
+from .transaction_rows import MARKS, Rows, Stretch
 
 OUTPUT_BYTES = 8 << 20
 """About how large a batch of committed rows becomes: enough to make calls free, and little beside what is held."""
@@ -59,6 +59,8 @@ class Output:
         self._said.append(facts)
         self._segments.append(segment)
         self._count += 1
+        if len(self._said) == MARKS:
+            self._say()
 
     def add_stretch(self, stretch: Stretch, facts: pa.RecordBatch, resent: Array, segment: int = 0) -> None:
         """The rows of whole transactions, but for those that were sent before."""

@@ -111,8 +111,7 @@ class HeldParts:
         """These are open no longer; a batch goes with the last of its rows."""
         ended: Counter[int] = Counter()
         for number, start, stop in parts:
-            if number != HERE:
-                ended[number] += stop - start
+            ended[number] += stop - start
         for number, rows in ended.items():
             batch = self._batches[number]
             batch.open -= rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,9 @@ _TRUE = {"true": True, "false": False}
 
 STRETCH = 16
 """How many plain transactions must follow each other to be worth looking at together."""
+
+MARKS = 4096
+"""How many control records of a batch are Python objects at a time."""
 
 
 class Run(NamedTuple):
@@ -200,26 +204,34 @@ class Rows:
         return firsts[plain]
 
     def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[At | Run | Stretch]:
-        is_lone = self.codes[singles] == _MESSAGE
-        controls = iter(self._controls(singles[~is_lone]))
-        marks: list[At | Run | Stretch] = [
-            Run(row, row + 1, 1, True) if lone else At(row, next(controls))
-            for row, lone in zip(singles.tolist(), is_lone.tolist(), strict=True)
-        ]
         starts = np.concatenate([singles, np.array([stretch.begins[0] for stretch in stretches], np.int64)])
         stops = np.concatenate([singles + 1, np.array([stretch.commits[-1] + 1 for stretch in stretches], np.int64)])
-        marks += stretches
         order = np.argsort(starts)
-        gap_starts, gap_stops = np.append(0, stops[order]), np.append(starts[order], len(self.codes))
+        starts, stops = starts[order], stops[order]
+        gap_starts, gap_stops = np.append(0, stops), np.append(starts, len(self.codes))
         counts = self.before[gap_stops] - self.before[gap_starts]
-        places = [*order.tolist(), None]
-        for start, stop, count, place in zip(
-            gap_starts.tolist(), gap_stops.tolist(), counts.tolist(), places, strict=True
+        marks = chain(self._marks(starts, order >= len(singles), iter(stretches)), [None])
+        for start, stop, count, mark in zip(
+            gap_starts.tolist(), gap_stops.tolist(), counts.tolist(), marks, strict=True
         ):
             if count:
                 yield Run(start, stop, count, False)
-            if place is not None:
-                yield marks[place]
+            if mark is not None:
+                yield mark
+
+    def _marks(self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]) -> Iterator[At | Run | Stretch]:
+        """What begins at these rows: control records, lone messages, stretches."""
+        are_controls = ~are_stretches & (self.codes[rows] != _MESSAGE)
+        for first in range(0, len(rows), MARKS):
+            some = slice(first, first + MARKS)
+            controls = iter(self._controls(rows[some][are_controls[some]]))
+            for row, is_control, is_stretch in zip(
+                rows[some].tolist(), are_controls[some].tolist(), are_stretches[some].tolist(), strict=True
+            ):
+                if is_control:
+                    yield At(row, next(controls))
+                else:
+                    yield next(stretches) if is_stretch else Run(row, row + 1, 1, True)
 
     def _controls(self, rows: Array) -> list[Control]:
         """The control records of these rows."""

@@ -90,7 +90,7 @@ class Chunk:
         self._controls = controls
         self._own = HeldRows(memory_limit) if store is None else None
         self._held = HeldParts(self._own or store)
-        self._ended: list[Attempt[Part]] = []
+        self._ended: list[Part] = []
         self._schema: pa.Schema | None = None
         self._pending: _Pending | None = None
         self._items: list[list[Any]] = []
@@ -106,7 +106,7 @@ class Chunk:
         for item, place in rows.placed(rows.items()):
             yield from self._item(item, place, rows, room)
         yield from room.flush()
-        self._held.release(part for attempt in self._ended for part, _ in attempt.pieces)
+        self._held.release(self._ended)
         self._ended = []
         if self._pending is not None:
             self._pending.hold(rows, self._held)
@@ -190,13 +190,13 @@ class Chunk:
         resent = self._drop_resent and self._in_stretch.covers(facts.commit_lsn, facts.csn)
         segment = self._count(pending.first, pending.place, 1, facts.commit_lsn, facts.csn)
         self._pending = None
+        self._ended += [part for part, _ in pending.pieces]
         attempt = Attempt(pending.begin, pending.pieces)
         attempt.pieces += [
             ((HERE, item.start, item.stop), item.count) for item, _ in pending.items if isinstance(item, Run)
         ]
         if not resent:
             room.whole.add(attempt, facts, segment)
-        self._ended.append(attempt)
 
     def _give_up(self, room: _Room | None = None) -> Iterator[pa.RecordBatch]:
         """What began as a plain transaction is none that is whole: its items count one by one."""
