@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..stream.transactions import Attempt, Facts
 from .compiled import Array
-from .parts import HERE, Part, gathered, spread
+from .parts import HERE, Part, gathered, spread, taken
 from .transaction_facts import committed, facts_batch
 from .transaction_rows import MARKS, Rows, Stretch
 
@@ -33,7 +33,7 @@ class Output:
         rows: Rows,
         schema: pa.Schema,
         held: Callable[[int], Rows],
-        size_of: Callable[[int], float],
+        size_of: Callable[[int], int],
     ) -> None:
         self._rows = rows
         self._schema = schema
@@ -102,19 +102,26 @@ class Output:
                 yield start, stop
 
     def _built(self, parts: Array, facts: pa.RecordBatch, segments: Array) -> Iterator[pa.RecordBatch]:
-        sources = {
-            source: self._rows if source == HERE else self._held(source) for source in np.unique(parts[0]).tolist()
-        }
-        found = [self._wanted(rows, parts, np.flatnonzero(parts[0] == source)) for source, rows in sources.items()]
+        sources = np.unique(parts[0]).tolist()
+        batches: dict[int, pa.RecordBatch] = {}
+        found = []
+        for source in sources:
+            rows = self._rows if source == HERE else self._held(source)
+            places, of, ordinals = self._wanted(rows, parts, np.flatnonzero(parts[0] == source))
+            batches[source] = rows.batch
+            if len(sources) > 1:  # no more than what is wanted of each stays in memory
+                batches[source] = taken(rows.batch, places)
+                places = np.arange(len(places))
+            found.append((places, of, ordinals))
         places, of, ordinals = (np.concatenate(columns) for columns in zip(*found, strict=True))
-        if len(found) > 1:
-            order = np.argsort(of, kind="stable")
-            places, of, ordinals = places[order], of[order], ordinals[order]
-        which, transaction = parts[0][of], parts[4][of]
-        at = 0
         if not len(places):
             return
-        for batch in gathered({source: rows.batch for source, rows in sources.items()}, which, places):
+        if len(sources) > 1:
+            order = np.argsort(of, kind="stable")
+            places, of, ordinals = places[order], of[order], ordinals[order]
+        transaction = parts[4][of]
+        at = 0
+        for batch in gathered(batches, parts[0][of], places):
             now = slice(at, at + len(batch))
             at = now.stop
             own = transaction[now]

@@ -32,13 +32,21 @@ class _Batch:
     """A batch in the store.
 
     open        how many of its rows are of transactions that have not ended
-    row_bytes   of a row, on average
+    row_bytes   of a row, on average and rounded up
     """
 
     handle: Any
     rows: int
     open: int
-    row_bytes: float
+    row_bytes: int
+
+    @property
+    def open_bytes(self) -> int:
+        return self.open * self.row_bytes
+
+    @property
+    def dead_bytes(self) -> int:
+        return (self.rows - self.open) * self.row_bytes
 
     @property
     def is_worn(self) -> bool:
@@ -69,7 +77,7 @@ class HeldParts:
         self._store = store
         self._batches: dict[int, _Batch] = {}
         self._next = 0
-        self._open_bytes = self._dead_bytes = 0.0
+        self._open_bytes = self._dead_bytes = 0
 
     @property
     def state(self) -> Any:
@@ -84,16 +92,16 @@ class HeldParts:
         """Keep a batch, all of it open."""
         number, rows = self._next, len(batch)
         self._next += 1
-        size = batch.nbytes
-        self._batches[number] = _Batch(self._store.put(batch), rows, rows, size / rows)
-        self._open_bytes += size
+        held = _Batch(self._store.put(batch), rows, rows, -(-batch.nbytes // rows))
+        self._batches[number] = held
+        self._open_bytes += held.open_bytes
         return number, 0, rows
 
     def get(self, number: int) -> pa.RecordBatch:
         """A batch that is kept."""
         return self._store.get(self._batches[number].handle)
 
-    def bytes_of(self, number: int) -> float:
+    def bytes_of(self, number: int) -> int:
         """Of a row of it, on average."""
         return self._batches[number].row_bytes
 
@@ -131,21 +139,21 @@ class HeldParts:
 
     def renew(self, open: Callable[[], Iterable[Attempt[Part]]]) -> None:
         """Put together anew what is worn, if there is much of it. open: all attempts that have not ended."""
-        while self._dead_bytes > self._open_bytes + SHARED_BYTES:
+        while self._dead_bytes > self._open_bytes + SHARED_BYTES:  # so at least one is worn
             worn: dict[int, pa.RecordBatch] = {}
-            size = 0.0
+            size = 0
             for number, batch in self._batches.items():
                 if batch.is_worn and size < MOVED_BYTES:
                     worn[number] = self.get(number)
-                    size += batch.rows * batch.row_bytes
+                    size += batch.open_bytes + batch.dead_bytes
             self._move_all(*_moves(open(), worn.keys()), worn)
             for number in worn:
-                self._open_bytes -= self._batches[number].open * self._batches[number].row_bytes
                 self._drop(number)
 
     def _drop(self, number: int) -> None:
         batch = self._batches.pop(number)
-        self._dead_bytes -= (batch.rows - batch.open) * batch.row_bytes
+        self._open_bytes -= batch.open_bytes
+        self._dead_bytes -= batch.dead_bytes
         self._store.drop(batch.handle)
 
     def _move_all(

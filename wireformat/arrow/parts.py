@@ -45,7 +45,7 @@ def gathered(batches: Mapping[int, pa.RecordBatch], which: Array, places: Array)
         yield taken(batches[sources[0]], places)
         return
     own = [np.flatnonzero(which == source) for source in sources]
-    parts = [taken(batches[source], places[rows]) for source, rows in zip(sources, own, strict=True)]
+    parts = [_some(batches[source], places[rows]) for source, rows in zip(sources, own, strict=True)]
     try:
         columns = [pa.concat_arrays([part.column(at) for part in parts]) for at in range(parts[0].num_columns)]
     except pa.ArrowException:
@@ -56,3 +56,8 @@ def gathered(batches: Mapping[int, pa.RecordBatch], which: Array, places: Array)
     order = np.empty(len(which), np.int64)
     order[np.concatenate(own)] = np.arange(len(which))
     yield taken(pa.RecordBatch.from_arrays(columns, schema=parts[0].schema), order)
+
+
+def _some(batch: pa.RecordBatch, places: Array) -> pa.RecordBatch:
+    """The rows at these places; not copied where they are all."""
+    return batch if np.array_equal(places, np.arange(len(batch))) else taken(batch, places)
