@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wireformat as wf
@@ -69,31 +70,35 @@ def names(found: list[pa.RecordBatch]) -> list[str]:
     return [name for batch in found for name in batch["table_name"].to_pylist()]
 
 
-@st.composite
-def small_ones(draw: st.DrawFn) -> list[wf.Event]:
-    """Transactions of some blocks, one in the other, of which most end; rows of some are large."""
-    blocks = draw(st.lists(st.integers(1, 12), max_size=40))
-    undone = draw(st.sets(st.integers(1, 12)))
-    ended: set[int] = set()
+def small_ones(seed: int) -> list[wf.Event]:
+    """Transactions of some blocks, up to twenty at a time, of which most end; rows of some are large."""
+    chance = Random(seed)
+    open: list[int] = []
     events: list[wf.Event] = []
-    for step, xid in enumerate(blocks):
-        if xid in ended:
+    for step in range(chance.randint(0, 300)):
+        if chance.random() * 20 > len(open):
+            xid = step + 1
+            open += [xid] if chance.random() < 0.95 else []
+            events += block(xid, f"{step}" * (1 if step % 29 else 300), 1 + step % 3)
             continue
-        for event in block(xid, f"{step}" * (1 if xid % 5 else 500), 1 + step % 3):
-            events.append(event)
-        if xid in undone:
-            events += [wf.StreamAbort(xid=xid, subxid=xid + 100)]
-        if draw(st.booleans()):
-            ended.add(xid)
-            last = draw(st.sampled_from(["commit", "commit", "abort"]))
-            at = {"xid": xid, "lsn": 1000 + step}
-            events.append(wf.StreamCommit(commit_lsn=1000 + step, **at) if last == "commit" else wf.StreamAbort(**at))
+        xid = chance.choice(open)
+        lsn = 1000 + step
+        kind = chance.choices(["block", "undone", "abort", "commit"], [2, 1, 1, 6])[0]
+        if kind == "block":
+            events += block(xid)
+        elif kind == "commit":
+            events.append(wf.StreamCommit(xid=xid, lsn=lsn, commit_lsn=lsn))
+        else:
+            events.append(wf.StreamAbort(xid=xid, subxid=xid if kind == "abort" else xid + 1000, lsn=lsn))
+        if kind in ("abort", "commit"):
+            open.remove(xid)
     return events
 
 
+SMALL_ONES = st.builds(small_ones, st.integers(0, 1 << 32))
 LIMITS = st.fixed_dictionaries(
     {
-        "SHARED_BYTES": st.sampled_from([1, 2000, held_parts.SHARED_BYTES]),
+        "SHARED_BYTES": st.sampled_from([1, 3000, 6000, held_parts.SHARED_BYTES]),
         "MOVED_BYTES": st.sampled_from([1, held_parts.MOVED_BYTES]),
         "OUTPUT_BYTES": st.sampled_from([1, 1000, committed_rows.OUTPUT_BYTES]),
         "STRETCH": st.sampled_from([1, transaction_rows.STRETCH]),
@@ -102,7 +107,8 @@ LIMITS = st.fixed_dictionaries(
 )
 
 
-@given(small_ones() | histories(), LIMITS, st.sampled_from([1, 2, 7, 1000]), st.sampled_from([0, 1 << 20]))
+@settings(max_examples=50)
+@given(SMALL_ONES | histories(), LIMITS, st.sampled_from([1, 7, 60, 1000]), st.sampled_from([0, 1 << 20]))
 def test_neither_batches_nor_limits_matter(
     events: list[wf.Event], limits: dict[str, int], size: int, memory_limit: int
 ) -> None:
