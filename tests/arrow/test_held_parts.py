@@ -195,22 +195,44 @@ def test_files_of_many_small_ones_go(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(tmp_path.iterdir()) == []
 
 
+def coded(events: list[wf.Event], step: int) -> pa.Table:
+    """With a column whose codes fill most of what int8 has room for."""
+    rows = table(events)
+    words = pa.array([f"{step} {row}" for row in range(100)])
+    indices = pa.array([row % 100 for row in range(len(rows))], pa.int8())
+    return rows.append_column("code", pa.DictionaryArray.from_arrays(indices, words))
+
+
+def codes(found: list[pa.RecordBatch]) -> list[str]:
+    return [code for batch in found for code in batch["code"].to_pylist()]
+
+
 def test_dictionaries_that_do_not_fit_together() -> None:
-    """int8 has no room for the values of all batches, so they come out apart."""
+    """They come out apart."""
     transactions = wf.arrow.Transactions()
-    found = []
     for step in range(4):
-        rows = table(block(1) + block(2))
-        codes = pa.array([f"{step} {row}" for row in range(100)] * 2).dictionary_encode()
-        codes = pa.DictionaryArray.from_arrays(codes.indices[: len(rows)].cast(pa.int8()), codes.dictionary)
-        rows = rows.append_column("code", codes)
-        assert [out for batch in rows.to_batches() for out in transactions.take(batch)] == []
+        (batch,) = coded(block(1) + block(2), step).to_batches()
+        assert list(transactions.take(batch)) == []
     assert transactions.open["code"].to_pylist() == [f"{step} {row}" for step in range(4) for row in range(6)]
-    ends = table([end(2), end(1)])
-    ends = ends.append_column("code", pa.nulls(2, codes.type))
-    found = [out for batch in ends.to_batches() for out in transactions.take(batch)]
-    codes_found = [code for batch in found for code in batch["code"].to_pylist()]
-    assert codes_found == [f"{step} {row}" for row in (4, 1) for step in range(4)]
+    found = list(transactions.take(*coded([end(2), end(1)], 5).to_batches()))
+    assert codes(found) == [f"{step} {row}" for row in (4, 1) for step in range(4)]
+    assert len(found) > 1
+
+
+def test_dictionaries_that_do_not_fit_together_are_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stays open of some batches is put together where it can be, and else stays apart."""
+    monkeypatch.setattr(held_parts, "SHARED_BYTES", 10_000)
+    store = Counted()
+    transactions = wf.arrow.Transactions(store=store)
+    for step in range(4):
+        xids = range(100 * step, 100 * step + 30)
+        events = [event for xid in xids for event in block(xid)]
+        for batch in coded(events, step).to_batches() + coded([end(xid) for xid in xids[2:]], step).to_batches():
+            list(transactions.take(batch))
+    (batch,) = coded([end(100 * step + xid) for step in range(4) for xid in range(2)], 4).to_batches()
+    assert store.bytes < transactions.open.nbytes + 5 * 10_000
+    assert codes(list(transactions.take(batch))) == [f"{step} {row}" for step in range(4) for row in (1, 4)]
+    assert store.kept == {}
 
 
 def test_a_state_goes_on_with_shared_batches() -> None:
