@@ -14,6 +14,7 @@ from rich.console import Console
 
 from . import (
     bench_arrow,
+    bench_committed,
     bench_formats,
     bench_growth,
     bench_pgoutput,
@@ -48,6 +49,7 @@ class Effort(NamedTuple):
     python_rounds: int
     spark_rounds: int
     growth_rounds: int
+    committed_rounds: int
     start_rounds: int
     spark_copies: int
     transactions: tuple[int, ...]
@@ -58,6 +60,7 @@ FULL = Effort(
     python_rounds=7,
     spark_rounds=5,
     growth_rounds=5,
+    committed_rounds=3,
     start_rounds=3,
     spark_copies=bench_spark.COPIES,
     transactions=(1_000_000, 4_000_000, 16_000_000),
@@ -67,6 +70,7 @@ QUICK = Effort(
     python_rounds=1,
     spark_rounds=1,
     growth_rounds=1,
+    committed_rounds=1,
     start_rounds=1,
     spark_copies=1,
     transactions=(100_000, 400_000),
@@ -81,6 +85,7 @@ class Group(str, Enum):
     text = "text"
     pgoutput = "pgoutput"
     typed = "typed"
+    committed = "committed"
     growth = "growth"
     spark = "spark"
     transactions = "transactions"
@@ -94,6 +99,9 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     Group.text: lambda capture, effort, say: race(bench_text.CONTESTANTS, capture, effort.python_rounds, say),
     Group.pgoutput: lambda capture, effort, say: race(bench_pgoutput.CONTESTANTS, capture, effort.python_rounds, say),
     Group.typed: lambda capture, effort, say: race(bench_typed.CONTESTANTS, capture, effort.python_rounds, say),
+    Group.committed: lambda capture, effort, say: race(
+        bench_committed.CONTESTANTS, capture, effort.committed_rounds, say
+    ),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.spark: lambda capture, effort, say: bench_spark.measure(
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say

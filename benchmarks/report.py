@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from . import bench_formats, bench_pgoutput, bench_spark, bench_text, bench_typed, pictures
+from . import bench_committed, bench_formats, bench_pgoutput, bench_spark, bench_text, bench_typed, pictures
 from .bench_growth import FACTORS, name_of
 from .measure import Result
 from .targets import TARGETS, Results
@@ -154,6 +154,21 @@ SECTIONS: dict[str, Section] = {
             **SECONDS,
             "per million": lambda result, group: f"{result.median / result.changes * 1e6:.1f} s",
             "rows/s": SPEED["rows/s"],
+            **SPREAD,
+        },
+        pictures.changes_per_second,
+    ),
+    "committed": Section(
+        "Transactions in Arrow",
+        f"wf.arrow.Transactions, on one core, over row changes in batches of {bench_committed.BATCH_ROWS:,} rows, "
+        "decoded before. Each history has transactions of one kind; where all are open together, none ends before the "
+        "last row change of all. Peak memory is that of one run in a fresh process, with the input.",
+        {
+            **NAME,
+            "rows/s": SPEED["rows/s"],
+            "transactions/s": lambda result, group: f"{bench_committed.transactions_per_second(result):,.0f}",
+            "per transaction": lambda result, group: f"{1e6 / bench_committed.transactions_per_second(result):,.1f} µs",
+            **PEAK,
             **SPREAD,
         },
         pictures.changes_per_second,

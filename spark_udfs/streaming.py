@@ -22,14 +22,14 @@ FRESH_BYTES = 32 << 20
 more of them go to the state."""
 
 TAKEN_BYTES = 8 << 20
-"""About how many bytes of rows are taken at once: as large are the pieces that lie in the state, and the batches that
-come out."""
+"""About how many bytes of rows are taken at once: the pieces that lie in the state, and the batches that come out, are
+no larger."""
 
 
 class Held:
     """A store of `wf.arrow.Transactions`: rows of open transactions, at the end of a micro-batch all in Spark's state.
 
-    A piece is written once and read once; it is never rewritten.
+    A piece is never rewritten; where most of it has ended, what is open in it comes again in another.
     """
 
     def __init__(self, pieces: Any, number: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,10 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.arrow import transaction_rows
 from wireformat.arrow.transactions_chunk import Chunk, carry, chunk_schema, deliver, open_rows
 
 from ..histories import histories, table
 from .test_transactions import TWO_PHASE, cut
+
+
+@pytest.fixture(autouse=True, scope="module", params=[1, transaction_rows.STRETCH])
+def stretches(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Plain transactions one by one, and also few of them together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transaction_rows, "STRETCH", request.param)
+        yield
 
 
 def read(rows: pa.Table, places: list[int], drop_resent: bool = True) -> tuple[bytes, pa.Table]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks import (
     bench_arrow,
+    bench_committed,
     bench_formats,
     bench_growth,
     bench_pgoutput,
@@ -26,6 +27,7 @@ GROUPS = {
     "pgoutput": [one.name for one in bench_pgoutput.CONTESTANTS],
     "typed": [one.name for one in bench_typed.CONTESTANTS],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
+    "committed": [one.name for one in bench_committed.CONTESTANTS],
     "transactions": [
         bench_transactions.name_of(size, chunks)
         for size in (1_000_000, 4_000_000)

@@ -7,42 +7,28 @@ import pickle
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import OrderError
 from ..limits import OPEN_TRANSACTIONS_BYTES
-from ..stream.transactions import Attempt, Facts, Machine, Position
+from ..stream.transactions import Fate, Machine, Position
+from .committed_rows import OUTPUT_BYTES, Output
 from .compiled import Array
+from .held_parts import HeldParts
 from .held_rows import HeldRows, Store
+from .parts import HERE, Part, gathered
 from .schemas import CHANGES, committed_schema
-from .transaction_facts import committed, facts_batch, stretch_facts, whole
-from .transaction_rows import At, Rows, Run, Stretch, check_columns
+from .transaction_facts import stretch_facts, whole
+from .transaction_rows import At, Column, Rows, Run, Stretch, check_columns
 
 POSITION = b"wireformat.position"
 """Key of the metadata of open rows that says how far the stream was delivered; who goes on with them goes on there."""
 
 _ROW = pa.field("_row", pa.int64())
 """In held rows, the place of each in the input."""
-
-
-class Here(NamedTuple):
-    """Rows of the batch that is being read, from start to stop."""
-
-    start: int
-    stop: int
-
-
-class Held(NamedTuple):
-    """Rows in the store."""
-
-    handle: Any
-
-
-Handle = Here | Held
 
 
 class Transactions:
@@ -68,26 +54,32 @@ class Transactions:
         state: bytes | None = None,
         after: Position | None = None,
     ) -> None:
-        self._machine: Machine[Handle] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+        self._machine: Machine[Part] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
         self._seen = 0
         self._fresh = state is None and after is None
-        if state is not None:
-            self._machine, self._seen = pickle.loads(state)
         self._own = HeldRows(memory_limit) if store is None else None
-        self._store: Store = self._own or store
+        self._held = HeldParts(self._own or store)
+        if state is not None:
+            self._machine, self._seen, self._held.state = pickle.loads(state)
         self._schema: pa.Schema | None = None
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The committed rows that a batch settles, in the order of the commits; to be read to its end."""
         schema = self._check(batch.schema)
         rows = Rows.of(batch)
-        output = Output(rows, schema)
+        output = Output(rows, schema, self._row_changes, self._held.bytes_of)
+        ended: list[Part] = []
         for item in rows.items():
             try:
-                yield from self._item(item, rows, output)
+                fates = self._item(item, rows, output)
             except OrderError as error:
                 raise error.add(**rows.place(rows.row_of(item))) from None
-        yield from output.flush()
+            for attempt, facts in fates:
+                if facts is not None:
+                    output.add(attempt, facts)
+                ended += [part for part, _ in attempt.pieces if part[0] != HERE]
+        yield from output.batches()
+        self._held.release(ended)
         self._hold(rows)
         self._seen += len(batch)
 
@@ -97,12 +89,11 @@ class Transactions:
 
         Followed by the rest of the stream they give what the stream in one piece gives.
         """
-        found = [self._store.get(handle.handle) for handle in _held(self._machine.open)]
+        found = [*_in_order(self._held.rows_of(self._machine.open))]
         if self._schema is None and found:  # with a state, no batch was seen here yet
             self._schema = found[0].schema.remove(len(found[0].schema) - 1)
         schema = self.schema
-        parts = [part.select(range(len(schema))) for part in _in_order(found)]  # a kept column may be named _row too
-        table = pa.concat_tables(parts) if parts else schema.empty_table()
+        table = pa.Table.from_batches([batch.select(range(len(schema))) for batch in found], schema.remove_metadata())
         return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: json.dumps(self.position).encode()})
 
     @property
@@ -118,7 +109,7 @@ class Transactions:
     @property
     def state(self) -> bytes:
         """Everything but the rows: who is open, with handles to the rows in the store."""
-        return pickle.dumps((self._machine, self._seen))
+        return pickle.dumps((self._machine, self._seen, self._held.state))
 
     def close(self) -> None:
         """Forget what is open, and remove the files; a store that was given keeps its rows."""
@@ -144,138 +135,29 @@ class Transactions:
             self._machine.go_on(_position(position))
         return committed_schema(self._schema)
 
-    def _item(self, item: At | Run | Stretch, rows: Rows, output: Output) -> Iterator[pa.RecordBatch]:
+    def _item(self, item: At | Run | Stretch, rows: Rows, output: Output) -> list[Fate[Part]]:
         machine = self._machine
-        if isinstance(item, Stretch):
-            found = stretch_facts(rows, item, machine.position)
-            for fate in machine.whole(whole(rows, item, found.highest)):
-                self._drop(fate.attempt)
-            resent = found.resent if machine.drop_resent else np.zeros(len(found.resent), bool)
-            output.add_stretch(item, found.facts, resent)
-            return
+        if isinstance(item, At):
+            return machine.control(item.control, (HERE, item.row, item.row + 1))
         if isinstance(item, Run):
-            fates = machine.run(Here(item.start, item.stop), item.count, item.lone)
-        else:
-            fates = machine.control(item.control, Here(item.row, item.row + 1))
-        for fate in fates:
-            if fate.facts is not None:
-                yield from self._deliver(fate.attempt, fate.facts, rows, output)
-            self._drop(fate.attempt)
+            return machine.run((HERE, item.start, item.stop), item.count, item.lone)
+        found = stretch_facts(rows, item, machine.position)
+        output.add_stretch(item, found.facts, found.resent & machine.drop_resent)
+        return machine.whole(whole(rows, item, found.highest))
 
-    def _deliver(self, attempt: Attempt[Handle], facts: Facts, rows: Rows, output: Output) -> Iterator[pa.RecordBatch]:
-        here = []
-        for handle, first in attempt.firsts():
-            if isinstance(handle, Here):
-                here.append((handle, first))
-                continue
-            yield from output.flush()
-            batch = self._store.get(handle.handle)
-            held = Rows.of(batch.select(range(len(batch.schema) - 1)))
-            stored = Output(held, output.schema)
-            stored.add([(Here(0, len(batch)), first)], attempt.undone, facts)
-            yield from stored.flush()
-        output.add(here, attempt.undone, facts)
-
-    def _drop(self, attempt: Attempt[Handle]) -> None:
-        for held in _held([attempt]):
-            self._store.drop(held.handle)
+    def _row_changes(self, number: int) -> Rows:
+        """A held batch, without the column _ROW: a kept column may be named so too."""
+        batch = self._held.get(number)
+        return Rows.of(batch.select(range(batch.num_columns - 1)))
 
     def _hold(self, rows: Rows) -> None:
         """What is open moves out of the batch into the store."""
-        for attempt in self._machine.open:
-            pieces = attempt.pieces
-            start = len(pieces)
-            while start and isinstance(pieces[start - 1][0], Here):
-                start -= 1
-            if start < len(pieces):
-                ranges = [handle for handle, _ in pieces[start:]]
-                places = np.concatenate([np.arange(*found) for found in ranges])
-                places = places[rows.kept[places]]
-                batch = rows.batch.take(pa.array(places))
-                columns = [*batch.columns, pa.array(places + self._seen)]
-                held = pa.RecordBatch.from_arrays(columns, schema=self.schema.remove_metadata().append(_ROW))
-                count = sum(count for _, count in pieces[start:])
-                pieces[start:] = [(Held(self._store.put(held)), count)]
-
-
-class Output:
-    """Committed rows of one batch that wait to be built together.
-
-    schema    that of what is built; with `_segment`, transactions say theirs
-    """
-
-    def __init__(self, rows: Rows, schema: pa.Schema) -> None:
-        self._rows = rows
-        self.schema = schema
-        self._places: list[Array] = []
-        self._ordinals: list[Array] = []
-        self._counts: list[Array] = []
-        self._facts: list[pa.RecordBatch] = []
-        self._said: list[Facts] = []
-        self._segments: list[Array] = []
-
-    def add(self, ranges: list[tuple[Here, int]], undone: set[int], facts: Facts, segment: int = 0) -> None:
-        """The rows of one transaction in these ranges, each with the ordinal of its first row."""
-        if not ranges:
-            return
-        rows = self._rows
-        places = np.concatenate([np.arange(start, stop) for (start, stop), _ in ranges])
-        offsets = np.concatenate([np.full(stop - start, first - rows.before[start]) for (start, stop), first in ranges])
-        wanted = rows.delivered[places]
-        if undone:
-            own = rows.xids
-            wanted &= ~(own.valid[places] & np.isin(own.values[places].view(np.uint64), np.array([*undone], np.uint64)))
-        places, offsets = places[wanted], offsets[wanted]
-        self._places.append(places)
-        self._ordinals.append(rows.before[places] + offsets)
-        self._counts.append(np.array([len(places)]))
-        self._said.append(facts)
-        self._segments.append(np.array([segment]))
-
-    def add_stretch(self, stretch: Stretch, facts: pa.RecordBatch, resent: Array, segment: int = 0) -> None:
-        """The rows of whole transactions, but for those that were sent before."""
-        self._say()
-        rows = self._rows
-        first, last = int(stretch.begins[0]), int(stretch.commits[-1])
-        before = rows.before[stretch.begins]
-        counts = rows.before[stretch.commits] - before
-        places = first + np.flatnonzero(rows.delivered[first:last])
-        ordinals = rows.before[places] - np.repeat(before, counts)
-        if resent.any():
-            kept = np.repeat(~resent, counts)
-            places, ordinals, counts = places[kept], ordinals[kept], np.where(resent, 0, counts)
-        self._places.append(places)
-        self._ordinals.append(ordinals)
-        self._counts.append(counts)
-        self._facts.append(facts)
-        self._segments.append(np.full(len(counts), segment))
-
-    def flush(self) -> Iterator[pa.RecordBatch]:
-        """The rows that wait, as a batch, if there are any."""
-        self._say()
-        if not self._places:
-            return
-        places, ordinals, counts = (np.concatenate(found) for found in (self._places, self._ordinals, self._counts))
-        facts = pa.Table.from_batches(self._facts).combine_chunks().to_batches()[0]
-        segments = np.concatenate(self._segments)
-        self._places, self._ordinals, self._counts, self._facts, self._segments = [], [], [], [], []
-        if len(places):
-            of = np.repeat(np.arange(len(counts)), counts)
-            yield committed(taken(self._rows.batch, places), facts, of, ordinals, self.schema, segments[of])
-
-    def _say(self) -> None:
-        if self._said:
-            self._facts.append(facts_batch(self._said))
-            self._said = []
-
-
-def taken(batch: pa.RecordBatch, places: Array) -> pa.RecordBatch:
-    """The rows at these places; a filter is quicker, where it does."""
-    if (np.diff(places) > 0).all():
-        wanted = np.zeros(len(batch), bool)
-        wanted[places] = True
-        return batch.filter(pa.array(wanted))
-    return batch.take(pa.array(places))
+        touched = self._machine.touched()
+        if touched:
+            columns = [*rows.batch.columns, pa.array(self._seen + np.arange(len(rows.codes)))]
+            here = pa.RecordBatch.from_arrays(columns, schema=self.schema.remove_metadata().append(_ROW))
+            self._held.hold(here, rows.kept, touched)
+        self._held.renew(lambda: self._machine.open)
 
 
 def transactions(
@@ -332,31 +214,32 @@ def batches_of(changes: Any) -> Iterator[pa.RecordBatch]:
         raise TypeError(f"row changes: expected a pyarrow table or record batch, or some, got {type(changes).__name__}")
 
 
-def _held(attempts: Iterable[Attempt[Handle]]) -> Iterator[Held]:
-    for attempt in attempts:
-        for handle, _ in attempt.pieces:
-            if isinstance(handle, Held):
-                yield handle
-
-
-def _in_order(held: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Held rows by their places; those of different batches stay apart: all texts together may not fit in an array."""
-    together: list[pa.RecordBatch] = []
+def _in_order(held: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Held rows by their places; those of batches that do not lie in each other stay apart."""
+    together: list[tuple[pa.RecordBatch, Array]] = []
     last = -1
-    for batch in sorted(held, key=lambda batch: batch.columns[-1][0].as_py()):
-        places = batch.columns[-1]
-        if together and places[0].as_py() > last:
-            yield _merged(together)
+    for batch, places in sorted(((batch, _places(batch)) for batch in held), key=lambda found: found[1].min()):
+        if together and places.min() > last:
+            yield from _merged(together)
             together = []
-        together.append(batch)
-        last = max(last, places[-1].as_py())
+        together.append((batch, places))
+        last = max(last, places.max())
     if together:
-        yield _merged(together)
+        yield from _merged(together)
 
 
-def _merged(held: list[pa.RecordBatch]) -> pa.Table:
-    table = pa.Table.from_batches(held)
-    return table if len(held) == 1 else table.take(pc.sort_indices(table.columns[-1]))
+def _merged(held: list[tuple[pa.RecordBatch, Array]]) -> Iterator[pa.RecordBatch]:
+    """Some megabytes at a time: all texts together may not fit in an array."""
+    which = np.repeat(np.arange(len(held)), [len(places) for _, places in held])
+    rows = np.concatenate([np.arange(len(places)) for _, places in held])
+    order = np.argsort(np.concatenate([places for _, places in held]))
+    size = sum(batch.nbytes for batch, _ in held)
+    for chosen in np.array_split(order, min(len(order), 1 + size // OUTPUT_BYTES)):
+        yield from gathered({number: batch for number, (batch, _) in enumerate(held)}, which[chosen], rows[chosen])
+
+
+def _places(held: pa.RecordBatch) -> Array:
+    return Column.of(held.columns[-1]).values
 
 
 def _position(text: bytes) -> Position:

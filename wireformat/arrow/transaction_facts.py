@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..lsn import signed
 from ..stream.transactions import Facts, Position, Whole
 from .compiled import Array
 from .schemas import SEGMENT, SEQUENCE
@@ -31,11 +30,10 @@ FACTS = pa.schema(
 
 def facts_batch(facts: Sequence[Facts]) -> pa.RecordBatch:
     """Facts that the machine said."""
-    rows = [(*(None if number is None else signed(number) for number in found[:4]), *found[4:]) for found in facts]
-    columns = zip(*rows, strict=True) if rows else [()] * len(FACTS)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, FACTS, strict=True)], schema=FACTS
-    )
+    sequence, xid, csn, commit_lsn, *others = zip(*facts, strict=True) if facts else [()] * len(FACTS)
+    numbers = [pa.array(column, pa.uint64()).view(pa.int64()) for column in (sequence, xid, csn, commit_lsn)]
+    told = [pa.array(column, field.type) for column, field in zip(others, [*FACTS][4:], strict=True)]
+    return pa.RecordBatch.from_arrays([*numbers, *told], schema=FACTS)
 
 
 class WholeTransactions(NamedTuple):

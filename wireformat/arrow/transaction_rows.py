@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..lsn import unsigned
 from ..options.reading import KINDS
 from ..stream.committed_changes import corrupt_error
 from ..stream.transactions import CONTROLS, DELIVERED, Control
-from ..times import parse_commit_time
+from .commit_times import parse_times
 from .compiled import Array
 from .schemas import CHANGES
 
@@ -39,6 +40,13 @@ _NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
 _TRUE = {"true": True, "false": False}
 
 
+STRETCH = 16
+"""How many plain transactions must follow each other to be worth looking at together."""
+
+MARKS = 4096
+"""How many control records of a batch are Python objects at a time."""
+
+
 class Run(NamedTuple):
     """Rows from start to stop, `count` of which count, without a control record between them.
 
@@ -56,6 +64,10 @@ class At(NamedTuple):
 
     row: int
     control: Control
+
+
+Place = dict[str, Any]
+"""Where a row stands, as errors say it: message, record, and as `note` kept columns."""
 
 
 class Stretch(NamedTuple):
@@ -141,22 +153,30 @@ class Rows:
         """What the batch holds, in order; every row that counts and every control record is in exactly one item."""
         ends = np.flatnonzero(_IS_CONTROL[self.codes] & (self.codes != _ORIGIN))
         firsts = self._pairs(ends)
-        inside = np.zeros(len(self.codes) + 1, np.int8)
-        inside[ends[firsts]] += 1
-        inside[ends[firsts + 1] + 1] -= 1  # where the next one may begin
-        covered = np.cumsum(inside[:-1], dtype=np.int8).astype(bool)
-        single = ~covered & (_IS_CONTROL[self.codes] | self._lone)
-        singles = np.flatnonzero(single)
         begins, commits = ends[firsts], ends[firsts + 1]
+        singles = self._outside(begins, commits)
         outside = self.before[begins[1:]] - self.before[commits[:-1] + 1]
         bounds = np.searchsorted(singles, begins)
         breaks = np.flatnonzero((outside > 0) | (bounds[1:] != bounds[:-1])) + 1
         stretches = [
             Stretch(begins[start:stop], commits[start:stop])
             for start, stop in zip([0, *breaks], [*breaks, len(begins)], strict=True)
-            if stop > start
+            if stop - start >= STRETCH
         ]
+        if sum(len(stretch.begins) for stretch in stretches) < len(begins):
+            begins, commits = (
+                np.concatenate([found[side] for found in stretches]) if stretches else begins[:0] for side in (0, 1)
+            )
+            singles = self._outside(begins, commits)
         yield from self._in_order(singles, stretches)
+
+    def _outside(self, begins: Array, commits: Array) -> Array:
+        """Rows of control records and lone messages that are in none of these transactions."""
+        inside = np.zeros(len(self.codes) + 1, np.int8)
+        inside[begins] += 1
+        inside[commits + 1] -= 1  # where the next one may begin
+        covered = np.cumsum(inside[:-1], dtype=np.int8).astype(bool)
+        return np.flatnonzero(~covered & (_IS_CONTROL[self.codes] | self._lone))
 
     @cached_property
     def _lone(self) -> Array:
@@ -184,41 +204,55 @@ class Rows:
         return firsts[plain]
 
     def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[At | Run | Stretch]:
-        controls = iter(self._controls(singles[self.codes[singles] != _MESSAGE]))
-        ahead: list[tuple[int, Stretch | None]] = [(int(row), None) for row in singles]
-        ahead += [(int(stretch.begins[0]), stretch) for stretch in stretches]
-        ahead.sort(key=lambda found: found[0])
-        at = 0
-        for row, stretch in ahead:
-            yield from self._run(at, row)
-            if stretch is not None:
-                yield stretch
-                at = int(stretch.commits[-1]) + 1
-                continue
-            if self.codes[row] == _MESSAGE:
-                yield Run(row, row + 1, 1, True)
-            else:
-                yield At(row, next(controls))
-            at = row + 1
-        yield from self._run(at, len(self.codes))
+        starts = np.concatenate([singles, np.array([stretch.begins[0] for stretch in stretches], np.int64)])
+        stops = np.concatenate([singles + 1, np.array([stretch.commits[-1] + 1 for stretch in stretches], np.int64)])
+        order = np.argsort(starts)
+        starts, stops = starts[order], stops[order]
+        gap_starts, gap_stops = np.append(0, stops), np.append(starts, len(self.codes))
+        counts = self.before[gap_stops] - self.before[gap_starts]
+        marks = chain(self._marks(starts, order >= len(singles), iter(stretches)), [None])
+        for start, stop, count, mark in zip(
+            gap_starts.tolist(), gap_stops.tolist(), counts.tolist(), marks, strict=True
+        ):
+            if count:
+                yield Run(start, stop, count, False)
+            if mark is not None:
+                yield mark
 
-    def _run(self, start: int, stop: int) -> Iterator[Run]:
-        count = int(self.before[stop] - self.before[start])
-        if count:
-            yield Run(start, stop, count, False)
+    def _marks(self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]) -> Iterator[At | Run | Stretch]:
+        """What begins at these rows: control records, lone messages, stretches."""
+        are_controls = ~are_stretches & (self.codes[rows] != _MESSAGE)
+        for first in range(0, len(rows), MARKS):
+            some = slice(first, first + MARKS)
+            controls = iter(self._controls(rows[some][are_controls[some]]))
+            for row, is_control, is_stretch in zip(
+                rows[some].tolist(), are_controls[some].tolist(), are_stretches[some].tolist(), strict=True
+            ):
+                if is_control:
+                    yield At(row, next(controls))
+                else:
+                    yield next(stretches) if is_stretch else Run(row, row + 1, 1, True)
 
     def _controls(self, rows: Array) -> list[Control]:
         """The control records of these rows."""
         if not len(rows):
             return []
-        taken = self.batch.select(NEEDED).take(pa.array(rows))
-        numbers = [
-            [None if value is None else unsigned(value) for value in taken[name].to_pylist()] for name in _NUMBERS
+        at = pa.array(rows)
+        numbers = [self.batch[name].take(at).view(pa.uint64()).to_pylist() for name in _NUMBERS]
+        keys = detail_keys(self.batch, rows)
+        none = [None] * len(rows)
+        said: dict[str, list[Any]] = {
+            key: read(detail(self.batch, rows, key)) if key in keys else none for key, read in _SAID.items()
+        }
+        return [
+            *map(
+                Control,
+                [KINDS[code] for code in self.codes[rows].tolist()],
+                *numbers,
+                self.batch["commit_time"].take(at).cast(pa.int64()).to_pylist(),
+                *said.values(),
+            )
         ]
-        times = taken["commit_time"].cast(pa.int64()).to_pylist()
-        details = [dict(pairs or ()) for pairs in taken["detail"].to_pylist()]
-        kinds = taken["kind"].to_pylist()
-        return [_control(*facts) for facts in zip(kinds, times, details, *numbers, strict=True)]
 
     def control(self, row: int) -> Control:
         """The control record of one row."""
@@ -234,20 +268,36 @@ class Rows:
             return item.start + int(np.argmax(self.delivered[item.start : item.stop]))
         return int(item.begins[0]) if isinstance(item, Stretch) else item.row
 
-    def place(self, row: int) -> dict[str, Any]:
-        """Where a row stands, for an error: message and record, and the kept columns that are integers or strings."""
-        numbers, kept = self._placing
-        said = {name: None if column is None else column[row].as_py() for name, column in numbers.items()}
-        return {**said, "note": ", ".join(f"{name}={column[row].as_py()}" for name, column in kept.items()) or None}
+    def place(self, row: int) -> Place:
+        """Where a row stands, for an error."""
+        return self._places(np.array([row]))[0]
 
-    @cached_property
-    def _placing(self) -> tuple[dict[str, pa.Array | None], dict[str, pa.Array]]:
-        """The columns message and record, and the kept ones that are integers or strings."""
+    def placed(self, items: Iterable[At | Run | Stretch]) -> Iterator[tuple[At | Run | Stretch, Place]]:
+        """Each item, and where it begins."""
+        found = [*items]
+        rows = np.array([int(item.begins[0]) if isinstance(item, Stretch) else item[0] for item in found], np.int64)
+        is_run = np.array([isinstance(item, Run) for item in found], bool)
+        rows[is_run] = np.flatnonzero(self.delivered)[self.before[rows[is_run]]]
+        return zip(found, self._places(rows), strict=True)
+
+    def _places(self, rows: Array) -> list[Place]:
+        """message and record, and the kept columns that are integers or strings."""
         fields = [field for field in self.batch.schema if field.name not in CHANGES.names]
         kept = [field.name for field in fields if pa.types.is_integer(field.type) or pa.types.is_string(field.type)]
-        has = self.batch.schema.names
-        numbers = {name: self.batch[name] if name in has else None for name in ("message", "record")}
-        return numbers, {name: self.batch[name] for name in kept}
+        there = [name for name in ("message", "record") if name in self.batch.schema.names]
+        at = pa.array(rows)
+        told = {name: self.batch[name].take(at).to_pylist() for name in (*there, *kept)}
+        none = [None] * len(rows)
+        notes = [
+            ", ".join(f"{name}={value}" for name, value in zip(kept, values, strict=True))
+            for values in zip(*(told[name] for name in kept), strict=True)
+        ]
+        return [
+            {"message": message, "record": record, "note": note}
+            for message, record, note in zip(
+                told.get("message", none), told.get("record", none), notes or none, strict=True
+            )
+        ]
 
 
 def detail(batch: pa.RecordBatch, rows: Array, key: str) -> pa.Array:
@@ -294,23 +344,23 @@ def _is_text(type: pa.DataType) -> bool:
     return pa.types.is_string(type) or pa.types.is_large_string(type)
 
 
-def _control(kind: str, time: int | None, found: dict[str, str], *numbers: int | None) -> Control:
-    lsn, xid, csn, commit_lsn = numbers
-    subxid, prepare_time = found.get("subxid"), found.get("prepare_time")
-    return Control(
-        kind,
-        lsn=lsn,
-        xid=xid,
-        csn=csn,
-        commit_lsn=commit_lsn,
-        commit_time=time,
-        prepare_time=None if prepare_time is None else parse_commit_time(prepare_time),
-        gid=found.get("gid"),
-        subxid=None if subxid is None else int(subxid),
-        first_segment=_TRUE.get(found.get("first_segment", "")),
-        username=found.get("username"),
-        origin=found.get("origin"),
-    )
+def _times(texts: pa.StringArray) -> list[int | None]:
+    micros, is_time = parse_times(texts.drop_null())
+    found = np.full(len(texts), None, object)
+    found[flags(texts.is_valid())] = np.where(is_time, micros, None)
+    told: list[int | None] = found.tolist()
+    return told
+
+
+_SAID: dict[str, Callable[[pa.StringArray], list[Any]]] = {
+    "prepare_time": _times,
+    "gid": pa.StringArray.to_pylist,
+    "subxid": lambda texts: texts.cast(pa.uint64()).to_pylist(),
+    "first_segment": lambda texts: [_TRUE.get(text) for text in texts.to_pylist()],
+    "username": pa.StringArray.to_pylist,
+    "origin": pa.StringArray.to_pylist,
+}
+"""How what a control record says in `detail` is read, in the order of the fields of Control."""
 
 
 def _codes(batch: pa.RecordBatch) -> Array:

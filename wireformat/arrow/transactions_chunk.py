@@ -18,12 +18,15 @@ from ..errors import OptionError, OrderError
 from ..limits import OPEN_TRANSACTIONS_BYTES
 from ..lsn import signed
 from ..stream.transactions import Attempt, Control, Facts, Machine, Position, Whole, facts_of, is_plain
-from .committed import POSITION, Here, Output, taken
+from .committed import POSITION
+from .committed_rows import Output
 from .compiled import Array
+from .held_parts import HeldParts
 from .held_rows import HeldRows, Store
+from .parts import HERE, Part, spread, taken
 from .schemas import SEGMENT, SEQUENCE, committed_schema
 from .transaction_facts import stretch_facts
-from .transaction_rows import At, Column, Rows, Run, Stretch, check_columns, flags
+from .transaction_rows import At, Column, Place, Rows, Run, Stretch, check_columns, flags
 
 DELIVERED, DROPPED, OPEN, WHOLE = "delivered", "dropped", "open", "whole"
 
@@ -86,7 +89,8 @@ class Chunk:
         self._drop_resent = drop_resent
         self._controls = controls
         self._own = HeldRows(memory_limit) if store is None else None
-        self._store: Store = self._own or store
+        self._held = HeldParts(self._own or store)
+        self._ended: list[Part] = []
         self._schema: pa.Schema | None = None
         self._pending: _Pending | None = None
         self._items: list[list[Any]] = []
@@ -98,12 +102,14 @@ class Chunk:
         """Rows of this batch and those before it; to be read to its end."""
         self._schema = check_columns(batch.schema, self._schema)
         rows = Rows.of(batch)
-        room = _Room(rows, chunk_schema(self._schema))
-        for item in rows.items():
-            yield from self._item(item, rows, room)
+        room = self._room(rows)
+        for item, place in rows.placed(rows.items()):
+            yield from self._item(item, place, rows, room)
         yield from room.flush()
+        self._held.release(self._ended)
+        self._ended = []
         if self._pending is not None:
-            self._pending.hold(rows, self._store)
+            self._pending.hold(rows, self._held)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The rest of the rows."""
@@ -120,40 +126,40 @@ class Chunk:
         if self._own is not None:
             self._own.close()
 
-    def _item(self, item: At | Run | Stretch, rows: Rows, room: _Room) -> Iterator[pa.RecordBatch]:
+    def _room(self, rows: Rows) -> _Room:
+        held = self._held
+        schema = chunk_schema(self._schema)
+        return _Room(rows, schema, Output(rows, schema, lambda number: Rows.of(held.get(number)), held.bytes_of))
+
+    def _item(self, item: At | Run | Stretch, place: Place, rows: Rows, room: _Room) -> Iterator[pa.RecordBatch]:
         pending = self._pending
         if pending is not None:
             if isinstance(item, Run) or (isinstance(item, At) and item.control.kind == "ORIGIN"):
-                pending.add(item)
+                pending.add(item, place)
                 return
             if isinstance(item, At) and item.control.kind == "COMMIT" and is_plain(pending.begin, item.control):
-                yield from self._complete(pending, item, rows, room)
+                self._complete(pending, item, rows, room)
                 return
-            yield from self._give_up(rows, room)
+            yield from self._give_up(room)
         if isinstance(item, At) and item.control.kind == "BEGIN":
-            self._pending = _Pending(item, rows.place(item.row))
+            self._pending = _Pending(item, place)
         else:
-            self._add(item, rows, room)
+            self._add(item, place, rows, room)
 
-    def _add(self, item: At | Run | Stretch, rows: Rows, room: _Room) -> None:
+    def _add(self, item: At | Run | Stretch, place: Place, rows: Rows, room: _Room) -> None:
         """An item of the summary, and its rows."""
-        if isinstance(item, Stretch):
-            found = stretch_facts(rows, item, self._in_stretch)
-            begin = int(item.begins[0])
-            resent = found.resent if self._drop_resent else np.zeros(len(found.resent), bool)
-            room.whole.add_stretch(
-                item,
-                found.facts,
-                resent,
-                self._count(rows.control(begin), rows.place(begin), len(resent), *found.highest),
-            )
+        if isinstance(item, Run):
+            number, first = self._run(item, place)
+            room.add((HERE, item.start, item.stop), number, first)
         elif isinstance(item, At):
-            number = self._append(["control", _lean(item.control), rows.place(item.row)])
+            number = self._append(["control", _lean(item.control), place])
             if self._controls:
-                room.add(Here(item.row, item.row + 1), number, 0)
+                room.add((HERE, item.row, item.row + 1), number, 0, is_control=True)
         else:
-            number, first = self._run(item, rows)
-            room.add(Here(item.start, item.stop), number, first)
+            found = stretch_facts(rows, item, self._in_stretch)
+            begin = rows.control(int(item.begins[0]))
+            segment = self._count(begin, place, len(found.resent), *found.highest)
+            room.whole.add_stretch(item, found.facts, found.resent & self._drop_resent, segment)
 
     def _append(self, item: list[Any]) -> int:
         self._in_stretch = Position()
@@ -161,15 +167,15 @@ class Chunk:
         self._numbered += 1
         return self._numbered - 1
 
-    def _run(self, run: Run, rows: Rows) -> tuple[int, int]:
+    def _run(self, run: Run, place: Place) -> tuple[int, int]:
         """The number of a run, and how many rows of it there were before: it may have begun in another batch."""
         last = self._items[-1] if self._items else None
         if last is not None and last[0] == "rows" and not last[2] and not run.lone:
             first, last[1] = last[1], last[1] + run.count
             return self._numbered - 1, first
-        return self._append(["rows", run.count, run.lone, rows.place(rows.row_of(run))]), 0
+        return self._append(["rows", run.count, run.lone, place]), 0
 
-    def _count(self, begin: Control, place: dict[str, Any], count: int, lsn: int | None, csn: int | None) -> int:
+    def _count(self, begin: Control, place: Place, count: int, lsn: int | None, csn: int | None) -> int:
         """Whole transactions: the number of their stretch."""
         if self._in_stretch.transactions == 0:
             self._stretches += 1
@@ -178,103 +184,95 @@ class Chunk:
         self._items[-1][1:4] = self._in_stretch[:3]
         return -self._stretches
 
-    def _complete(self, pending: _Pending, end: At, rows: Rows, room: _Room) -> Iterator[pa.RecordBatch]:
-        """A plain transaction that began in an earlier batch is whole."""
+    def _complete(self, pending: _Pending, end: At, rows: Rows, room: _Room) -> None:
+        """A plain transaction that did not come in a stretch is whole."""
         facts = facts_of(pending.begin, end.control, self._in_stretch.transactions + 1)
         resent = self._drop_resent and self._in_stretch.covers(facts.commit_lsn, facts.csn)
         segment = self._count(pending.first, pending.place, 1, facts.commit_lsn, facts.csn)
         self._pending = None
-        first = 0
-        for handle in pending.held:
-            if not resent:
-                held = Rows.of(self._store.get(handle))
-                output = Output(held, room.whole.schema)
-                output.add([(Here(0, len(held.codes)), first)], set(), facts, segment)
-                first += int(held.before[-1])
-                yield from output.flush()
-            self._store.drop(handle)
-        if not resent and pending.items:
-            start = pending.items[0].row if isinstance(pending.items[0], At) else pending.items[0].start
-            room.whole.add([(Here(start, end.row), first)], set(), facts, segment)
+        self._ended += [part for part, _ in pending.pieces]
+        attempt = Attempt(pending.begin, pending.pieces)
+        attempt.pieces += [
+            ((HERE, item.start, item.stop), item.count) for item, _ in pending.items if isinstance(item, Run)
+        ]
+        if not resent:
+            room.whole.add(attempt, facts, segment)
 
-    def _give_up(self, rows: Rows | None = None, room: _Room | None = None) -> Iterator[pa.RecordBatch]:
+    def _give_up(self, room: _Room | None = None) -> Iterator[pa.RecordBatch]:
         """What began as a plain transaction is none that is whole: its items count one by one."""
         pending, self._pending = self._pending, None
         assert pending is not None
-        for handle in pending.held:
-            held = Rows.of(self._store.get(handle))
-            held_room = _Room(held, chunk_schema(self._schema))
-            for item in held.items():
-                self._add(item, held, held_room)
+        for part, _ in pending.pieces:
+            held = Rows.of(self._held.get(part[0]))
+            held_room = self._room(held)
+            for item, place in held.placed(held.items()):
+                self._add(item, place, held, held_room)
             yield from held_room.flush()
-            self._store.drop(handle)
-        if rows is not None and room is not None:
-            for item in pending.items:
-                self._add(item, rows, room)
+        self._held.release(part for part, _ in pending.pieces)
+        if room is not None:
+            for item, place in pending.items:
+                self._add(item, place, room.rows, room)
 
 
 class _Pending:
     """A plain transaction that has begun.
 
     first, begin   its BEGIN; with what an ORIGIN said
-    held           handles to its rows in earlier batches
-    items          what this batch has of it
+    place          where that stands
+    pieces         its rows in earlier batches
+    items          what this batch has of it, and where
     """
 
-    def __init__(self, begin: At, place: dict[str, Any]) -> None:
+    def __init__(self, begin: At, place: Place) -> None:
         self.first = self.begin = begin.control
         self.place = place
-        self.held: list[Any] = []
-        self.items: list[At | Run] = [begin]
+        self.pieces: list[tuple[Part, int]] = []
+        self.items: list[tuple[At | Run, Place]] = [(begin, place)]
 
-    def add(self, item: At | Run) -> None:
+    def add(self, item: At | Run, place: Place) -> None:
         """It goes on."""
-        self.items.append(item)
+        self.items.append((item, place))
         if isinstance(item, At):
             self.begin = self.begin._replace(origin=item.control.origin)
 
-    def hold(self, rows: Rows, store: Store) -> None:
+    def hold(self, rows: Rows, held: HeldParts) -> None:
         """The batch ends."""
         if self.items:
-            first = self.items[0]
+            first, _ = self.items[0]
             places = np.arange(first.row if isinstance(first, At) else first.start, len(rows.codes))
-            self.held.append(store.put(rows.batch.take(pa.array(places[rows.kept[places]]))))
+            part = held.put(taken(rows.batch, places[rows.kept[places]]))
+            self.pieces.append((part, sum(item.count for item, _ in self.items if isinstance(item, Run))))
             self.items = []
 
 
 class _Room:
     """Rows of one batch that wait to be built: of whole transactions, and of segments."""
 
-    def __init__(self, rows: Rows, schema: pa.Schema) -> None:
-        self._rows = rows
+    def __init__(self, rows: Rows, schema: pa.Schema, whole: Output) -> None:
+        self.rows = rows
+        self.whole = whole
         self._schema = schema
-        self.whole = Output(rows, schema)
-        self._places: list[Array] = []
-        self._segments: list[Array] = []
-        self._ordinals: list[Array] = []
+        self._waiting: list[tuple[int, int, int, int, bool]] = []
 
-    def add(self, found: Here, number: int, first: int) -> None:
+    def add(self, part: Part, number: int, first: int, *, is_control: bool = False) -> None:
         """The rows of a segment, the first of them its `first`th; or a control record."""
-        rows = self._rows
-        places = np.arange(*found)
-        if len(places) > 1 or rows.delivered[found.start]:
-            places = places[rows.delivered[places]]
-        self._places.append(places)
-        self._segments.append(np.full(len(places), number))
-        self._ordinals.append(first + np.arange(len(places)))
+        _, start, stop = part
+        self._waiting.append((start, stop, number, first, is_control))
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """All of them."""
-        yield from self.whole.flush()
-        if self._places:
-            places, segments, ordinals = (
-                np.concatenate(found) for found in (self._places, self._segments, self._ordinals)
-            )
-            rows = taken(self._rows.batch, places)
+        yield from self.whole.batches()
+        if self._waiting:
+            starts, stops, numbers, firsts, are_control = np.array(self._waiting, np.int64).T
+            places, of = spread(starts, stops)
+            wanted = self.rows.delivered[places] | are_control[of].astype(bool)
+            places, of = places[wanted], of[wanted]
+            ordinals = (firsts - self.rows.before[starts])[of] + self.rows.before[places]
+            rows = taken(self.rows.batch, places)
             zeros = pa.array(np.zeros(len(places), np.int64))
             own = {
                 "sequence": pa.StructArray.from_arrays([zeros, pa.array(ordinals)], fields=list(SEQUENCE)),
-                SEGMENT.name: pa.array(segments, SEGMENT.type),
+                SEGMENT.name: pa.array(numbers[of], SEGMENT.type),
                 **{name: pa.nulls(len(places), pa.string()) for name in ("username", "origin")},
             }
             columns = [own[field.name] if field.name in own else rows[field.name] for field in self._schema]
@@ -416,10 +414,12 @@ class _Fates:
         """bool[n]: rows of subtransactions that were undone."""
         lists = self.fates["undone"]
         found = np.zeros(len(self.of), bool)
-        for fate in np.flatnonzero(flags(pc.fill_null(pc.greater(pc.list_value_length(lists), 0), False))):
-            of_fate = (self.of == fate) & self._is_known & rows.xids.valid
-            found |= of_fate & np.isin(rows.xids.values, lists[int(fate)].as_py())
-        return found
+        order = np.argsort(self.of, kind="stable")
+        bounds = np.searchsorted(self.of[order], np.arange(len(lists) + 1))
+        for fate in np.flatnonzero(flags(pc.fill_null(pc.greater(pc.list_value_length(lists), 0), False))).tolist():
+            own = order[bounds[fate] : bounds[fate + 1]]
+            found[own] = np.isin(rows.xids.values[own], lists[fate].as_py())
+        return found & self._is_known & rows.xids.valid
 
 
 def _with_facts(rows: pa.RecordBatch, fates: pa.RecordBatch, of: Array, schema: pa.Schema) -> pa.RecordBatch:
@@ -441,7 +441,7 @@ def _with_facts(rows: pa.RecordBatch, fates: pa.RecordBatch, of: Array, schema: 
 
 def _lean(control: Control) -> dict[str, Any]:
     """What a control record says."""
-    return {name: value for name, value in control._asdict().items() if value is not None}
+    return {name: value for name, value in zip(Control._fields, control, strict=True) if value is not None}
 
 
 __all__ = ["FATES", "Chunk", "carry", "chunk_schema", "deliver", "open_rows"]

@@ -86,8 +86,8 @@ class Position(NamedTuple):
 
     def behind(self, lsn: int | None, csn: int | None, transactions: int = 1) -> Position:
         """The position behind so many more transactions, the highest of them with this commit_lsn and csn."""
-        return self._replace(
-            transactions=self.transactions + transactions, lsn=_highest(self.lsn, lsn), csn=_highest(self.csn, csn)
+        return Position(
+            self.transactions + transactions, _highest(self.lsn, lsn), _highest(self.csn, csn), self.prepared
         )
 
 
@@ -103,9 +103,9 @@ class Facts(NamedTuple):
     origin: str | None
 
 
-@dataclass
+@dataclass(eq=False, slots=True)
 class Attempt(Generic[Handle]):
-    """A transaction as far as it came: once more after a restart is another attempt.
+    """A transaction as far as it came: once more after a restart is another attempt, and no two are equal.
 
     begin    what began it, filled up with what later records said
     pieces   handles in input order, each with the number of rows that count; of control records it is 0
@@ -161,6 +161,7 @@ class Machine(Generic[Handle]):
         self._block: Attempt[Handle] | None
         self._streamed: dict[int, Attempt[Handle]]
         self._prepared: dict[str, Attempt[Handle]]
+        self._touched: dict[Attempt[Handle], None]
         self.forget()
         self.go_on(Position() if after is None else after)
         self._settled: list[Fate[Handle]] = []
@@ -175,6 +176,7 @@ class Machine(Generic[Handle]):
         self._plain = self._block = None
         self._streamed = {}
         self._prepared = {}
+        self._touched = {}
 
     @property
     def position(self) -> Position:
@@ -189,6 +191,11 @@ class Machine(Generic[Handle]):
         yield from self._streamed.values()
         yield from self._prepared.values()
 
+    def touched(self) -> list[Attempt[Handle]]:
+        """Those that have not ended and got pieces since this was asked before."""
+        touched, self._touched = self._touched, {}
+        return [*touched]
+
     def run(self, handle: Handle, count: int, lone: bool = False) -> list[Fate[Handle]]:
         """Rows that count, one after the other, of one transaction.
 
@@ -196,7 +203,7 @@ class Machine(Generic[Handle]):
         """
         attempt = self._current
         if attempt is not None:
-            attempt.pieces.append((handle, count))
+            self._keep(attempt, handle, count)
         elif lone:  # test_decoding before 17 with skip-empty-xacts prints messages without their BEGIN and COMMIT
             self._committed(Attempt(Control("MESSAGE"), [(handle, count)]), Control("MESSAGE"))
         else:
@@ -219,11 +226,19 @@ class Machine(Generic[Handle]):
         return self._taken()
 
     def _taken(self) -> list[Fate[Handle]]:
-        settled, self._settled = self._settled, []
+        settled = self._settled
+        if settled:
+            self._settled = []
         return settled
 
     def _settle(self, attempt: Attempt[Handle], facts: Facts | None) -> None:
+        self._touched.pop(attempt, None)
         self._settled.append(Fate(attempt, facts))
+
+    def _keep(self, attempt: Attempt[Handle], handle: Handle | None, count: int = 0) -> None:
+        if handle is not None:
+            attempt.pieces.append((handle, count))
+            self._touched[attempt] = None
 
     @property
     def _current(self) -> Attempt[Handle] | None:
@@ -273,7 +288,7 @@ class Machine(Generic[Handle]):
     def _begin(self, record: Control, handle: Handle | None) -> None:
         self._restarted(record)
         self._plain = Attempt(record)
-        _keep(self._plain, handle)
+        self._keep(self._plain, handle)
 
     def _end(self, record: Control) -> Attempt[Handle] | None:
         """The plain transaction that this ends; None if it is an end that was sent before."""
@@ -311,16 +326,15 @@ class Machine(Generic[Handle]):
         old = self._prepared.pop(record.gid, None)
         if old is not None:
             self._settle(old, None)
-        as_end = record._replace(commit_lsn=record.lsn, commit_time=record.prepare_time)
         is_late = self.drop_resent and self._position.covers(record.lsn, record.csn)
         if self._at_prepare and record.lsn is not None and self._delivered.get(record.gid) == record.lsn:
             self._settle(attempt, None)
         elif self._at_prepare and not is_late:
             self._delivered[record.gid] = record.lsn
-            self._committed(attempt, as_end)
+            self._committed(attempt, record._replace(commit_lsn=record.lsn, commit_time=record.prepare_time))
         else:  # late: sent again with its end, or prepared before the slot had two phases and sent only now
             attempt.begin = _filled(attempt.begin, record)
-            _keep(attempt, handle)
+            self._keep(attempt, handle)
             self._prepared[record.gid] = attempt
 
     def _commit_prepared(self, record: Control, handle: Handle | None) -> None:
@@ -351,12 +365,12 @@ class Machine(Generic[Handle]):
         if record.first_segment is False and record.xid not in self._streamed:
             raise self._error("the first block of this transaction before", record, record.lsn)
         self._block = self._streamed.setdefault(record.xid, Attempt(record))
-        _keep(self._block, handle)
+        self._keep(self._block, handle)
 
     def _stream_stop(self, record: Control, handle: Handle | None) -> None:
         if self._block is None or not _agree(self._block.begin, record):
             raise self._error("STREAM_START of this block before", record, record.lsn)
-        _keep(self._block, handle)
+        self._keep(self._block, handle)
         self._block = None
 
     def _stream_abort(self, record: Control, handle: Handle | None) -> None:
@@ -369,7 +383,7 @@ class Machine(Generic[Handle]):
             self._settle(attempt, None)
         else:
             attempt.undone.add(record.subxid)
-            _keep(attempt, handle)
+            self._keep(attempt, handle)
 
     def _stream_end(self, record: Control) -> Attempt[Handle] | None:
         self._check_between(record)
@@ -393,7 +407,7 @@ class Machine(Generic[Handle]):
         if attempt is None:
             raise self._error("BEGIN or STREAM_START before it", record, record.lsn)
         attempt.begin = attempt.begin._replace(origin=record.origin)
-        _keep(attempt, handle)
+        self._keep(attempt, handle)
 
     def _check_between(self, record: Control) -> None:
         if self._current is not None:
@@ -427,13 +441,13 @@ def facts_of(begin: Control, end: Control, number: int) -> Facts:
     commit_lsn = _place_of(end)
     csn = begin.csn if end.csn is None else end.csn
     return Facts(
-        sequence=next(found for found in (commit_lsn, csn, number) if found is not None),
-        xid=begin.xid if end.xid is None else end.xid,
-        csn=csn,
-        commit_lsn=commit_lsn,
-        commit_time=begin.commit_time if end.commit_time is None else end.commit_time,
-        username=begin.username if end.username is None else end.username,
-        origin=begin.origin if end.origin is None else end.origin,
+        commit_lsn if commit_lsn is not None else csn if csn is not None else number,
+        begin.xid if end.xid is None else end.xid,
+        csn,
+        commit_lsn,
+        begin.commit_time if end.commit_time is None else end.commit_time,
+        begin.username if end.username is None else end.username,
+        begin.origin if end.origin is None else end.origin,
     )
 
 
@@ -441,7 +455,6 @@ def _place_of(end: Control) -> int | None:
     return end.lsn if end.commit_lsn is None else end.commit_lsn
 
 
-_SAME = ("xid", "gid", "commit_lsn")
 _FILLED = ("xid", "csn", "username", "origin")
 
 
@@ -452,18 +465,17 @@ def is_plain(begin: Control, commit: Control) -> bool:
 
 def _agree(begin: Control, end: Control) -> bool:
     """Whether both are of one transaction, as far as both say it; else what lies between was lost."""
-    pairs = ((getattr(begin, name), getattr(end, name)) for name in _SAME)
-    return all(left is None or right is None or left == right for left, right in pairs)
+    return _same(begin.xid, end.xid) and _same(begin.gid, end.gid) and _same(begin.commit_lsn, end.commit_lsn)
+
+
+def _same(left: Any, right: Any) -> bool:
+    return left is None or right is None or left == right
 
 
 def _filled(begin: Control, record: Control) -> Control:
     """The beginning with what a later record says besides."""
-    return begin._replace(**{name: getattr(record, name) for name in _FILLED if getattr(record, name) is not None})
-
-
-def _keep(attempt: Attempt[Handle], handle: Handle | None) -> None:
-    if handle is not None:
-        attempt.pieces.append((handle, 0))
+    told = {name: said for name in _FILLED if (said := getattr(record, name)) not in (None, getattr(begin, name))}
+    return begin._replace(**told) if told else begin
 
 
 def _highest(left: int | None, right: int | None) -> int | None:
