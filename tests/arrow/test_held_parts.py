@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.arrow import committed_rows, held_parts, transaction_rows
+from wireformat.arrow import committed, committed_rows, held_parts, transaction_rows
 from wireformat.arrow.held_rows import HeldRows
 
 from ..histories import histories, table
@@ -116,7 +116,7 @@ def test_neither_batches_nor_limits_matter(
     delivered, open = reference(events)
     rows = table(events)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (held_parts, committed_rows, transaction_rows):
+        for module in (held_parts, committed, committed_rows, transaction_rows):
             for name, value in limits.items():
                 if hasattr(module, name):
                     patch.setattr(module, name, value)
