@@ -26,6 +26,7 @@ LONG_GROUPS = ("spark", "servers", "arrow/test_compiled.py")
 """Folders with one session or server for all their tests, and the longest file: they begin first."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With --dist loadgroup the tests of a group run in one process: those of a file, or of a folder above."""
     groups = {item: _group(item.path.relative_to(FOLDER)) for item in items}
