@@ -66,11 +66,12 @@ def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
 def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[StructField]:
     if isinstance(stream_by, str):
         raise wf.OptionError(f"option stream_by: expected a list of strings, got the string {stream_by!r}")
+    fields = [place_field(typed, "stream_by", name) for name in stream_by]
     for name in stream_by:
         if name in (*FACTS, *table_columns(typed)) or stream_by.count(name) > 1:
             fault = "is named twice" if stream_by.count(name) > 1 else "is no column that typed was asked to keep"
             raise wf.OptionError(f"option stream_by: {name!r} {fault}")
-    return [place_field(typed, "stream_by", name) for name in stream_by]
+    return fields
 
 
 def _facts(rows: TypedRows) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, reduce
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -21,6 +21,7 @@ from .captures import capture_names, read_capture, read_tables
 from .conftest import Runs
 from .current_tables import keys_of, lines, quoted, typed_rows
 from .gaussdb_styles import STYLES, WITHOUT_COLUMNS, said_by_gaussdb
+from .installations import installations
 from .replica import Table
 from .tables import Row, all_tables
 
@@ -46,13 +47,30 @@ def empty_cache(spark: SparkSession) -> Iterator[None]:
     spark.catalog.clearCache()
 
 
-READING = "reading"
+class Live(NamedTuple):
+    """A slot that was read while the tables changed, and what the server holds now."""
+
+    payloads: list[bytes]
+    tables: dict[Table, list[Row]]
+
+
+@pytest.fixture
+def live(request: pytest.FixtureRequest) -> Live | None:
+    """None where this server is not installed: the captures are there all the same."""
+    if 18 not in installations():
+        return None
+    runs: Runs = request.getfixturevalue("runs")
+    server, stream = runs(18)
+    assert stream is not None
+    with server.connect() as session:
+        return Live(stream.payloads, all_tables(session))
+
+
+READING, SLOT = "reading", "the slot"
 STREAM = {"order_by": ["seq"], "stream_by": [READING]}
 
 BY_PGOUTPUT = capture_names("pgoutput")
 """Every version of the protocol, streaming on and off, two-phase on and off, cells in text and binary form, live."""
-
-IN_BINARY = [name for name in BY_PGOUTPUT if name.endswith("-binary")]
 
 BY_TEXT = [
     *(name for name in capture_names("test-decoding") if not name.endswith(("-streaming", "-all"))),
@@ -66,11 +84,10 @@ PLAIN = "18-pgoutput-1"
 GAUSSDB: dict[str, Any] = {"include-timestamp": True, "sending-batch": 1}
 
 
-@cache
 def messages_of(reading: str) -> tuple[str, list[bytes]]:
-    """The format of a reading, and its messages."""
+    """The format of a reading of BY_TEXT, and its messages."""
     if reading not in STYLES:
-        return "pgoutput" if "pgoutput" in reading else "test-decoding", read_capture(reading).messages
+        return "test-decoding", read_capture(reading).messages
     said = said_by_gaussdb(wf.decode(read_capture(PLAIN).messages, "pgoutput"), reading)
     return reading, list(wf.encode(said, reading, options=GAUSSDB))
 
@@ -86,14 +103,6 @@ def decoded(spark: SparkSession, format: str, readings: Mapping[str, list[bytes]
     return spark_udfs.decode(raw, "payload", format, keep=[READING, "seq"], relations=known)
 
 
-def all_decoded(spark: SparkSession, readings: Iterable[str]) -> DataFrame:
-    by_format: dict[str, dict[str, list[bytes]]] = {}
-    for reading in readings:
-        format, messages = messages_of(reading)
-        by_format.setdefault(format, {})[reading] = messages
-    return reduce(DataFrame.unionByName, [decoded(spark, *one) for one in by_format.items()])
-
-
 @dataclass(frozen=True)
 class Wanted:
     """What the tables have to be.
@@ -103,7 +112,7 @@ class Wanted:
     unsaid     tables that a reading cannot say, and columns of tables that it does not say as text
     """
 
-    servers: Mapping[str, Mapping[Table, list[Row]]]
+    servers: Mapping[str, dict[Table, list[Row]]]
     readings: Mapping[str, str]
     unsaid: Set[tuple[str, Table] | tuple[str, Table, str]] = frozenset()
 
@@ -155,27 +164,38 @@ def binary_columns(changes: DataFrame) -> set[tuple[str, Table, str]]:
     return {(reading, (schema, name), column) for reading, schema, name, column in rows}
 
 
-@pytest.mark.parametrize("readings", [BY_PGOUTPUT, BY_TEXT], ids=["pgoutput", "text"])
-def test_every_table_of_every_reading(spark: SparkSession, readings: list[str]) -> None:
-    """All of them at once, as streams of their own: nothing of one gets into the tables of another."""
-    changes = all_decoded(spark, readings).cache()
-    in_binary = binary_columns(changes)
-    assert {reading for reading, _, _ in in_binary} == {name for name in readings if name in IN_BINARY}
+def held_by(readings: Iterable[str]) -> Wanted:
+    """What is stored beside the captures of these readings."""
     servers = {reading: (PLAIN if reading in STYLES else reading).split("-")[0] for reading in readings}
-    held = {server: read_tables(server) for server in set(servers.values())}
-    assert_current(changes, Wanted(held, servers, in_binary | {("gaussdb-json", WITHOUT_COLUMNS)}))
+    return Wanted({server: read_tables(server) for server in set(servers.values())}, servers)
 
 
-def test_a_slot_that_is_read_live(spark: SparkSession, runs: Runs) -> None:
-    server, stream = runs(18)
-    assert stream is not None
-    with server.connect() as session:
-        held = all_tables(session)
-    changes = decoded(spark, "pgoutput", {"live": stream.payloads}).cache()
-    assert_current(changes, Wanted({"18": held}, {"live": "18"}))
+def test_every_table_by_pgoutput(spark: SparkSession, live: Live | None) -> None:
+    """By all captures and a slot that is read live, at once: nothing of one stream gets into the tables of another."""
+    stored = held_by(BY_PGOUTPUT)
+    readings = {name: read_capture(name).messages for name in BY_PGOUTPUT}
+    servers, held = dict(stored.readings), dict(stored.servers)
+    if live:
+        readings[SLOT], servers[SLOT], held[SLOT] = live.payloads, SLOT, live.tables
+    changes = decoded(spark, "pgoutput", readings).cache()
+    in_binary = binary_columns(changes)
+    assert {reading for reading, _, _ in in_binary} == {name for name in BY_PGOUTPUT if name.endswith("-binary")}
+    assert_current(changes, Wanted(held, servers, in_binary))
+
+
+def test_every_table_by_text(spark: SparkSession) -> None:
+    """By test_decoding and by GaussDB's styles; JSON cannot say a row without columns."""
+    by_format: dict[str, dict[str, list[bytes]]] = {}
+    for reading in BY_TEXT:
+        format, messages = messages_of(reading)
+        by_format.setdefault(format, {})[reading] = messages
+    changes = reduce(DataFrame.unionByName, [decoded(spark, *one) for one in by_format.items()]).cache()
+    stored = held_by(BY_TEXT)
+    assert_current(changes, Wanted(stored.servers, stored.readings, {("gaussdb-json", WITHOUT_COLUMNS)}))
 
 
 def test_streamed_text_says_no_rows(spark: SparkSession) -> None:
-    rows = spark_udfs.transactions(all_decoded(spark, ["15-test-decoding-streaming"]), **STREAM)
+    name = "15-test-decoding-streaming"
+    rows = spark_udfs.transactions(decoded(spark, "test-decoding", {name: read_capture(name).messages}), **STREAM)
     with pytest.raises(Exception, match="got STREAM_CHANGE, a change of which nothing but its transaction was sent"):
         spark_udfs.typed(rows, "public.by_key", {"id": "integer"}).toArrow()
