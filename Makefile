@@ -53,7 +53,7 @@ pin: venv ## write constraints.txt anew, with the newest versions for each Pytho
 
 .PHONY: clean
 clean: ## remove what tests, demo and tools leave behind
-	rm -rf build dist .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	rm -rf artifacts derby.log metastore_db spark-warehouse
 	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, is_remote
 
 LEAST_JAVA = 17
 """Spark 4 needs it."""
@@ -20,6 +20,10 @@ class JavaMissing(RuntimeError):
     """There is no Java that Spark can use; the text says what was found and what to do."""
 
 
+class RemoteProcess(RuntimeError):
+    """This process asks a Spark Connect server, and Spark has no local session beside that."""
+
+
 def local_session(
     cores: int | str = 2, *, app_name: str = "wireformat", settings: Mapping[str, object] | None = None
 ) -> SparkSession:
@@ -27,8 +31,10 @@ def local_session(
 
     cores       a number, or * for all
     settings    Spark's settings by name; they go before the ones made here
-    Sets PYSPARK_PYTHON, which is how Spark finds the interpreter. Raises JavaMissing.
+    Sets PYSPARK_PYTHON, which is how Spark finds the interpreter. Raises JavaMissing; RemoteProcess where a session of
+    Spark Connect was made in this process, or is asked for by SPARK_REMOTE.
     """
+    check_not_remote()
     check_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -37,6 +43,9 @@ def local_session(
         builder = builder.config(name, str(value))
     return builder.getOrCreate()
 
+
+REMOTE = "SPARK_REMOTE"
+"""The environment variable that names a Spark Connect server."""
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -56,6 +65,16 @@ SETTINGS: dict[str, object] = {
 }
 """Nothing listens to the network, the log is quiet, and a small shuffle stays small. With small batches a
 worker begins before the JVM has read far."""
+
+
+def check_not_remote() -> None:
+    """Raises RemoteProcess where Spark's builder would make a session of Spark Connect, or none."""
+    if is_remote() or REMOTE in os.environ:
+        found = f"{REMOTE} is set" if REMOTE in os.environ else "it has made a session of Spark Connect"
+        raise RemoteProcess(
+            f"local_session: expected a process that asks no Spark Connect server, but {found}; Spark has no local "
+            "session beside that: use the session of the server, or a process of its own"
+        )
 
 
 def check_java() -> None:

@@ -26,7 +26,7 @@ def loaded_by(code: str) -> set[str]:
 
 
 def test_import_loads_nothing_heavy() -> None:
-    assert not loaded_by("import wireformat") & {"numba", "pandas", "pyarrow", "pyspark"}
+    assert not loaded_by("import wireformat") & {"construct", "numba", "pandas", "pyarrow", "pyspark"}
 
 
 def test_what_needs_no_engine_loads_none() -> None:

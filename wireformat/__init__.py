@@ -16,7 +16,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import ddl, plugin
 from .api import Decoder, decode, encode, transactions
 from .errors import (
     BadCell,
@@ -70,11 +69,11 @@ from .events import (
 from .formats.registry import FORMATS
 from .lsn import lsn_text, lsn_value
 from .options import Options, ReadOptions
-from .stream.committed_changes import CommittedChange, CommittedChanges, Sequence
-from .stream.transactions import Position
 
 if TYPE_CHECKING:
-    from . import arrow
+    from . import arrow, ddl, plugin
+    from .stream.committed_changes import CommittedChange, CommittedChanges, Sequence
+    from .stream.transactions import Position
 
 __version__ = "0.1.0"
 
@@ -142,8 +141,20 @@ __all__ = [
     "transactions",
 ]
 
+_LATER = {
+    "CommittedChange": ".stream.committed_changes",
+    "CommittedChanges": ".stream.committed_changes",
+    "Position": ".stream.transactions",
+    "Sequence": ".stream.committed_changes",
+}
+"""Names that are loaded when they are first used, and where they lie; so are the modules below."""
+
+_MODULES = ("arrow", "ddl", "plugin")
+
 
 def __getattr__(name: str) -> Any:
-    if name == "arrow":  # loads numba and pyarrow, so not before it is used
-        return import_module(".arrow", __name__)
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    if name in _LATER:
+        return getattr(import_module(_LATER[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

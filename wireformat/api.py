@@ -1,19 +1,20 @@
-"""The public functions: formats, options and engines put together. Engines are loaded when they are first needed."""
+"""The public functions: formats, options and engines put together. Each loads what it needs when it is first called."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .events import Event
 from .formats.registry import find_format
 from .limits import BATCH_BYTES, OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
-from .plugin import Encoder, replay
-from .stream.committed_changes import CommittedChanges, EventStore
-from .stream.decoder import Decoder as StreamDecoder
-from .stream.decoder import EventSource
-from .stream.transactions import Position
+
+if TYPE_CHECKING:
+    from .stream.committed_changes import CommittedChanges, EventStore
+    from .stream.decoder import Decoder as StreamDecoder
+    from .stream.decoder import EventSource
+    from .stream.transactions import Position
 
 
 def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) -> Iterator[Event]:
@@ -33,6 +34,8 @@ def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecod
 
     `feed` bytes, take `events`, `close` at the end; `dropped` counts what DROPMALFORMED left out.
     """
+    from .stream.decoder import Decoder as StreamDecoder
+
     checked = ReadOptions.check(**options)
     return StreamDecoder(find_format(format), _engine(format, checked, engine))
 
@@ -53,6 +56,8 @@ def encode(
                     server closes it after a second
     Raises EncodeError for what the format cannot say, OptionError at once.
     """
+    from .plugin import Encoder, replay
+
     return replay(events, Encoder(format, batch_bytes=batch_bytes), options, encoding=encoding)
 
 
@@ -75,6 +80,8 @@ def transactions(
     An iterator; `open` gives the events of what has not ended. docs/transactions.md says what is delivered, and when.
     Raises OrderError while iterating, OptionError at once.
     """
+    from .stream.committed_changes import CommittedChanges
+
     return CommittedChanges(
         events,
         make_store=_event_store,

@@ -1,50 +1,231 @@
-"""Spark Connect: the same functions against a server, where what a client of it needs is installed."""
+"""Spark Connect: every call gives what Arrow gives, and errors say as much as without it."""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.feather as feather
 import pytest
 
-from .messages import transaction
+import wireformat as wf
+from spark_udfs.packing import in_order
+from spark_udfs.relations import KINDS
+
+from ..engines import FORMAT
+from ..servers.captures import read_capture, read_tables
+from ..servers.current_tables import typed_rows
+from .connect_calls import CALLS, CAPTURE, FAULTS, HALF, MESSAGES, NOT_ALIKE, TORN_MESSAGES
+from .messages import TORN
+from .test_errors import place
+from .ways import FIRST_MICROS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-PROGRAM = """
-import sys
-from pyspark.sql import SparkSession
-import spark_udfs
+ROOT = Path(__file__).parents[2]
 
-spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-try:
-    spark_udfs.register(spark)
-    raw = spark.createDataFrame([(7, bytes.fromhex(sys.argv[1]))], "seq int, payload binary")
-    raw.createOrReplaceTempView("raw")
-    format = "gaussdb-binary"
-    found = [
-        spark_udfs.decode(raw, "payload", keep=["seq"]),
-        spark_udfs.decode(raw, "payload", keep=["seq"], engine="pandas"),
-        spark.sql(f"SELECT * FROM wal_changes(TABLE(raw), format => '{format}')"),
-        spark.sql(f"SELECT r.seq, c.* FROM raw r LATERAL VIEW inline(wal_decode(r.payload, '{format}')) c"),
-        spark.sql(f"SELECT seq, inline(wal_decode_pandas(payload, '{format}')) FROM raw"),
-    ]
-    found.append(spark_udfs.transactions(found[0], order_by=["seq"], chunks=2))
-    for rows in found:
-        print(rows.where("kind = 'INSERT'").selectExpr("seq", "new['v']", "lsn_text(lsn)").collect())
-finally:
-    spark.stop()
-"""
+ENDS_WITHIN = 60
+"""Seconds that the server and its workers have to end."""
 
 
-def test_every_way() -> None:
-    pytest.importorskip("grpc", reason="Spark Connect needs the extra pyspark[connect]")
-    root = str(Path(__file__).parents[2])
-    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [sys.executable, "-c", PROGRAM, transaction("a").hex()]
-    found = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
-    row = "[Row(seq=7, new[v]='a', lsn_text(lsn)='0/11')]"
-    assert found.stdout.splitlines() == [row] * 6
+@contextmanager
+def program(name: str, *arguments: str, errors: Path, **env: str) -> Iterator[subprocess.Popen[str]]:
+    """A program of this folder with all that it starts, in a session of its own, which is empty afterwards."""
+    command = [sys.executable, "-m", f"{__package__}.{name}", *arguments]
+    with errors.open("w") as stderr:
+        process = subprocess.Popen(
+            command,
+            cwd=errors.parent,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+    until = time.monotonic() + ENDS_WITHIN
+    while processes_of(process.pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert processes_of(process.pid) == []
+
+
+def processes_of(session: int) -> list[psutil.Process]:
+    """The processes of a session that run."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError, PermissionError):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a client writes that asks a server."""
+    folder = tmp_path_factory.mktemp("connect")
+    with program("connect_server", errors=folder / "server") as server:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        assert port, (folder / "server").read_text()
+        remote = f"sc://127.0.0.1:{port}"
+        with program("connect_client", str(folder), errors=folder / "client", SPARK_REMOTE=remote) as client:
+            client.communicate()
+            assert client.returncode == 0, (folder / "client").read_text()
+        server.communicate()
+        assert server.returncode == 0, (folder / "server").read_text()
+    return folder
+
+
+Rows = list[dict[str, Any]]
+
+
+@cache
+def records() -> pa.Table:
+    """The capture; the rows of a TRUNCATE by the names of their tables, as Spark has them."""
+    rows = wf.arrow.changes(read_capture(CAPTURE).messages, "pgoutput").rename_columns({"message": "seq"})
+    (batch,) = rows.combine_chunks().to_batches()
+    return pa.Table.from_batches([in_order(batch, ("seq", "record"))])
+
+
+@cache
+def committed(two_phase: str = "commit") -> pa.Table:
+    return wf.arrow.transactions(records(), two_phase=two_phase)
+
+
+@cache
+def tables() -> pa.Table:
+    return wf.arrow.tables(records().rename_columns({"seq": "message"}))
+
+
+def typed(table: str, **options: Any) -> pa.Table:
+    return wf.arrow.typed(committed(), table, **{"schema": wf.arrow.tables(committed()), **options})
+
+
+def changes(messages: Any = MESSAGES, format: str = FORMAT, **options: Any) -> Rows:
+    return rows_of(wf.arrow.changes(messages, format, **options).rename_columns({"message": "seq"}))
+
+
+def with_kept(rows: Rows) -> Rows:
+    """The rows with the columns KEPT, as they are collected."""
+    for row in rows:
+        seq = row["seq"]
+        row |= {"months": f"INTERVAL '{seq}' MONTH", "time": FIRST_MICROS}
+        row |= {"a.b": [seq, None], "pairs": [("k", Decimal(f"{seq}.000"))]}
+    return rows
+
+
+def said_of_relations() -> Rows:
+    messages = enumerate(read_capture(CAPTURE).messages)
+    return [{"position.seq": seq, "payload": payload} for seq, payload in messages if chr(payload[0]) in KINDS]
+
+
+def held(name: str) -> Rows:
+    """What the server's table holds at the end."""
+    table = ("public", name)
+    return rows_of(typed_rows(table, read_tables(CAPTURE[:2])[table], tables()))
+
+
+def streamed(rows: pa.Table) -> pa.Table:
+    return rows.add_column(0, "stream", pa.array(["one"] * len(rows)))
+
+
+WANTED: dict[str, Callable[[], pa.Table | Rows]] = {
+    "decode": changes,
+    "decode, kept": lambda: with_kept(changes()),
+    "decode, kept, pandas": lambda: with_kept(changes()),
+    "decode, pgoutput": records,
+    "decode, pgoutput, pandas": lambda: changes(read_capture(CAPTURE).messages, "pgoutput", tables=["public.big"]),
+    "decode of a stream": changes,
+    "relations": said_of_relations,
+    "wal_changes": lambda: changes(TORN_MESSAGES, mode="PERMISSIVE"),
+    "wal_decode": changes,
+    "wal_decode_pandas": lambda: changes(tables=["public.*"]),
+    "wal_transactions": lambda: streamed(committed()),
+    "lsn_text, lsn_value": lambda: [
+        {"text": wf.lsn_text(lsn), "lsn": lsn} for lsn in records()["lsn"].drop_null().to_pylist() if lsn
+    ],
+    "transactions": committed,
+    "transactions, chunks": lambda: streamed(committed("prepare")),
+    "transactions of a stream": committed,
+    "open_transactions": lambda: wf.arrow.open_transactions(records().filter(pc.field("seq") < HALF)),
+    "tables": lambda: [
+        {name.replace(".message", ".seq"): value for name, value in row.items()} for row in rows_of(tables())
+    ],
+    "tables, by sequence": lambda: wf.arrow.tables(committed()),
+    "typed": lambda: typed("public.by_key"),
+    "typed, all types": lambda: typed("public.every_type", mode="PERMISSIVE").drop_columns(list(NOT_ALIKE)),
+    "typed, by a list": lambda: typed("public.by_row_with_key", schema=tables(), images="both"),
+    "typed, by a schema": lambda: typed("public.by_key"),
+    "typed, by names": lambda: typed("public.big", schema={"id": "bigint"}, complete=True),
+    "typed, a version": lambda: typed("public.altered", evolution="versions")[5],
+    "latest": lambda: held("long_by_key"),
+    "latest, by row": lambda: held("by_row"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_answer_is_that_of_arrow(folder: Path, name: str) -> None:
+    failed = folder / "answers" / f"{name}.txt"
+    assert not failed.exists(), failed.read_text()
+    answer, wanted = rows_of(feather.read_table(folder / "answers" / name)), rows_of(WANTED[name]())
+    if name.startswith("latest"):
+        answer = [{key: row[key] for key in wanted[0]} for row in answer]
+    found, right = lines(answer), lines(wanted)
+    assert len(found) == len(right) > 0
+    for one, other in zip(found, right, strict=True):
+        assert one == other
+
+
+def rows_of(rows: pa.Table | Rows) -> Rows:
+    """Rows as Python values; structs are columns, and times numbers, since datetime ends with the year 9999."""
+    if isinstance(rows, list):
+        return rows
+    while any(pa.types.is_struct(kind) for kind in rows.schema.types):
+        rows = rows.flatten()
+    for at, kind in enumerate(rows.schema.types):
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            number = pa.int64() if pa.types.is_timestamp(kind) else pa.int32()
+            rows = rows.set_column(at, rows.column_names[at], rows.column(at).cast(number))
+    found: Rows = rows.to_pylist()
+    return found
+
+
+def lines(rows: Rows) -> list[str]:
+    """To compare in any order; the number of a message in an error is another in each task."""
+    return sorted(re.sub(r"message \d+, ", "", repr(sorted(row.items()))) for row in rows)
+
+
+TORN_WORDS = f"{place(TORN)}, row seq=1]"
+WORDS: dict[str, tuple[str, ...]] = {
+    "decode": ("PythonException: ", TORN_WORDS),
+    "decode of a stream": ("StreamingQueryException: ", TORN_WORDS),
+    "transactions": ("bad order: ", "expected records that could be read", "record 2, open nothing, at seq=1]"),
+    "transactions of a stream": ("OptionError: transactions of a streaming DataFrame lie in a RocksDB state store",),
+    "an option": ("OptionError: option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'FAILFST'",),
+    "local_session": ("RemoteProcess: local_session: expected a process that asks no Spark Connect server",),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_error_says_what_is_wrong_and_where(folder: Path, name: str) -> None:
+    text = (folder / "faults" / name).read_text()
+    assert [words for words in WORDS[name] if words not in text] == []

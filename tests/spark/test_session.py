@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_udfs
-from spark_udfs.session import JavaMissing, check_java, local_session
+from spark_udfs.session import JavaMissing, RemoteProcess, check_java, local_session
 
 PACKAGE = Path(spark_udfs.__file__).parent
 
@@ -24,10 +24,10 @@ def test_nothing_that_spark_connect_does_not_have(path: Path) -> None:
     assert {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & NOT_IN_CONNECT == set()
 
 
-def test_import_loads_no_compiler() -> None:
-    code = "import spark_udfs, sys; print('numba' in sys.modules, 'pyspark.sql' in sys.modules)"
+def test_import_loads_no_compiler_and_no_client_of_spark_connect() -> None:
+    code = "import spark_udfs, sys; print(*{'grpc', 'numba', 'pyspark.sql', 'zstandard'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["False", "True"]
+    assert found.stdout.split() == ["pyspark.sql"]
 
 
 @pytest.mark.spark
@@ -48,6 +48,14 @@ def test_what_is_set(spark: SparkSession) -> None:
     assert spark.conf.get("spark.master") == "local[2]"
     assert spark.conf.get("spark.ui.enabled") == "false"
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+
+
+def test_none_beside_spark_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address may hold a token, so the error does not show it. A session of Connect is in test_connect.py."""
+    monkeypatch.setenv("SPARK_REMOTE", "sc://server/;token=secret")
+    with pytest.raises(RemoteProcess, match="asks no Spark Connect server, but SPARK_REMOTE is set") as caught:
+        local_session()
+    assert "secret" not in str(caught.value)
 
 
 class TestJava:

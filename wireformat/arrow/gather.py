@@ -179,7 +179,7 @@ class _Seen:
         """The Arrow bitmap of the rows that have it; None if all have."""
         if self._all >> bit & 1:
             return None
-        return _bitmap(self._present >> bit & 1)
+        return _bitmap(self._present & 1 << bit)
 
 
 def _column(field: pa.Field, scanned: Scanned, seen: _Seen) -> pa.Array:
@@ -289,4 +289,4 @@ def _kept_nulls(kind: pa.DataType, count: int) -> pa.Array:
 
 
 def _bitmap(present: Array) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.py_buffer(np.packbits(present != 0, bitorder="little"))  # much faster of bool than of numbers

@@ -13,13 +13,12 @@ import pyarrow as pa
 
 from ..errors import DecodeError
 from ..events import Relation
-from ..formats.pgoutput import PgOutput
-from ..formats.relations import Relations
+from ..formats.base import Format
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
 from ..pgtypes import type_name
 from ..pgtypes.binary import has_text
-from .compiled import Array, compiled
+from .compiled import Array, Int, compiled
 from .messages import Chunk
 from .spans import LINES, QUOTED, WORD_TEXT, WORDS, Known
 from .wire import read_32
@@ -56,44 +55,48 @@ _FORMS = {
     "date": DATE_FORM | 4,
 }
 
-_ASK = np.isin(np.arange(256), list(b"IUD"))
-_TELL = {
-    "postgresql": np.isin(np.arange(256), list(b"RSEcAp")),
-    "opengauss": np.isin(np.arange(256), list(b"R")),
-}
+NOTHING, ASKS, TELLS = range(3)
+"""What a message has to do with relations."""
+
+_ROLES = {"postgresql": np.full(256, NOTHING, np.uint8), "opengauss": np.full(256, NOTHING, np.uint8)}
+for _dialect, _telling in (("postgresql", b"RSEcAp"), ("opengauss", b"R")):
+    _ROLES[_dialect][list(b"IUD")] = ASKS
+    _ROLES[_dialect][list(_telling)] = TELLS
 
 
 def known_relations(
-    chunk: Chunk, relations: Relations, table: RelationWords, settings: list[int], options: ReadOptions
+    chunk: Chunk, reader: Format, table: RelationWords, settings: list[int], options: ReadOptions
 ) -> Known:
     """Look up the relation of every row in a chunk.
 
-    relations   as they are before the chunk; then as they are behind it
+    reader      knows the relations before the chunk; then those behind it
     table       what earlier chunks needed, and then what this one needs too
     settings    those that all scans have
     """
     count = len(chunk.starts)
-    kinds, oids, found = np.empty(count, np.uint8), np.empty((2, count), np.int64), np.zeros(count, np.int64)
-    _read_heads(chunk.buffer, chunk.starts, chunk.stops, kinds, oids)
-    asks = _ASK[kinds] & (oids[0] >= 0)
+    asking, oids, telling = np.empty(count, np.int64), np.empty((2, count), np.int64), np.empty(count, np.int64)
+    asked, told = _read_heads(chunk.buffer, chunk.starts, chunk.stops, _ROLES[options.dialect], asking, oids, telling)
+    found = np.zeros(count, np.int64)
     table.forget_much()
-    reader = PgOutput(relations)
+    relations = reader.relations
+    if relations is None:
+        raise TypeError(f"{reader.name} has no relations")
     begin = 0
-    for end in [*np.flatnonzero(_TELL[options.dialect][kinds]).tolist(), count]:
-        places = begin + np.flatnonzero(asks[begin:end])
-        if len(places):
-            streamed = int(reader.relations.block is not None)
-            coded = pa.array(oids[streamed, places]).dictionary_encode()
-            known = [2 * table.place(reader.relations.find(oid)) for oid in coded.dictionary.to_pylist()]
-            found[places] = (
-                np.array(known, np.int64)[np.frombuffer(coded.indices.buffers()[1], np.int32, len(places))] + streamed
-            )
-        if end < count:
-            message = chunk.message(end)
+    ends = np.searchsorted(asking[:asked], telling[:told])
+    for end, message in [*zip(ends.tolist(), telling[:told].tolist(), strict=True), (asked, -1)]:
+        if begin < end:
+            streamed = int(relations.block is not None)
+            own = pa.py_buffer(oids[streamed, begin:end])
+            coded = pa.Array.from_buffers(pa.int64(), end - begin, [None, own]).dictionary_encode()
+            known = [2 * table.place(relations.find(oid)) + streamed for oid in coded.dictionary.to_pylist()]
+            places = np.frombuffer(coded.indices.buffers()[1], np.int32, end - begin)
+            found[asking[begin:end]] = np.array(known, np.int64)[places]
+            begin = end
+        if message >= 0:
+            data = chunk.message(message)
             with suppress(DecodeError):  # it will be told when the record is read
-                for frame in reader.frames(message):
-                    reader.read(message, frame, options)
-        begin = end + 1
+                for frame in reader.frames(data):
+                    reader.read(data, frame, options)
     head = [*settings, options.dialect == "opengauss"]
     return Known(table.words(), np.concatenate([np.array(head, np.int64), found]), bytes(table.text))
 
@@ -103,21 +106,32 @@ def _form(oid: int) -> int:
 
 
 @compiled
-def _read_heads(buffer: Array, starts: Array, stops: Array, kinds: Array, oids: Array) -> None:
-    """Fill in what the heads of messages say.
+def _read_heads(
+    buffer: Array, starts: Array, stops: Array, roles: Array, asking: Array, oids: Array, telling: Array
+) -> tuple[Int, Int]:
+    """Find the messages that ask or tell something about relations; returns how many do this, and how many that.
 
-    kinds   uint8[m]: the byte that begins the record, behind the envelope; 0 where there is none
-    oids    int64[2, m]: the number behind it, and the one behind that, which is the relation in a streamed block; -1
-            where the record is too short for a row
+    roles       uint8[256]: of each kind of message
+    asking      int64[m]: the messages that ask, which are rows, where they are long enough to be one
+    oids        int64[2, m]: the number that stands in these behind the kind, and the one behind that, which is the
+                relation in a streamed block
+    telling     int64[m]: the messages that tell
     """
+    asked, told = 0, 0
     for message in range(len(starts)):
         at, stop = starts[message], stops[message]
         if at < stop and buffer[at] == ENVELOPE:
             at += ENVELOPE_BYTES
-        kinds[message] = buffer[at] if at < stop else 0
-        is_long = stop - at >= LEAST_ROW_BYTES
-        oids[0, message] = read_32(buffer, at + 1) if is_long else -1
-        oids[1, message] = read_32(buffer, at + 5) if is_long else -1
+        role = roles[buffer[at]] if at < stop else NOTHING
+        if role == ASKS and stop - at >= LEAST_ROW_BYTES:
+            asking[asked] = message
+            oids[0, asked] = read_32(buffer, at + 1)
+            oids[1, asked] = read_32(buffer, at + 5)
+            asked += 1
+        elif role == TELLS:
+            telling[told] = message
+            told += 1
+    return asked, told
 
 
 MOST_TEXT = 1 << 20

@@ -61,18 +61,19 @@ def _array_chunks(array: pa.Array, first: int) -> Iterator[Chunk]:
     width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     buffer = read_only(np.frombuffer(data if data is not None else b"", np.uint8))
-    valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else None
-    places = np.arange(len(array)) if valid is None else valid
-    starts, stops = offsets[:-1][places], offsets[1:][places]
-    longest = int((stops - starts).max()) if len(places) else 0
+    starts, stops, indexes = offsets[:-1], offsets[1:], np.arange(first, first + len(array))
+    if array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        starts, stops, indexes = starts[valid], stops[valid], indexes[valid]
+    longest = int((stops - starts).max()) if len(starts) else 0
     if longest > MESSAGE_BYTES:
         raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, a message has {longest} bytes")
     begin = 0
-    while begin < len(places):
+    while begin < len(starts):
         end = max(int(np.searchsorted(stops, starts[begin] + CHUNK_BYTES, side="right")), begin + 1)
         base = int(starts[begin])
         part = slice(begin, end)
-        yield Chunk(buffer[base : int(stops[end - 1])], starts[part] - base, stops[part] - base, places[part] + first)
+        yield Chunk(buffer[base : int(stops[end - 1])], starts[part] - base, stops[part] - base, indexes[part])
         begin = end
 
 

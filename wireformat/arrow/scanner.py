@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import DecodeError
 from ..formats.base import Format
-from ..formats.pgoutput import PgOutput
 from ..framing.frames import Frame
 from ..lsn import unsigned
 from ..options import ReadOptions
@@ -175,13 +174,13 @@ class Scanner:
     def walks(self, messages: Any, first: int = 0) -> Iterator[Walk]:
         """A walk for each chunk. They can be done at the same time; what they give back is settled in their order."""
         format = self.reader.format
-        if isinstance(format, PgOutput):
+        if format.relations is not None:
             from .known_relations import RelationWords, known_relations
 
-            relations = format.relations.copy()  # runs ahead of the reader's own, and comes to the same
+            first_reader = format.fresh(format.relations.copy())  # runs ahead of the own one, and comes to the same
             table = RelationWords(self._options)
             for chunk in chunks(messages, first):
-                known = known_relations(chunk, relations, table, self._settings, self._options)
+                known = known_relations(chunk, first_reader, table, self._settings, self._options)
                 yield Walk(self._scan, chunk, known, self._filters)
         else:
             known = Known(WORDS, np.array(self._settings, np.int64), b"")
@@ -247,7 +246,6 @@ class _Again:
 
     def __init__(self, chunk: Chunk, text: bytes, options: ReadOptions) -> None:
         self._chunk = chunk
-        self._source = chunk.buffer.tobytes()
         self._text = bytearray(text)
         self._options = options
         self._message = (-1, b"")
@@ -255,7 +253,7 @@ class _Again:
     def message(self, place: int) -> bytes:
         """One message; the last one is kept, since a bad message has many bad records."""
         if self._message[0] != place:
-            self._message = place, self._source[self._chunk.starts[place] : self._chunk.stops[place]]
+            self._message = place, self._chunk.message(place)
         return self._message[1]
 
     def transcode(self, rows: Array, cells: Array, row: int) -> bool:
@@ -326,4 +324,6 @@ class _Again:
     def _bytes(self, start: int, length: int) -> bytes:
         if length < 0:
             return b""
-        return self._source[start : start + length] if start >= 0 else bytes(self._text[~start : ~start + length])
+        if start < 0:
+            return bytes(self._text[~start : ~start + length])
+        return self._chunk.buffer[start : start + length].tobytes()

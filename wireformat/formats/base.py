@@ -10,6 +10,7 @@ from ..errors import EncodeError
 from ..events import Event
 from ..framing.frames import Frame
 from ..options import ReadOptions
+from .relations import Relations
 
 
 class Writer(Protocol):
@@ -33,8 +34,15 @@ class Format(Protocol):
     def sentence(self) -> str:
         """What it is."""
 
-    def fresh(self) -> Format:
-        """The format for one stream: itself, or where messages depend on earlier ones, one that has read none."""
+    @property
+    def relations(self) -> Relations | None:
+        """What messages have said of tables that later ones only number; None where they always name them."""
+
+    def fresh(self, relations: Relations | None = None) -> Format:
+        """The format for one stream: itself, or where messages depend on earlier ones, one that has read none.
+
+        relations   what is known of tables before the first message
+        """
 
     @property
     def separator(self) -> bytes:

@@ -22,6 +22,7 @@ from ..pgtypes import type_name, type_oid
 from .base import refuse_others
 from .looks import hinted
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
+from .relations import Relations
 
 CELL = Struct(
     "name" / Identifier(Int16ub),
@@ -68,8 +69,9 @@ class GaussdbBinary:
     name = "gaussdb-binary"
     sentence = "GaussDB and openGauss, parallel decoding, decode-style=b: batched or not, heartbeats in both layouts"
     separator = b""
+    relations = None
 
-    def fresh(self) -> GaussdbBinary:
+    def fresh(self, relations: Relations | None = None) -> GaussdbBinary:
         """See Format.fresh."""
         return self
 
@@ -127,6 +129,9 @@ def _said(event: type[Event]) -> Set[str]:
         if group in found:
             found = found - {group} | set(names)
     return found
+
+
+GAUSSDB_BINARY = GaussdbBinary()
 
 
 class _Bodies:

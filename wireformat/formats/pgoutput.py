@@ -69,9 +69,9 @@ class PgOutput:
     def __init__(self, relations: Relations | None = None) -> None:
         self.relations = relations or Relations()
 
-    def fresh(self) -> PgOutput:
+    def fresh(self, relations: Relations | None = None) -> PgOutput:
         """See Format.fresh."""
-        return PgOutput()
+        return PgOutput(relations)
 
     def frames(self, message: bytes) -> Iterator[Frame]:
         """See Format.frames."""
@@ -262,3 +262,5 @@ _ADAPT: dict[type[Event], Adapt] = {
     Heartbeat: _keepalive,
 }
 """Where an event is not just the fields of its message."""
+
+PGOUTPUT = PgOutput()

@@ -1,36 +1,47 @@
-"""The formats by name, a row each."""
+"""The formats by name, a row each; a format is loaded when it is first looked up."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 from ..errors import OptionError
 from ..options.table import nearest
 from .base import Format
-from .gaussdb_binary import GaussdbBinary
-from .gaussdb_json import GAUSSDB_JSON
-from .gaussdb_text import GAUSSDB_TEXT
-from .mppdb_json import MPPDB_JSON
-from .opengauss_test_decoding import OPENGAUSS_TEST_DECODING
-from .pgoutput import PgOutput
-from .sql_decoding import SQL_DECODING
-from .test_decoding import TEST_DECODING
 
-FORMATS: dict[str, Format] = {
-    row.name: row
-    for row in (
-        GaussdbBinary(),
-        GAUSSDB_JSON,
-        GAUSSDB_TEXT,
-        MPPDB_JSON,
-        OPENGAUSS_TEST_DECODING,
-        SQL_DECODING,
-        TEST_DECODING,
-        PgOutput(),
-    )
+_PLACES = {
+    "gaussdb-binary": ("gaussdb_binary", "GAUSSDB_BINARY"),
+    "gaussdb-json": ("gaussdb_json", "GAUSSDB_JSON"),
+    "gaussdb-text": ("gaussdb_text", "GAUSSDB_TEXT"),
+    "mppdb-json": ("mppdb_json", "MPPDB_JSON"),
+    "opengauss-test-decoding": ("opengauss_test_decoding", "OPENGAUSS_TEST_DECODING"),
+    "sql-decoding": ("sql_decoding", "SQL_DECODING"),
+    "test-decoding": ("test_decoding", "TEST_DECODING"),
+    "pgoutput": ("pgoutput", "PGOUTPUT"),
 }
+"""The module of each format, and its name there."""
+
+
+class Formats(Mapping[str, Format]):
+    """All formats by name: like a dictionary that nobody can change."""
+
+    def __getitem__(self, name: str) -> Format:
+        module, constant = _PLACES[name]
+        format: Format = getattr(import_module(f".{module}", __package__), constant)
+        return format
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+FORMATS = Formats()
 
 
 def find_format(name: str) -> Format:
     """The format of this name; raises OptionError with the known ones."""
-    if name not in FORMATS:
-        raise OptionError(f"unknown format {name!r}{nearest(name, FORMATS)}; known are {', '.join(FORMATS)}")
+    if name not in _PLACES:
+        raise OptionError(f"unknown format {name!r}{nearest(name, _PLACES)}; known are {', '.join(_PLACES)}")
     return FORMATS[name]

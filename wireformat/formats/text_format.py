@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import BadTag, DecodeError, EncodeError
 from ..events import Event, Unknown
@@ -17,6 +17,7 @@ from ..options import Option, ReadOptions, resolve
 from .base import refuse_others
 from .looks import hinted, looks_like
 from .message_writer import ALONE, OPTION_OF_FIELD, MessageWriter, Packing
+from .relations import Relations
 
 TEXT_PACKING = Packing(text_batch.record, full=text_batch.END, rest=text_batch.END)
 """Batched JSON and TEXT: both ways to close a message look the same."""
@@ -50,8 +51,9 @@ class TextFormat:
     options: tuple[Option, ...]
     packing: Packing = ALONE
     separator: bytes = b""
+    relations: ClassVar[None] = None
 
-    def fresh(self) -> TextFormat:
+    def fresh(self, relations: Relations | None = None) -> TextFormat:
         """See Format.fresh."""
         return self
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ..errors import DecodeError, LimitExceeded
 from ..events import Corrupt, Event
 from ..formats.base import Format
-from ..formats.pgoutput import PgOutput
 from ..formats.relations import Relations
 from ..framing.frames import Frame
 from ..limits import MESSAGE_BYTES
@@ -37,8 +36,7 @@ class Reader:
 
     def know(self, relations: Relations) -> None:
         """Go on as if this had been said about relations; formats without relations do not care."""
-        if isinstance(self.format, PgOutput):
-            self.format.relations = relations
+        self.format = self.format.fresh(relations)
 
     def read(self, message: bytes, index: int, first: int = 0) -> Iterator[Located]:
         """The events of one message that the options ask for; raises DecodeError in FAILFAST.
