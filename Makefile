@@ -29,7 +29,7 @@ demo: venv ## decode the sample capture on Spark, show the row changes and write
 
 .PHONY: test
 test: venv ## run all tests
-	@$(WITH_JAVA) $(RUN) -m pytest $(if $(ARGS),,-n logical --dist loadgroup) $(ARGS)
+	@$(WITH_JAVA) $(RUN) -m pytest $(if $(ARGS),,-n logical) $(ARGS)
 
 .PHONY: check
 check: venv ## formatter, linter, strict types, import rules

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.types import StructField
 
 import wireformat as wf
 
 from .fields import field_of
 from .latest_by_key import rows_by_key
 from .latest_by_row import rows_by_value
-from .typed_rows import FACTS, IMAGES, TypedRows
+from .positions import place_field
+from .typed_rows import FACTS, IMAGES, TypedRows, table_columns
 
 
-def latest(typed: DataFrame, keys: Sequence[str]) -> DataFrame:
+def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = ()) -> DataFrame:
     """The rows that the table holds after these changes.
 
-    typed     what `typed` gives for one table, of changes that went through `transactions`; not streaming
-    keys      the columns that tell rows apart: those of the replica identity, or another key of the table. []: the
-              whole row does, and equal rows are counted; updates and deletes then need whole old rows (FULL)
-    returns   the table's columns; `_sequence` of the row's last change; `_unchanged`, the columns that are null since
-              no change has ever sent their value: null where there are none
+    typed       what `typed` gives for one table, of changes that went through `transactions`; not streaming
+    keys        the columns that tell rows apart: those of the replica identity, or another key of the table. []: the
+                whole row does, and equal rows are counted; updates and deletes then need whole old rows (FULL)
+    stream_by   columns (integers or strings) that tell streams apart, which `typed` was asked to keep: each stream
+                has a table of this name, and all of them come at once
+    returns     the columns stream_by; the table's columns; `_sequence` of the row's last change; `_unchanged`, the
+                columns that are null since no change has ever sent their value: null where there are none
     By `_sequence`, whatever the order of the rows. A value that was not sent is the one before it, also where the row
     had another key then; a TRUNCATE empties the table. A history that does not begin with the table's first row leads
     to the rows that it speaks of.
@@ -32,7 +38,7 @@ def latest(typed: DataFrame, keys: Sequence[str]) -> DataFrame:
     rows moved to other keys without some of their values, another one, which looks how often. So keep `typed` as a
     table, or cache it, where it costs much. Raises OptionError.
     """
-    rows = TypedRows(typed, _checked_keys(typed, keys))
+    rows = TypedRows(typed, _checked_keys(typed, keys), _checked_streams(typed, stream_by))
     facts = _facts(rows)
     changes = rows.after(facts["truncated"])
     if not rows.keys:
@@ -51,10 +57,21 @@ def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
         field_of(typed, "typed", name)
     for name in keys:
         field_of(typed, "keys", name)
-        if name in FACTS or keys.count(name) > 1:
-            fault = "is no column of the table" if name in FACTS else "is named twice"
+        if name not in table_columns(typed) or keys.count(name) > 1:
+            fault = "is named twice" if keys.count(name) > 1 else "is no column of the table"
             raise wf.OptionError(f"option keys: {name!r} {fault}")
     return tuple(keys)
+
+
+def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[StructField]:
+    if isinstance(stream_by, str):
+        raise wf.OptionError(f"option stream_by: expected a list of strings, got the string {stream_by!r}")
+    fields = [place_field(typed, "stream_by", name) for name in stream_by]
+    for name in stream_by:
+        if name in (*FACTS, *table_columns(typed)) or stream_by.count(name) > 1:
+            fault = "is named twice" if stream_by.count(name) > 1 else "is no column that typed was asked to keep"
+            raise wf.OptionError(f"option stream_by: {name!r} {fault}")
+    return fields
 
 
 def _facts(rows: TypedRows) -> dict[str, Any]:
@@ -93,6 +110,10 @@ def _faults(rows: TypedRows) -> dict[str, Column]:
         | place["commit_lsn"].isNull()
         | place["ordinal"].isNull(),
     }
+    if rows.streams:
+        names = ", ".join(field.name for field in rows.streams)
+        no_stream = reduce(or_, (column.isNull() for column in rows.stream))
+        faults[f"have no value in a column of stream_by: {names}"] = no_stream
     if rows.keys:
         no_key = F.lit(False)
         for key in rows.new_key:

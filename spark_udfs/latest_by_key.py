@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from itertools import count
 from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from .carriers import column_of
-from .typed_rows import TypedRows
+from .typed_rows import TypedRows, free_names
 
 COMES, SETS, GOES = 1, 0, -1
 """What a step does to how many rows lie at the key."""
@@ -47,13 +46,13 @@ def rows_by_key(rows: TypedRows, changes: DataFrame, unsent: set[str], *, moves_
     if moves_unsent:
         nodes = states.where((F.col("role") == GOES) & F.col("unsent"))
         nodes = nodes.select("at", _lead(cells).alias("next"), F.lit(1).alias("seen"), *cells)
-        last = _followed(last, _jumped(nodes, cells), cells, _names("k", rows.keys))
-    places = dict(
-        zip([*rows.keys, *names], [*_names("k", rows.keys), *(f"{cell}.value" for cell in cells)], strict=True)
-    )
+        last = _followed(last, _jumped(nodes, cells), cells, rows)
+    places = dict(zip([*rows.keys, *names], [*_keys(rows), *(f"{cell}.value" for cell in cells)], strict=True))
     sent = [field.name for field in rows.others if field.name not in unsent]
     places |= dict(zip(sent, (f"{ALWAYS}.{name}" for name in _names("v", sent)), strict=True))
-    columns = [F.col(places[field.name]).alias(field.name, metadata=field.metadata) for field in rows.fields]
+    of_stream = zip(_streams(rows), rows.streams, strict=True)
+    of_table = ((places[field.name], field) for field in rows.fields)
+    columns = [F.col(name).alias(field.name, metadata=field.metadata) for name, field in (*of_stream, *of_table)]
     unknown = F.array_compact(
         F.array(*[F.when(~_known(cell), F.lit(name)) for cell, name in zip(cells, names, strict=True)])
     )
@@ -75,8 +74,8 @@ def _steps(rows: TypedRows, changes: DataFrame, cells: Mapping[str, str], split:
             *[column.alias(name) for column, name in zip(key, names, strict=True)], F.lit(role).alias("role")
         )
 
-    names = _names("k", rows.keys)
-    old, new = rows.old_key, rows.new_key
+    names = [*_streams(rows), *_keys(rows)]
+    old, new = ([*rows.stream, *key] for key in (rows.old_key, rows.new_key))
     steps = (
         F.when(rows.change == "insert", F.array(step(new, COMES)))
         .when(rows.change == "delete", F.array(step(new, GOES)))
@@ -84,8 +83,7 @@ def _steps(rows: TypedRows, changes: DataFrame, cells: Mapping[str, str], split:
         .otherwise(F.array(step(new, SETS)))
     )
     unsent = F.when(rows.change == "delete", F.lit(split)).otherwise(rows.lists_unsent)
-    taken = {name.lower() for name in changes.columns}
-    made = next(name for number in count() if (name := f"step_{number}") not in taken)
+    (made,) = free_names(changes.columns, 1)
     role = F.col(f"{made}.role")
     sent = [field for field in rows.others if field.name not in cells.values()]
     always = [column_of(field).alias(name) for field, name in zip(sent, _names("v", sent), strict=True)]
@@ -114,7 +112,7 @@ def _states(steps: DataFrame, rows: TypedRows, cells: Sequence[str]) -> DataFram
     constraint): who came first goes first. So whether it holds one afterwards is counted: where a transaction begins
     with another step than COMES there was one before, else that follows from the count or from the transaction before.
     """
-    keys = [F.col(name) for name in _names("k", rows.keys)]
+    keys = [F.col(name) for name in (*_streams(rows), *_keys(rows))]
     so_far = (Window.unboundedPreceding, Window.currentRow)
     in_order = Window.partitionBy(*keys).orderBy("at.lsn", "at.ordinal")
     of_key = in_order.rowsBetween(*so_far)
@@ -137,6 +135,14 @@ def _states(steps: DataFrame, rows: TypedRows, cells: Sequence[str]) -> DataFram
 
 def _names(letter: str, columns: Sequence[object]) -> list[str]:
     return [f"{letter}{place}" for place in range(len(columns))]
+
+
+def _keys(rows: TypedRows) -> list[str]:
+    return _names("k", rows.keys)
+
+
+def _streams(rows: TypedRows) -> list[str]:
+    return _names("s", rows.streams)
 
 
 def _known(cell: str) -> Column:
@@ -199,12 +205,13 @@ def _jump(nodes: DataFrame, cells: Sequence[str]) -> DataFrame:
     return pairs.select(F.explode(after).alias("node")).select("node.*")
 
 
-def _followed(last: DataFrame, nodes: DataFrame, cells: Sequence[str], keys: Sequence[str]) -> DataFrame:
+def _followed(last: DataFrame, nodes: DataFrame, cells: Sequence[str], rows: TypedRows) -> DataFrame:
     """The rows with the values that their nodes have.
 
     Rows that need none get a place of their own: else they would all meet in one task.
     """
-    nowhere = F.struct(F.xxhash64(*keys).alias("lsn"), F.lit(-1).cast("bigint").alias("ordinal"))
+    streams = [F.col(name).alias(f"stream_{place}") for place, name in enumerate(_streams(rows))]
+    nowhere = F.struct(F.xxhash64(*_keys(rows)).alias("lsn"), F.lit(-1).cast("bigint").alias("ordinal"), *streams)
     left = last.withColumn("node", F.coalesce(_lead(cells), nowhere))
     right = nodes.select(F.col("at").alias("node"), *[F.col(cell).alias(f"older_{cell}") for cell in cells])
     joined = left.join(right, "node", "left")

@@ -17,9 +17,13 @@ def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
     were there, the history does not begin with the table's first row: they were there before it.
     """
     names = {field.name: f"c{place}" for place, field in enumerate(rows.fields)}
+    streams = [f"s{place}" for place in range(len(rows.streams))]
+    of_stream = [column.alias(name) for column, name in zip(rows.stream, streams, strict=True)]
 
     def image(step: int, value: dict[str, Column]) -> Column:
-        return F.struct(F.lit(step).alias("step"), *[column.alias(names[name]) for name, column in value.items()])
+        return F.struct(
+            F.lit(step).alias("step"), *of_stream, *[column.alias(names[name]) for name, column in value.items()]
+        )
 
     new = {name: rows.row_value(name) for name in names}
     old = {name: rows.old(name) for name in names}
@@ -29,7 +33,7 @@ def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
         .otherwise(F.array(image(LESS, old), image(MORE, new)))
     )
     steps = changes.select("_sequence", rows.place.alias("at"), F.explode(images).alias("image"))
-    values = [F.col(name) for name in names.values()] or [F.lit(0).alias("c0")]
+    values = [F.col(name) for name in (*streams, *names.values())] or [F.lit(0).alias("c0")]
     in_order = Window.partitionBy(*values).orderBy("at.lsn", "at.ordinal", "step")
     balance = F.sum("step").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     counted = steps.select("_sequence", "at", "image.*").withColumn("balance", balance)
@@ -37,6 +41,7 @@ def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
         (F.sum("step") - F.least(F.min("balance"), F.lit(0))).alias("left"),
         F.max_by("_sequence", "at").alias("_sequence"),
     )
-    columns = [F.col(names[field.name]).alias(field.name, metadata=field.metadata) for field in rows.fields]
+    shown = zip([*streams, *names.values()], [*rows.streams, *rows.fields], strict=True)
+    columns = [F.col(name).alias(field.name, metadata=field.metadata) for name, field in shown]
     twins = found.select("*", F.explode(F.array_repeat(F.lit(0), F.col("left").cast("int"))))
     return twins.select(*columns, "_sequence", F.lit(None).cast("array<string>").alias("_unchanged"))

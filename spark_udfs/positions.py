@@ -43,11 +43,7 @@ class Places:
         found: dict[str, list[StructField]] = {"stream_by": [], "order_by": []}
         for option, names in (("stream_by", stream_by), ("order_by", order_by)):
             for name in names:
-                field = field_of(df, option, name)
-                if not isinstance(field.dataType, (IntegralType, StringType)):
-                    kind = field.dataType.simpleString()
-                    raise wf.OptionError(f"option {option}: expected integers or strings, {name!r} is {kind}")
-                found[option].append(field)
+                found[option].append(place_field(df, option, name))
         names = [*stream_by, *order_by]
         for name in names:
             if names.count(name) > 1:
@@ -63,6 +59,15 @@ class Places:
     def columns(self) -> list[Column]:
         """The same as columns; where one is null the query ends with an error, for such a row has no place."""
         return [_never_null(field) for field in self.fields]
+
+
+def place_field(df: DataFrame, option: str, name: str) -> StructField:
+    """The field of this name; raises OptionError unless it holds integers or strings."""
+    field = field_of(df, option, name)
+    if not isinstance(field.dataType, (IntegralType, StringType)):
+        kind = field.dataType.simpleString()
+        raise wf.OptionError(f"option {option}: expected integers or strings, {name!r} is {kind}")
+    return field
 
 
 def _never_null(field: StructField) -> Column:

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
 from wireformat.identifiers import split_pattern
 
 from .batches import PIECE_BYTES
-from .carriers import column_of
+from .carriers import ARROW_CANNOT, carrier, column_of, is_text, packed, unpacked
 from .fields import field_of
 from .tables import NEEDED, tables
 
@@ -41,6 +41,7 @@ def typed(
     split_key_changes: bool = False,
     keys: Sequence[str] | None = None,
     order_by: Sequence[str] = (),
+    keep: Sequence[str] = (),
 ) -> Any:
     """The changes of one table, with real column types: `wireformat.arrow.typed` in every task.
 
@@ -49,6 +50,7 @@ def typed(
     schema     None: found out by `tables`, which reads the changes at the call. Else its result, a mapping of column to
                SQL type, a pyarrow or a Spark schema; a streaming DataFrame needs one
     order_by   columns that order the messages, where schema is None and changes have no `sequence`
+    keep       columns of changes that come first in the result, as those that tell streams apart
     returns    a DataFrame; with evolution="versions" a dict of them, by the number of the version in `tables`
     The other options, the columns and the types are those of `wireformat.arrow.typed`; but a time of day is the text as
     sent. Raises OptionError at once, and BadRows where there are several versions and evolution is "error". Bad values
@@ -60,8 +62,10 @@ def typed(
         "complete": complete,
         "split_key_changes": split_key_changes,
         "keys": keys,
+        "keep": keep,
     }
-    own = _rows_of(changes, table)
+    kept = _kept_fields(changes, keep)
+    own = _rows_of(changes, table, keep)
     if isinstance(schema, StructType):
         schema = to_arrow_schema(schema)
     elif isinstance(schema, DataFrame):
@@ -76,11 +80,13 @@ def typed(
         options["versions"] = schema
         _check_versions(schema, table, evolution)
     if evolution != "versions":
-        return _run(own, TypedPlan(table, _columns(schema, table), {**options, "evolution": evolution}))
+        return _run(own, kept, TypedPlan(table, _columns(schema, table), {**options, "evolution": evolution}))
     if not isinstance(schema, pa.Table):
         raise wf.OptionError('option evolution: "versions" needs None or what tables() returns as schema')
     return {
-        row["version"]: _run(own, TypedPlan(table, _columns(schema.slice(place, 1), table), options, row["version"]))
+        row["version"]: _run(
+            own, kept, TypedPlan(table, _columns(schema.slice(place, 1), table), options, row["version"])
+        )
         for place, row in enumerate(schema.to_pylist())
         if (row["table_schema"], row["table_name"]) == split_pattern(table)
     }
@@ -98,10 +104,17 @@ def _check_versions(listed: pa.Table, table: str, evolution: str) -> None:
         raise wf.BadRows(expected, f"{got}, first at {later[0]['first']}", table=table)
 
 
-def _rows_of(changes: DataFrame, table: str) -> DataFrame:
+def _kept_fields(changes: DataFrame, keep: Sequence[str]) -> list[StructField]:
+    if isinstance(keep, str):
+        raise wf.OptionError(f"option keep: expected a list of strings, got the string {keep!r}")
+    return [field_of(changes, "keep", name) for name in keep]
+
+
+def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:
     """The rows that may be of the table, and the columns that count."""
     columns = [field_of(changes, "changes", name) for name in NEEDED]
-    columns += [field for field in changes.schema if field.name in TOLD]
+    columns += [field for field in changes.schema if field.name in TOLD or field.name in keep]
+    columns = list({field.name: field for field in columns}.values())
     try:
         namespace, name = split_pattern(table)
     except ValueError as error:
@@ -110,7 +123,13 @@ def _rows_of(changes: DataFrame, table: str) -> DataFrame:
         raise wf.OptionError(f'option table: expected one table, got the pattern "{table}"')
     own = (F.col("table_schema") == namespace) & (F.col("table_name") == name)
     may_be = F.col("kind").isin(*HIDDEN) | ((F.col("kind") == "TRUNCATE") & F.col("table_name").isNull())
-    return changes.where(own | may_be).select(*map(column_of, columns))
+    own_rows = changes.where(own | may_be)
+    return own_rows.select(*[_sent(field) for field in columns])
+
+
+def _sent(field: StructField) -> Column:
+    column = packed(field, ARROW_CANNOT)
+    return column.alias(field.name) if is_text(field, ARROW_CANNOT) else column
 
 
 @dataclass(frozen=True)
@@ -149,9 +168,16 @@ def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     return pa.Table.from_batches(found) if found else changes.slice(0, 0)
 
 
-def _run(changes: DataFrame, plan: TypedPlan) -> DataFrame:
-    schema = plan.typed(wf.arrow.CHANGES.empty_table()).schema.remove_metadata()
-    return changes.mapInArrow(partial(_typed_batches, plan, schema), from_arrow_schema(schema))
+def _run(changes: DataFrame, kept: Sequence[StructField], plan: TypedPlan) -> DataFrame:
+    carried = [carrier(field, ARROW_CANNOT) for field in kept]
+    others = [field for field in wf.arrow.CHANGES if field.name not in plan.options["keep"]]
+    given = pa.schema([*to_arrow_schema(StructType(carried)), *others])
+    schema = plan.typed(given.empty_table()).schema.remove_metadata()
+    own = from_arrow_schema(schema).fields[len(kept) :]
+    rows = changes.mapInArrow(partial(_typed_batches, plan, schema), StructType([*carried, *own]))
+    if any(is_text(field, ARROW_CANNOT) for field in kept):
+        return rows.select(*[unpacked(field, ARROW_CANNOT) for field in kept], *map(column_of, own))
+    return rows
 
 
 def _typed_batches(plan: TypedPlan, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

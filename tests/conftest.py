@@ -4,10 +4,12 @@ tests that share a fixture run in one process."""
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from .groups import group_of, rank_of
 
 # Generated events are large for hypothesis, and the first call of the scan may compile: neither is a fault of a test.
 _COMMON = {
@@ -21,20 +23,15 @@ settings.register_profile("thorough", max_examples=2000, print_blob=True, **_COM
 settings.register_profile("uncompiled", derandomize=True, max_examples=5, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-FOLDER = Path(__file__).parent
-LONG_GROUPS = ("spark", "servers", "arrow/test_compiled.py")
-"""Folders with one session or server for all their tests, and the longest file: they begin first."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With --dist loadgroup the tests of a group run in one process: those of a file, or of a folder above."""
-    groups = {item: _group(item.path.relative_to(FOLDER)) for item in items}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    ranks = {group: rank for rank, group in enumerate(LONG_GROUPS)}
-    items.sort(key=lambda item: ranks.get(groups[item], len(ranks)))
+    """Groups in the order in which they begin."""
+    items.sort(key=lambda item: rank_of(group_of(item.nodeid)))
 
 
-def _group(path: Path) -> str:
-    top = path.parts[0]
-    return top if top in LONG_GROUPS else path.as_posix()
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With -n the tests of a group run in one process."""
+    from .group_scheduling import GroupScheduling
+
+    return GroupScheduling(config, log)

@@ -46,6 +46,43 @@ def test_columns_and_their_types() -> None:
     ]
 
 
+def test_kept_columns() -> None:
+    """They come first, as they are; also where a change gives two rows or none."""
+    rows = changes(
+        change("INSERT", ROW),
+        change("INSERT", {**ROW, "day": "infinity"}),
+        change("INSERT", ROW, table="shop.others"),
+        change("UPDATE", {"id": "2"}, {"id": "1"}),
+    )
+    given = rows.append_column("stream", pa.array(["a", "b", "c", "d"]).dictionary_encode())
+    options: dict[str, Any] = {
+        "schema": SCHEMA,
+        "images": "both",
+        "mode": "DROPMALFORMED",
+        "keep": ["stream", "message"],
+    }
+    for source in (given, given.to_batches(max_chunksize=1), iter(given.to_batches())):
+        table = wf.arrow.typed(source, TABLE, **options)
+        assert table.schema.names[:3] == ["stream", "message", "id"]
+        assert table.schema.field("stream").type == given.schema.field("stream").type
+        assert table["stream"].to_pylist() == ["a", "d", "d"]
+        assert table["message"].to_pylist() == [0, 3, 3]
+    assert wf.arrow.typed(given.slice(0, 0), TABLE, **options).schema == table.schema
+    assert wf.arrow.typed([], TABLE, **options).schema.field("stream").type == pa.null()
+    by_version = wf.arrow.typed(given, TABLE, evolution="versions", mode="PERMISSIVE", keep=["stream"])
+    assert [part["stream"].to_pylist() for part in by_version.values()] == [["a", "b", "d"]]
+    faults: list[tuple[Any, str]] = [
+        ("stream", "expected a list of columns"),
+        (["streams"], "expected one column 'streams' in changes, got 0"),
+        (["stream", "stream"], "'stream' is named twice"),
+    ]
+    for keep, words in faults:
+        with pytest.raises(wf.OptionError, match=words):
+            wf.arrow.typed(given, TABLE, schema=SCHEMA, keep=keep)
+    with pytest.raises(wf.OptionError, match="the result has a column 'id' of its own"):
+        wf.arrow.typed(given.append_column("id", given["stream"]), TABLE, schema=SCHEMA, keep=["id"])
+
+
 def test_kinds_of_changes() -> None:
     key = {"id": 1, "note": None, "price": None, "day": None}
     assert typed(

@@ -16,6 +16,7 @@ from .tables import Row
 
 KEYS: dict[str, tuple[str, ...]] = {
     "by_two_keys": ("a", "b"),
+    "z1": (),  # the server names it in a TRUNCATE, the rows lie in its partitions
     "z1_1": ("a",),
     "z1_2": ("a",),
     **dict.fromkeys(("by_row", "by_nothing", "without_key", "z"), ()),

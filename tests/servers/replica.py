@@ -104,14 +104,18 @@ class Replica:
         """Take events in order; nothing counts before its transaction is committed."""
         for changes in committed(events):
             for change in changes:
-                match change:
-                    case wf.Truncate():
-                        for table in change.tables:
-                            self.rows.pop(table, None)
-                    case wf.Relation():
-                        self.keys[change.table_schema, change.table_name] = change.key_columns
-                    case wf.RowChange():
-                        self._change(change)
+                self.take(change)
+
+    def take(self, event: wf.Event) -> None:
+        """One change that counts at once."""
+        match event:
+            case wf.Truncate():
+                for table in event.tables:
+                    self.rows.pop(table, None)
+            case wf.Relation():
+                self.keys[event.table_schema, event.table_name] = event.key_columns
+            case wf.RowChange():
+                self._change(event)
 
     def _change(self, change: wf.RowChange) -> None:
         table = change.table_schema, change.table_name

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 
 import wireformat as wf
-from wireformat.identifiers import quote_identifier
 from wireformat.pgtypes import SQL_NAMES
 
 from .captures import capture_names, read_capture, read_tables
 from .conftest import Runs, Servers
+from .gaussdb_styles import STYLES, said_by_gaussdb
 from .installations import MISSING
 from .readings import LIVE, READINGS, Reading, peek, readings_of
 from .replica import Change, Replica, Table, committed, difference
@@ -163,49 +162,11 @@ def test_all_readings_say_the_same_messages_that_count_at_once(
     assert ours == theirs
 
 
-WITHOUT_COLUMNS = ("public", "z")
-
-
-@pytest.mark.parametrize("format", ["gaussdb-binary", "gaussdb-json", "gaussdb-text"])
+@pytest.mark.parametrize("format", STYLES)
 def test_written_in_another_style_they_are_the_same_changes(format: str) -> None:
-    """The committed changes of a server, written as GaussDB would write them, and read again.
-
-    GaussDB leaves out the columns that were not sent; its text styles name all types, and JSON cannot say a row
-    without columns.
-    """
-    events = list(wf.decode(read_capture("18-pgoutput-1").messages, "pgoutput"))
-    names = {
-        f"oid:{event.type_oid}": f"{quote_identifier(event.namespace)}.{quote_identifier(event.name)}"
-        for event in events
-        if isinstance(event, wf.Type) and format != "gaussdb-binary"
-    }
-    said = [found for event in events if (found := as_gaussdb(event, names, format)) is not None]
+    """The committed changes of a server, written as GaussDB would write them, and read again."""
+    said = said_by_gaussdb(wf.decode(read_capture("18-pgoutput-1").messages, "pgoutput"), format)
     back = list(wf.decode(wf.encode(said, format), format))
     ours, theirs = ([facts(changes, set()) for changes in committed(one)] for one in (said, back))
     assert sum(map(len, ours)) > 1500
     assert ours == theirs
-
-
-def as_gaussdb(event: wf.Event, names: dict[str, str], format: str) -> wf.Event | None:
-    """The event with what GaussDB's styles need and without what they have no place for; None: nothing is left."""
-    match event:
-        case wf.Begin():
-            return wf.Begin(lsn=0, csn=1, first_lsn=event.commit_lsn, xid=event.xid, commit_time=event.commit_time)
-        case wf.Commit():
-            return wf.Commit(lsn=event.end_lsn, commit_time=event.commit_time)
-        case wf.RowChange():
-            if format == "gaussdb-json" and (event.table_schema, event.table_name) == WITHOUT_COLUMNS:
-                return None
-            return replace(event, lsn=0, old_kind=None, new=_sent(event.new, names), old=_sent(event.old, names))
-    return None
-
-
-def _sent(image: wf.TupleData | None, names: dict[str, str]) -> wf.TupleData | None:
-    if image is None:
-        return None
-    cells = [
-        (name, value, names.get(type, type))
-        for name, value, type in zip(image.names, image.values, image.types, strict=True)
-        if not isinstance(value, wf.Unchanged)
-    ]
-    return wf.TupleData(*zip(*cells, strict=True)) if cells else wf.TupleData()

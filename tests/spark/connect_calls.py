@@ -167,9 +167,13 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
     "typed, by a list": lambda data: data.typed("public.by_row_with_key", data.tables, images="both"),
     "typed, by a schema": _typed_by_spark_schema,
     "typed, by names": lambda data: data.typed("public.big", {"id": "bigint"}, complete=True),
+    "typed, kept": lambda data: data.typed("public.by_key", keep=["seq", "username"]),
     "typed, a version": lambda data: data.typed("public.altered", evolution="versions")[5],
     "latest": lambda data: spark_udfs.latest(data.typed("public.long_by_key").cache(), ["id"]),
     "latest, by row": lambda data: spark_udfs.latest(data.typed("public.by_row").cache(), []),
+    "latest, of streams": lambda data: spark_udfs.latest(
+        data.typed("public.by_index", keep=["record"]).cache(), ["id"], stream_by=["record"]
+    ),
 }
 
 

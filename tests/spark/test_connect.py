@@ -176,9 +176,11 @@ WANTED: dict[str, Callable[[], pa.Table | Rows]] = {
     "typed, by a list": lambda: typed("public.by_row_with_key", schema=tables(), images="both"),
     "typed, by a schema": lambda: typed("public.by_key"),
     "typed, by names": lambda: typed("public.big", schema={"id": "bigint"}, complete=True),
+    "typed, kept": lambda: typed("public.by_key", keep=["seq", "username"]),
     "typed, a version": lambda: typed("public.altered", evolution="versions")[5],
     "latest": lambda: held("long_by_key"),
     "latest, by row": lambda: held("by_row"),
+    "latest, of streams": lambda: [{"record": 0, **row} for row in held("by_index")],
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -103,6 +104,55 @@ def test_rows_without_a_key(spark: SparkSession) -> None:
     placed = [replace(one, sequence=(place, 0)) for place, one in enumerate(before)]
     assert ordered(found(spark, placed, ())) == ordered([row, row])
     assert found(spark, placed[:1], ()) == []
+
+
+STREAM = "stream_0"
+"""A name that `latest` likes too."""
+
+
+@pytest.mark.parametrize("keys", [KEYS, ()], ids=["by key", "by row"])
+def test_several_streams(spark: SparkSession, keys: Sequence[str]) -> None:
+    """With the same keys and the same sequences; a TRUNCATE empties the table of its stream."""
+    streams: dict[str, list[Row]] = {}
+    wanted: list[str] = []
+    for number, (seed, truncate) in enumerate([(1, 0.0), (3, 0.1), (8, 0.05)]):
+        changes, held = history(9, 20, seed, truncate)
+        own = changes if keys else [row for row in changes if row.change == "truncate" or is_whole(row.old or row.new)]
+        streams[f"{number}"] = own
+        wanted += [f"{number} {row}" for row in ordered([row for row in held if keys or is_whole(row)])]
+    tables = [
+        typed_table(rows)
+        .append_column(STREAM, pa.array([name] * len(rows)))
+        .append_column("also kept", pa.array(range(len(rows))))
+        for name, rows in streams.items()
+    ]
+    typed = spark.createDataFrame(pa.concat_tables(tables)).repartition(3)
+    rows = latest(typed, keys, stream_by=[STREAM]).toArrow()
+    assert rows.column_names == [STREAM, *COLUMNS.names, "_sequence", "_unchanged"]
+    assert sorted(f"{row[STREAM]} {ordered([row])[0]}" for row in rows.to_pylist()) == sorted(wanted)
+    assert len({row[:1] for row in wanted}) == 3
+
+
+def is_whole(row: Values) -> bool:
+    """Whether the row's history sends whole old rows."""
+    return bool(row["part"] % 3 == 0)
+
+
+def test_streams_that_cannot_be(spark: SparkSession) -> None:
+    row = {"part": 1, "id": 1, "step_0": "x", "Long a.b": None, "raw": None}
+    typed = frame(spark, [Row("insert", row, sequence=(1, 0))]).withColumn("stream", F.lit(None).cast("string"))
+    faults: list[tuple[Any, str]] = [
+        ("stream", "expected a list of strings"),
+        (["streams"], "no column 'streams', did you mean 'stream'"),
+        (["stream", "stream"], "'stream' is named twice"),
+        (["id"], "'id' is no column that typed was asked to keep"),
+        (["stream"], "1 changes have no value in a column of stream_by: stream"),
+    ]
+    for stream_by, words in faults:
+        with pytest.raises(wf.OptionError, match=words):
+            latest(typed, KEYS, stream_by=stream_by)
+    with pytest.raises(wf.OptionError, match="'stream' is no column of the table"):
+        latest(typed, ["stream"])
 
 
 def test_lsns_are_unsigned(spark: SparkSession) -> None:

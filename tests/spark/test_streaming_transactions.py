@@ -155,7 +155,7 @@ def test_pieces_go_to_the_state_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (pieces.written, pieces.read) == (2, 2)
 
 
-KILLS = 3
+KILLS = 2
 KILLED = ("16-pgoutput-4-two-phase", "18-pgoutput-3-streaming")
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructType
 
 import spark_udfs
@@ -55,6 +56,35 @@ def test_typed_rows_are_those_of_arrow(spark: SparkSession, options: dict[str, A
     wanted = wf.arrow.typed(COMMITTED, TABLE, **{"schema": wf.arrow.tables(COMMITTED), **options})
     assert found.schema.names == wanted.schema.names
     assert by_sequence(found) == by_sequence(wanted)
+
+
+def test_kept_columns(spark: SparkSession) -> None:
+    """They come first, as they are, of types that no worker is given too; also with several rows a change."""
+    rows = frame(spark, COMMITTED).selectExpr(
+        "*", "cast(sequence.ordinal as int) as place", "interval 2 months as age", "map('a', xid) as facts"
+    )
+    options: dict[str, Any] = {"images": "both", "schema": SCHEMA, "keep": ["age", "facts", "place", "record"]}
+    found = spark_udfs.typed(rows, TABLE, **options)
+    assert found.columns[:5] == ["age", "facts", "place", "record", "id"]
+    assert {field.name: field.dataType for field in found.schema[:4]} == {
+        name: rows.schema[name].dataType for name in options["keep"]
+    }
+    shown = (
+        found.selectExpr("*", "age = interval 2 months as same", "facts['a'] <=> _xid as fact").drop("age").toArrow()
+    )
+    assert shown.num_rows == 7
+    for row in shown.to_pylist():
+        assert (row["same"], row["fact"], row["place"]) == (True, True, row["_sequence"]["ordinal"])
+    faults: list[tuple[Any, str]] = [
+        ("place", "expected a list of strings"),
+        (["places"], "no column 'places', did you mean 'place'"),
+        (["place", "place"], "'place' is named twice"),
+    ]
+    for keep, words in faults:
+        with pytest.raises(wf.OptionError, match=words):
+            spark_udfs.typed(rows, TABLE, SCHEMA, keep=keep)
+    with pytest.raises(wf.OptionError, match="the result has a column 'id' of its own"):
+        spark_udfs.typed(rows.withColumn("id", F.lit(1)), TABLE, SCHEMA, keep=["id"])
 
 
 def test_versions(spark: SparkSession) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -37,19 +37,27 @@ Changes = Any
 """A pyarrow Table, a RecordBatch, or an iterable of them."""
 
 
-def record_batches(changes: Any) -> Iterator[pa.RecordBatch]:
-    """The record batches of changes; raises OptionError where a column is missing, TypeError for what is no Arrow."""
+def record_batches(changes: Any, keep: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    """The record batches of changes, with the columns that are looked at or kept.
+
+    Raises OptionError where a column is missing, TypeError for what is no Arrow.
+    """
     if isinstance(changes, pa.Table):
         for batch in changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]:
-            yield from record_batches(batch)
+            yield from record_batches(batch, keep)
     elif isinstance(changes, pa.RecordBatch):
         missing = [name for name in NEEDED if name not in changes.schema.names]
         if missing:
             raise OptionError(f"changes: expected the columns of the row-change table, missing: {', '.join(missing)}")
-        yield changes.select([name for name in USED if name in changes.schema.names])
+        for name in keep:
+            if changes.schema.names.count(name) != 1:
+                raise OptionError(
+                    f"option keep: expected one column {name!r} in changes, got {changes.schema.names.count(name)}"
+                )
+        yield changes.select([name for name in changes.schema.names if name in USED or name in keep])
     elif isinstance(changes, Iterable):
         for one in changes:
-            yield from record_batches(one)
+            yield from record_batches(one, keep)
     else:
         raise TypeError(f"changes: expected a pyarrow Table or record batches, got {type(changes).__name__}")
 
@@ -147,14 +155,14 @@ def rows_of_tables(batch: pa.RecordBatch) -> ChangeRows:
     return _chosen(batch, kinds, (kinds >= 0) & (kinds < len(KINDS)) & named)
 
 
-def rows_of_table(changes: Changes, schema: str, table: str) -> Iterator[ChangeRows]:
-    """The rows of one table, those of small record batches put together.
+def rows_of_table(changes: Changes, schema: str, table: str, keep: Sequence[str] = ()) -> Iterator[ChangeRows]:
+    """The rows of one table, with the columns that are kept; those of small record batches put together.
 
     Raises BadRows at a row that may be of this table, and does not say so.
     """
     held: list[ChangeRows] = []
     count = size = 0
-    for batch in record_batches(changes):
+    for batch in record_batches(changes, keep):
         kinds = _kinds(batch)
         _check_all_is_known(batch, kinds)
         is_own = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))

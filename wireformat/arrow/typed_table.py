@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from .change_rows import (
     ChangeRows,
     Changes,
     position,
+    record_batches,
     rows_of_table,
 )
 from .changes import DROPPED
@@ -64,6 +66,7 @@ def typed(
     split_key_changes: bool = False,
     keys: Sequence[str] | None = None,
     versions: pa.Table | None = None,
+    keep: Sequence[str] = (),
 ) -> Any:
     """The changes of one table, with real column types.
 
@@ -81,6 +84,7 @@ def typed(
     split_key_changes, keys   turn an UPDATE that changes a column of keys into a delete and an insert
     versions   the result of `tables` for a larger part of the stream, where schema is not: a column that an UPDATE
                leaves out is known from there
+    keep       columns of changes that come first, as they are; as which stream it was, or `lsn`
 
     The columns are described in docs/typed.md, the types in docs/types.md. Raises BadCell (FAILFAST), BadRows,
     OptionError, TypeError.
@@ -93,11 +97,12 @@ def typed(
         _split_keys(split_key_changes, keys),
     )
     _one_of("evolution", evolution, EVOLUTIONS)
+    changes, kept = _kept_fields(changes, keep)
     before = schema if isinstance(schema, pa.Table) else versions
     known = TableVersions() if before is None else versions_of(before, namespace, name)
     parts = []
     listed = len(known.versions)
-    for rows in rows_of_table(changes, namespace, name):
+    for rows in rows_of_table(changes, namespace, name, keep):
         # where all is given, nobody asks how the columns changed
         is_asked = before is not None or not isinstance(schema, Mapping) or evolution != "union"
         numbers = (known.take if is_asked else _no_versions)(rows, np.arange(len(rows.kinds)))
@@ -115,7 +120,7 @@ def typed(
     if evolution == "error":
         _check_columns(known, parts, None if schema is None else {column.name for column in columns})
     if evolution != "versions":
-        return _table(parts, columns, options)
+        return _table(parts, columns, kept, options)
     found = sorted({int(version) for part in parts for version in np.unique(part.versions)})
     return {
         number + 1: _table(
@@ -123,6 +128,7 @@ def typed(
             columns_of_versions([known.versions[number]])
             if schema is None or isinstance(schema, pa.Table)
             else columns,
+            kept,
             options,
         )
         for number in found
@@ -201,23 +207,42 @@ def _check_columns(known: TableVersions, parts: list[_Part], given: set[str] | N
                 )
 
 
-def _table(parts: list[_Part], columns: list[TypedColumn], options: _Options) -> pa.Table:
-    schema = _schema(columns, options)
+def _kept_fields(changes: Changes, keep: Sequence[str]) -> tuple[Changes, list[pa.Field]]:
+    """The changes, and the fields of the columns that are kept; of no type where there are no changes."""
+    if isinstance(keep, str):
+        raise OptionError(f"option keep: expected a list of columns, got the string {keep!r}")
+    twice = [name for name in keep if keep.count(name) > 1]
+    if twice:
+        raise OptionError(f"option keep: {twice[0]!r} is named twice")
+    if not keep:
+        return changes, []
+    batches = record_batches(changes, keep)
+    first = next(batches, None)
+    if first is None:
+        return [], [pa.field(name, pa.null()) for name in keep]
+    return chain([first], batches), [first.schema.field(name) for name in keep]
+
+
+def _table(parts: list[_Part], columns: list[TypedColumn], kept: list[pa.Field], options: _Options) -> pa.Table:
+    schema = _schema(columns, kept, options)
     dropped = 0
     batches = []
     for part in parts:
-        batch, left_out = _typed_batch(part, columns, schema, options)
+        batch, left_out = _typed_batch(part, columns, len(kept), schema, options)
         dropped += left_out
         batches.append(batch)
     table = pa.Table.from_batches(batches, schema)
     return table.replace_schema_metadata({DROPPED: str(dropped)}) if options.mode == "DROPMALFORMED" else table
 
 
-def _schema(columns: list[TypedColumn], options: _Options) -> pa.Schema:
+def _schema(columns: list[TypedColumn], kept: list[pa.Field], options: _Options) -> pa.Schema:
     fields = [pa.field(column.name, column.type) for column in columns]
     taken = [field.name for field in fields if field.name in ABOUT]
     if taken:
         raise OptionError(f"option schema: the table has a column {taken[0]} of its own; give a schema without it")
+    taken = [field.name for field in kept if field.name in {*ABOUT, *(column.name for column in columns)}]
+    if taken:
+        raise OptionError(f"option keep: the result has a column {taken[0]!r} of its own; rename the one in changes")
     missing = [key for key in options.keys if key not in {field.name for field in fields}]
     if missing:
         raise OptionError(f"option keys: the table has no column {missing[0]}")
@@ -230,7 +255,7 @@ def _schema(columns: list[TypedColumn], options: _Options) -> pa.Schema:
         pa.field("_unchanged", _NAMES),
         *([pa.field("_error", pa.string())] if options.mode == "PERMISSIVE" else ()),
     ]
-    return pa.schema([*fields, *about])
+    return pa.schema([*kept, *fields, *about])
 
 
 class _Wrong(NamedTuple):
@@ -247,9 +272,12 @@ class _Wrong(NamedTuple):
 
 
 def _typed_batch(
-    part: _Part, columns: list[TypedColumn], schema: pa.Schema, options: _Options
+    part: _Part, columns: list[TypedColumn], kept: int, schema: pa.Schema, options: _Options
 ) -> tuple[pa.RecordBatch, int]:
-    """The typed rows of one record batch, and how many changes were left out."""
+    """The typed rows of one record batch, and how many changes were left out.
+
+    kept   so many columns of the schema come first, as they are in the changes
+    """
     rows, count = part.rows, len(part.rows.kinds)
     _check_numbered(part, columns)
     is_delete = rows.kinds == DELETE
@@ -310,6 +338,7 @@ def _typed_batch(
     else:
         values = [spread(value) for value in values]
     labels = output.labels
+    as_they_are = [spread(rows.column(field.name, field.type)) for field in list(schema)[:kept]]
     about = [
         pa.DictionaryArray.from_arrays(pa.array(labels, pa.int32()), pa.array(LABELS)).cast(pa.string()),
         spread(rows.column("sequence", SEQUENCE)),
@@ -320,7 +349,7 @@ def _typed_batch(
     ]
     if options.mode == "PERMISSIVE":
         about.append(_errors(wrong, output))
-    return pa.RecordBatch.from_arrays([*values, *about], schema=schema), output.dropped
+    return pa.RecordBatch.from_arrays([*as_they_are, *values, *about], schema=schema), output.dropped
 
 
 def _check_numbered(part: _Part, columns: list[TypedColumn]) -> None:
