@@ -1,4 +1,4 @@
-"""How tests run: hypothesis takes the same examples every time, or many more with HYPOTHESIS_PROFILE=thorough; and
+"""How tests run: hypothesis takes the same examples every time, or others with HYPOTHESIS_PROFILE=thorough or few; and
 tests that share a fixture run in one process."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COMMON = {
 
 settings.register_profile("default", derandomize=True, max_examples=50, **_COMMON)
 settings.register_profile("thorough", max_examples=2000, print_blob=True, **_COMMON)
-settings.register_profile("uncompiled", derandomize=True, max_examples=5, **_COMMON)
+settings.register_profile("few", derandomize=True, max_examples=5, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

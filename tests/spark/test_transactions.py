@@ -174,9 +174,11 @@ RETRIED = """
 import sys
 from pathlib import Path
 import spark_udfs
+from tests.spark.conftest import SETTINGS
 
 folder = Path(sys.argv[1])
-settings = {"spark.master": "local[2, 4]", "spark.sql.shuffle.partitions": 2}
+few_rows = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+settings = {**SETTINGS, **few_rows, "spark.master": "local[2, 4]"}
 spark = spark_udfs.local_session(2, settings=settings)
 assert spark.sparkContext.master == "local[2, 4]"
 
