@@ -318,8 +318,8 @@ def carry(
                         fates = machine.control(Control(**control), here)
             except OrderError as error:
                 raise error.add(**item[-1]) from None
-            for fate in fates:
-                rows.extend(_settled(fate.attempt, fate.facts))
+            for attempt, facts in fates:
+                rows.extend(_settled(attempt, facts))
     for attempt in machine.open:
         rows.extend((item.chunk, item.number, OPEN, None, None, *_NO_FACTS) for item, _ in attempt.pieces)
     rows.sort(key=lambda row: row[:2])

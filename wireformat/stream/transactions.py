@@ -124,11 +124,9 @@ class Attempt(Generic[Handle]):
             first += count
 
 
-class Fate(NamedTuple, Generic[Handle]):
-    """What became of an attempt: delivered with these facts, or dropped where they are None."""
-
-    attempt: Attempt[Handle]
-    facts: Facts | None
+Fate = tuple[Attempt[Handle], Facts | None]
+"""What became of an attempt: delivered with these facts, or dropped where they are None. No NamedTuple: before Python
+3.11 those cannot be generic."""
 
 
 class Whole(NamedTuple):
@@ -233,7 +231,7 @@ class Machine(Generic[Handle]):
 
     def _settle(self, attempt: Attempt[Handle], facts: Facts | None) -> None:
         self._touched.pop(attempt, None)
-        self._settled.append(Fate(attempt, facts))
+        self._settled.append((attempt, facts))
 
     def _keep(self, attempt: Attempt[Handle], handle: Handle | None, count: int = 0) -> None:
         if handle is not None:
