@@ -87,6 +87,16 @@ def test_not_two_parts(text: str) -> None:
         split_pattern(text)
 
 
+@pytest.mark.parametrize("text", ["orders", '"Order.s"', "a b"])
+def test_a_name_alone_is_told_what_to_write(text: str) -> None:
+    with pytest.raises(ValueError, match=r"schema\.table") as raised:
+        split_pattern(text)
+    written = f'"public.{text}", or "*.{text}" where a pattern may be'
+    assert str(raised.value).endswith(f'got "{text}": write {written}')
+    assert split_pattern(f"public.{text}")[0] == "public"
+    assert split_pattern(f"*.{text}")[0] is None
+
+
 names = st.text(min_size=1, max_size=8)
 
 

@@ -77,6 +77,7 @@ def split_pattern(text: str) -> tuple[str | None, str | None]:
     first = _PART.match(text)
     second = _PART.fullmatch(text, first.end() + 1) if first and text[first.end() : first.end() + 1] == "." else None
     if first is None or second is None:
-        raise ValueError(f'expected schema.table, a part with a dot in it in double quotes, got "{text}"')
+        hint = f': write "public.{text}", or "*.{text}" where a pattern may be' if _PART.fullmatch(text) else ""
+        raise ValueError(f'expected schema.table, a part with a dot in it in double quotes, got "{text}"{hint}')
     schema, table = (None if part[0] == "*" else unquote_identifier(part[0]) for part in (first, second))
     return schema, table

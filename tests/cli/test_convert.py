@@ -280,7 +280,7 @@ def test_bad_usage(arguments: list[str], text: str, tmp_path: Path) -> None:
 
 
 def test_an_input_is_not_overwritten(tmp_path: Path) -> None:
-    stream = write(tmp_path / "in.bin", [COMMIT])
+    stream = write(tmp_path / "in.arrow", [COMMIT])
     result = run("convert", stream, "-t", BINARY, "-o", stream)
     assert (result.exit_code, result.stderr) == (2, f"wireformat: {stream}: is an input, and would be overwritten\n")
 

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.cli import changes_file as output_module
-from wireformat.cli.changes_file import changes_file
+from wireformat.cli import table_writers
 from wireformat.cli.inputs import find_inputs
 from wireformat.cli.progress import progress
 from wireformat.formats.registry import find_format
@@ -92,10 +91,10 @@ def test_nothing_in_gives_a_file_without_rows(tmp_path: Path) -> None:
 def test_row_groups_are_of_even_size_and_hold_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = find_case("b_types_single")
     expected = wf.arrow.changes(case.array, "gaussdb-binary")
-    monkeypatch.setattr(output_module, "ROW_GROUP_BYTES", expected.nbytes // 3)
-    with changes_file(tmp_path / "out.parquet", expected.schema) as file:
+    monkeypatch.setattr(table_writers, "ROW_GROUP_BYTES", expected.nbytes // 3)
+    with (tmp_path / "out.parquet").open("wb") as file, table_writers.parquet_rows(file, expected.schema) as write:
         for batch in expected.to_batches(max_chunksize=10):
-            file.write(batch)
+            write(batch)
     written = pq.ParquetFile(tmp_path / "out.parquet")
     assert written.num_row_groups in (3, 4)
     assert written.read().equals(expected)
@@ -135,7 +134,7 @@ class TestNoHalfFile:
         def fail(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr(output_module.RowGroups, "flush", fail)
+        monkeypatch.setattr(table_writers.RowGroups, "flush", fail)
         result = run("decode", "--mode", "PERMISSIVE", folder / "bad.bin", "-o", folder / "out.parquet")
         assert (result.exit_code, result.stderr) == (code, text)
         assert self.unchanged(folder)
@@ -156,21 +155,27 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "text"),
     [
-        (".", ".: is there and is not a regular file"),
-        ("/dev/null", "/dev/null: is there and is not a regular file"),
+        (".", ".: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
+        ("/dev/null", "/dev/null: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
+        ("out.xlsx", "out.xlsx: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
+        ("csv", "csv: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
+        ("-", "-o - needs --to csv, jsonl, arrow"),
+        ("folder.csv", "folder.csv: is there and is not a regular file"),
         ("nowhere/out.parquet", "nowhere/out.parquet: No such file or directory"),
-        ("in.bin/out.parquet", "in.bin/out.parquet: Not a directory"),
-        ("./in.bin", "in.bin: is an input, and would be overwritten"),
+        ("in.csv/out.parquet", "in.csv/out.parquet: Not a directory"),
+        ("./in.csv", "in.csv: is an input, and would be overwritten"),
     ],
 )
 def test_an_output_that_cannot_be_is_bad_usage(
     output: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("in.bin").write_bytes(handmade.SAMPLES["insert"])
-    result = run("decode", "in.bin", "-o", output)
+    Path("in.csv").write_bytes(handmade.SAMPLES["insert"])
+    Path("folder.csv").mkdir()
+    result = run("decode", "in.csv", "-o", output)
     assert (result.exit_code, result.stderr) == (2, f"wireformat: {text}\n")
-    assert Path("in.bin").read_bytes() == handmade.SAMPLES["insert"]
+    assert Path("in.csv").read_bytes() == handmade.SAMPLES["insert"]
+    assert {path.name for path in tmp_path.iterdir()} == {"in.csv", "folder.csv"}
 
 
 class Terminal(io.StringIO):

@@ -45,12 +45,15 @@ def test_without_a_command_the_help_is_shown() -> None:
         (["decode", "-"], "Missing option '--output'"),
         (["show", "--format", "gaussdb-bin", "-"], "unknown format 'gaussdb-bin', did you mean 'gaussdb-binary'?"),
         (["show", "--mode", "LAX", "-"], "option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'LAX'"),
-        (["show", "--tables", "orders", "-"], "option tables: expected schema.table"),
+        (["show", "--tables", "orders", "-"], 'got "orders": write "public.orders", or "*.orders" where'),
         (["show", "--kinds", "INSERTS", "-"], "option kinds: expected BEGIN, INSERT, "),
         (["show", "--encoding", "klingon", "-"], "option encoding: expected a Python encoding"),
         (["decode", "--columns", "lsm", "-", "-o", "x"], "option columns: no column 'lsm', did you mean 'lsn'?"),
         (["decode", "--columns", " , ", "-", "-o", "x"], "expected a list, as a,b; got nothing"),
         (["decode", "--heartbeat-unit", "min", "-", "-o", "x"], "option heartbeat_unit: expected s, ms, us; got 'min'"),
+        (["decode", "-", "-o", "-"], "-o - needs --to csv, jsonl, arrow"),
+        (["decode", "-", "-o", "-", "--to", "xml"], "-o - needs --to csv, jsonl, arrow, got 'xml'"),
+        (["decode", "-", "-o", "a.csv", "--to", "csv"], "--to says what `-o -` writes; of a.csv its ending says it"),
         (["decode", "--encoding-errors", "skip", "-", "-o", "x"], "option encoding_errors: expected strict, replace"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -60,3 +63,21 @@ def test_bad_usage(arguments: list[str], text: str) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert text in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "small",
+    [
+        ["--mode", "permissive"],
+        ["--mode", "DropMalformed"],
+        ["--kinds", "insert,Update"],
+        ["--kinds", "commit_prepared", "--kinds", "insert"],
+    ],
+    ids=" ".join,
+)
+def test_modes_and_kinds_may_be_written_small(small: list[str]) -> None:
+    stream = handmade.SAMPLES["insert"] + handmade.SAMPLES["commit, bare"]
+    large = [word if word.startswith("--") else word.upper() for word in small]
+    found, expected = (run("show", *words, "-", stdin=stream) for words in (small, large))
+    assert (found.exit_code, found.stdout, found.stderr) == (0, expected.stdout, "")
+    assert found.stdout.count("INSERT") == 1

@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import typer
 
 from ..formats.registry import find_format
 from ..options import ReadOptions
-from .changes_file import RowGroups, changes_file, check_output
 from .conversion import Conversion
 from .decoding import Decoding
 from .exits import BAD_DATA, Failed
 from .inputs import all_parts, find_inputs
+from .output import STDOUT, find_output, open_output
 from .progress import progress
+from .screen import say
+from .table_writers import Write
 
 CAPTURE = pa.schema([pa.field("seq", pa.int64()), pa.field("payload", pa.binary())])
 
@@ -36,7 +37,9 @@ def convert(
     column: str,
     **options: Any,
 ) -> None:
-    """Write the events of all inputs as messages of another format to one Parquet file with the columns of CAPTURE.
+    """Write the events of all inputs as messages of another format to a file with the columns of CAPTURE.
+
+    Standard output gets them as an Arrow stream, the only one of STREAMS that holds bytes as they are.
 
     given   the servers' options for writing; what BEGIN and COMMIT can carry is written if they do not say otherwise
     skip    leave out what the format cannot say; else there is no file then
@@ -45,33 +48,36 @@ def convert(
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
     conversion = Conversion(find_format(to), given, checked.encoding)
-    check_output(output, paths)
+    written_to = find_output(output, "arrow" if str(output) == STDOUT else None, paths)
     with (
         find_inputs(paths, find_format(format), column) as inputs,
-        changes_file(output, CAPTURE) as file,
-        progress(inputs) as advance,
+        open_output(written_to, CAPTURE) as write,
+        progress(inputs, on_screen=written_to.is_screen) as advance,
     ):
         written = 0
         for part in all_parts(inputs):
             events = decoding.events(part)
             while some := list(islice(events, EVENTS_AT_ONCE)):
-                written += _write(file, written, list(conversion.messages(some)))
+                written += _write(write, written, list(conversion.messages(some)))
             advance(part.read_bytes)
-        written += _write(file, written, conversion.flush())
+        written += _write(write, written, conversion.flush())
         if conversion.lost:
-            typer.echo(f"{to} cannot say, in so many records:", err=True)
+            say(f"{to} cannot say, in so many records:")
         for reason, count in conversion.lost.items():
-            typer.echo(f"{count:>9,}  {reason}", err=True)
+            say(f"{count:>9,}  {reason}")
         if conversion.lost and not skip:
-            raise Failed(f"{output}: not written; --skip writes what {to} can say", BAD_DATA)
+            state = "incomplete" if written_to.path is None else "not written"
+            raise Failed(f"{written_to.name}: {state}; --skip writes what {to} can say", BAD_DATA)
     summary = [f"{written:,} messages from {decoding.messages:,} messages"]
     if decoding.dropped:
         summary.append(f"{decoding.dropped:,} records left out")
-    typer.echo(f"{output}: {', '.join(summary)}", err=True)
+    say(f"{written_to.name}: {', '.join(summary)}")
+    for line in decoding.complaints():
+        say(line)
 
 
-def _write(file: RowGroups, first: int, messages: list[bytes]) -> int:
+def _write(write: Write, first: int, messages: list[bytes]) -> int:
     """Add messages, numbered from `first`; gives how many there are."""
     numbers = pa.array(range(first, first + len(messages)), pa.int64())
-    file.write(pa.RecordBatch.from_arrays([numbers, pa.array(messages, pa.binary())], schema=CAPTURE))
+    write(pa.RecordBatch.from_arrays([numbers, pa.array(messages, pa.binary())], schema=CAPTURE))
     return len(messages)

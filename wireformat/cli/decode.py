@@ -1,4 +1,4 @@
-"""`wireformat decode`: the row-change table as a Parquet file."""
+"""`wireformat decode`: the row-change table, as a file or on standard output."""
 
 from __future__ import annotations
 
@@ -8,22 +8,30 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import typer
 
 from ..arrow import change_schema
 from ..formats.registry import find_format
 from ..options import ReadOptions
-from .changes_file import changes_file, check_output
 from .decoding import Decoding
 from .inputs import all_parts, find_inputs
+from .output import find_output, open_output
 from .progress import progress
+from .screen import say
 
 
 def decode(
-    paths: Sequence[str], output: Path, *, format: str, column: str, columns: list[str] | None, **options: Any
+    paths: Sequence[str],
+    output: Path,
+    *,
+    to: str | None,
+    format: str,
+    column: str,
+    columns: list[str] | None,
+    **options: Any,
 ) -> None:
-    """Write the rows of all inputs to one Parquet file, which is there only when all went well.
+    """Write the rows of all inputs to one file, which is there only when all went well, or to standard output.
 
+    to          what standard output is written as; a key of STREAMS
     columns     of the row-change table; all of them if None
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
@@ -31,25 +39,27 @@ def decode(
     counted = change_schema([*schema.names, "kind"])
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
-    check_output(output, paths)
+    written = find_output(output, to, paths)
     rows = corrupt = 0
     with (
         find_inputs(paths, find_format(format), column) as inputs,
-        changes_file(output, schema) as file,
-        progress(inputs) as advance,
+        open_output(written, schema) as write,
+        progress(inputs, on_screen=written.is_screen) as advance,
     ):
         for part in all_parts(inputs):
             for batch in decoding.batches(part, counted):
                 rows += len(batch)
                 corrupt += _corrupt_rows(batch)
-                file.write(batch.select(schema.names))
+                write(batch.select(schema.names))
             advance(part.read_bytes)
     summary = [f"{rows:,} rows from {decoding.messages:,} messages"]
     if corrupt:
         summary.append(f"{corrupt:,} of them CORRUPT")
     if decoding.dropped:
         summary.append(f"{decoding.dropped:,} left out")
-    typer.echo(f"{output}: {', '.join(summary)}", err=True)
+    say(f"{written.name}: {', '.join(summary)}")
+    for line in decoding.complaints():
+        say(line)
 
 
 def _corrupt_rows(batch: pa.RecordBatch) -> int:

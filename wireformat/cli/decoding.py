@@ -16,6 +16,7 @@ from ..options import ReadOptions
 from ..stream.reader import Located
 from .exits import BAD_DATA, Failed
 from .inputs import Part
+from .table_filter import TableFilter
 
 
 class Decoding:
@@ -30,6 +31,7 @@ class Decoding:
         self._options = options
         self._name_text = name_text
         self._engine = make_engine(format, options, threads=None)
+        self._filter = TableFilter(format, options, name_text)
         self._separator_bytes = len(format.separator)
         self.messages = 0
 
@@ -37,6 +39,10 @@ class Decoding:
     def dropped(self) -> int:
         """How many records DROPMALFORMED has left out."""
         return self._engine.dropped
+
+    def complaints(self) -> Iterator[str]:
+        """What there is to say, after the last part, about filters that matched nothing."""
+        return self._filter.complaints()
 
     def events(self, part: Part) -> Iterator[Event]:
         """The events of a part."""
@@ -59,6 +65,7 @@ class Decoding:
     def _next(self, part: Part) -> Iterator[int]:
         """Count the messages of a part; gives the index of the first one. Errors are told with their place."""
         first, self.messages = self.messages, self.messages + len(part.messages)
+        self._filter.look(part)
         try:
             yield first
         except DecodeError as error:

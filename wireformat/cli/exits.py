@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from ..errors import OptionError, WireformatError
+from .screen import say
 
 BAD_DATA = 1
 BAD_USAGE = 2
@@ -68,7 +69,7 @@ def _reported(text: str, code: int) -> typer.Exit:
         sys.stdout.flush()
     except OSError:
         _discard_output()
-    typer.echo(f"wireformat: {text}", err=True)
+    say(f"wireformat: {text}")
     return typer.Exit(code)
 
 

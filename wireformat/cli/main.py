@@ -21,6 +21,7 @@ from .options import (
     Output,
     Tables,
     parse_settings,
+    split_kinds,
     split_lists,
 )
 
@@ -89,7 +90,7 @@ def show(
             column=column,
             mode=mode,
             tables=split_lists(tables),
-            kinds=split_lists(kinds),
+            kinds=split_kinds(kinds),
             encoding=encoding,
             encoding_errors=encoding_errors,
             dialect=dialect,
@@ -100,11 +101,15 @@ def show(
     epilog="\b\nExamples:\n"
     "  wireformat decode capture.parquet -o changes.parquet\n"
     "  wireformat decode --tables public.orders --columns lsn,kind,new,old day*.bin -o orders.parquet\n"
-    "  wireformat decode --mode PERMISSIVE --encoding gbk - -o changes.parquet < capture.bin"
+    "  wireformat decode --mode PERMISSIVE --encoding gbk - -o changes.parquet < capture.bin\n"
+    "  wireformat decode --columns kind,new capture.parquet -o - --to jsonl | head"
 )
 def decode(
     files: Files,
     output: Output,
+    to: Annotated[
+        str | None, typer.Option(metavar="csv|jsonl|arrow", help="What -o - writes to standard output.")
+    ] = None,
     format: FormatName = DEFAULT_FORMAT,
     column: Column = "payload",
     mode: Mode = "FAILFAST",
@@ -120,19 +125,20 @@ def decode(
         str | None, typer.Option(metavar="s|ms|us", help="Of the time in heartbeats. Else guessed by its size.")
     ] = None,
 ) -> None:
-    """Write the row-change table as Parquet, one row a record."""
+    """Write the row-change table, one row a record."""
     with exit_codes():
         from . import decode as command
 
         command.decode(
             files,
             output,
+            to=to,
             format=format,
             column=column,
             mode=mode,
             columns=split_lists(columns),
             tables=split_lists(tables),
-            kinds=split_lists(kinds),
+            kinds=split_kinds(kinds),
             encoding=encoding,
             encoding_errors=encoding_errors,
             dialect=dialect,
@@ -165,7 +171,7 @@ def convert(
     encoding_errors: EncodingErrors = "strict",
     dialect: Dialect = "postgresql",
 ) -> None:
-    """Write the same events in another format, as Parquet with seq and payload."""
+    """Write the same events in another format, as a table with seq and payload."""
     with exit_codes():
         from . import convert as command
 
@@ -179,7 +185,7 @@ def convert(
             column=column,
             mode=mode,
             tables=split_lists(tables),
-            kinds=split_lists(kinds),
+            kinds=split_kinds(kinds),
             encoding=encoding,
             encoding_errors=encoding_errors,
             dialect=dialect,

@@ -12,11 +12,22 @@ import typer
 Files = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Parquet, or messages one after the other; - is standard input.")
 ]
+
+
+def _upper(value: str) -> str:
+    """Words that the options spell in capitals may be written small."""
+    return value.upper()
+
+
 FormatName = Annotated[str, typer.Option("--format", "-f", metavar="NAME", help="See: wireformat formats.")]
 Column = Annotated[str, typer.Option(metavar="NAME", help="Binary column of Parquet files that holds the messages.")]
 Mode = Annotated[
     str,
-    typer.Option(metavar="MODE", help="Bad input: FAILFAST stops, PERMISSIVE keeps it, DROPMALFORMED leaves it out."),
+    typer.Option(
+        callback=_upper,
+        metavar="MODE",
+        help="Bad input: FAILFAST stops, PERMISSIVE keeps it, DROPMALFORMED leaves it out.",
+    ),
 ]
 Tables = Annotated[
     list[str] | None, typer.Option(metavar="LIST", help="Only row changes of these: schema.table, * on either side.")
@@ -25,7 +36,12 @@ Kinds = Annotated[list[str] | None, typer.Option(metavar="LIST", help="Only thes
 EncodingErrors = Annotated[
     str, typer.Option(metavar="strict|replace", help="Text that is not valid in the encoding: an error, or U+FFFD.")
 ]
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Parquet file to write.")]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Ends in .parquet, .arrow, .csv or .jsonl; - is standard output."
+    ),
+]
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Of the server, as Python names it.")]
 
 Dialect = Annotated[
@@ -47,6 +63,12 @@ def split_lists(values: Iterable[str] | None) -> list[str] | None:
     if not items:
         raise typer.BadParameter("expected a list, as a,b; got nothing")
     return items
+
+
+def split_kinds(values: Iterable[str] | None) -> list[str] | None:
+    """The same of kinds of records, which may be written small."""
+    items = split_lists(values)
+    return None if items is None else [_upper(item) for item in items]
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, str]:

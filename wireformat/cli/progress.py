@@ -10,9 +10,12 @@ from .inputs import Input
 
 
 @contextmanager
-def progress(inputs: Sequence[Input]) -> Iterator[Callable[[int], None]]:
-    """Show how much of the inputs is read; gives the function to call with the bytes read since the last call."""
-    if not sys.stderr.isatty():
+def progress(inputs: Sequence[Input], *, on_screen: bool = False) -> Iterator[Callable[[int], None]]:
+    """Show how much of the inputs is read; gives the function to call with the bytes read since the last call.
+
+    on_screen   the command prints what it reads to the terminal: then there is no bar
+    """
+    if on_screen or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console

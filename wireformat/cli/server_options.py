@@ -12,6 +12,7 @@ from rich.table import Table
 from ..errors import OptionError
 from ..options import Options
 from .options import parse_settings
+from .screen import printable
 
 WIDE = 500
 """Columns of the table where nobody looks at it: no cell is wrapped."""
@@ -50,7 +51,7 @@ def print_check(
     ]
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
-        typer.echo(f"{name:{width}}  {text}")
+        typer.echo(printable(f"{name:{width}}  {text}"))
 
 
 def _text_or_error(make: Callable[[], str]) -> str:

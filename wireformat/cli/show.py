@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-import typer
-
 from ..errors import DecodeError
 from ..events import Corrupt
 from ..formats.registry import find_format
@@ -19,6 +17,7 @@ from ..stream.reader import Located
 from .client_line import client_line
 from .decoding import Decoding
 from .inputs import all_parts, find_inputs
+from .screen import say, screen_line
 
 AS_IT_IS = "latin-1"
 """Reads any byte as a character and writes that character as the same byte."""
@@ -30,6 +29,7 @@ def show(
     """Print the records of all inputs to standard output.
 
     encoding    of the server; the text is then printed in the encoding of the terminal. None: bytes as they are
+    On a terminal a record is one line, and what would steer it is printed as escapes.
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     out_encoding = sys.stdout.encoding
@@ -41,6 +41,7 @@ def show(
     checked = ReadOptions.check(encoding=encoding, tables=tables, **options)
     found = find_format(format)
     decoding = Decoding(found, checked, name_text)
+    on_screen = sys.stdout.isatty()
     with find_inputs(paths, found, column) as inputs:
         for part in all_parts(inputs):
             text_of = _texts(found, part.messages, decoding.messages) if isinstance(found, TextFormat) else None
@@ -51,10 +52,12 @@ def show(
                     line = text_of(located)
                     if out_encoding != AS_IT_IS:
                         line = line.decode(checked.encoding, "replace").encode(out_encoding, "backslashreplace")
-                sys.stdout.buffer.write(line + b"\n")
+                sys.stdout.buffer.write((screen_line(line) if on_screen else line) + b"\n")
             sys.stdout.buffer.flush()
     if decoding.dropped:
-        typer.echo(f"{decoding.dropped:,} records left out", err=True)
+        say(f"{decoding.dropped:,} records left out")
+    for complaint in decoding.complaints():
+        say(complaint)
 
 
 def _texts(format: TextFormat, messages: Any, first: int) -> Callable[[Located], bytes]:

@@ -1,0 +1,105 @@
+"""Nothing in a capture steers the terminal: values, names of tables and of files are shown with escapes there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from wireformat.cli.screen import printable
+
+from .. import handmade
+from .commands import run, start
+
+EVIL = "[bold]\x1b[2J\x1b]0;title\x07\rgone\n\x9b1m\x7f\u202e\u2066end"
+SHOWN = r"[bold]\x1b[2J\x1b]0;title\x07\rgone\n\x9b1m\x7f\u202e\u2066end"
+ROW = handmade.message(handmade.change(b"I", EVIL.encode(), b"t", handmade.new(handmade.cell(b"a", 25, EVIL.encode()))))
+
+
+def test_printable_leaves_other_text_alone() -> None:
+    text = "a\tb \u00e9 模式 🙂 [bold] \\x1b שלום"
+    assert printable(text) == text
+
+
+def test_printable_escapes_what_steers() -> None:
+    assert printable(EVIL) == SHOWN
+
+
+def on_a_terminal(*arguments: object) -> tuple[int, bytes, bytes]:
+    """Run the command with a terminal as standard output: the exit code, what the terminal gets, standard error."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    process = start(*arguments, stdin=None, stdout=theirs, env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+    os.close(theirs)
+    got = b""
+    while True:
+        try:
+            some = os.read(ours, 1 << 16)
+        except OSError:  # the other side is closed
+            break
+        if not some:
+            break
+        got += some
+    os.close(ours)
+    _, stderr = process.communicate(timeout=120)
+    return process.returncode, got.replace(b"\r\n", b"\n"), stderr
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    path = tmp_path / "capture.bin"
+    path.write_bytes(ROW)
+    return path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are those of POSIX")
+class TestOnATerminal:
+    @pytest.mark.parametrize("encoding", [[], ["--encoding", "utf-8"]], ids=" ".join)
+    def test_show_prints_one_line_a_record(self, capture: Path, encoding: list[str]) -> None:
+        code, got, stderr = on_a_terminal("show", *encoding, capture)
+        assert (code, stderr) == (0, b"")
+        assert got.decode() == f'current_lsn: 0/10 INSERT INTO {SHOWN}.t new_tuple: {{a[typid = 25]: "{SHOWN}"}}\n'
+
+    def test_show_escapes_what_is_no_text_of_the_terminal(self, tmp_path: Path) -> None:
+        path = tmp_path / "gbk.bin"
+        path.write_bytes(handmade.message(handmade.change(b"I", "中文".encode("gbk"), b"t", handmade.new())))
+        _, got, _ = on_a_terminal("show", path)
+        assert got == (b"current_lsn: 0/10 INSERT INTO \\xd6\\xd0\\xce\\xc4.t new_tuple: {}\n")
+
+    @pytest.mark.parametrize("to", ["csv", "jsonl"])
+    def test_tables_hold_no_control_characters(self, capture: Path, to: str) -> None:
+        code, got, _ = on_a_terminal("decode", capture, "-o", "-", "--to", to)
+        assert code == 0
+        assert b"[bold]" in got
+        assert all(character.isprintable() for character in got.decode().replace("\n", ""))
+
+    def test_arrow_is_not_for_terminals(self, capture: Path) -> None:
+        code, got, stderr = on_a_terminal("decode", capture, "-o", "-", "--to", "arrow")
+        assert (code, got) == (2, b"")
+        assert stderr.startswith(b"wireformat: standard output is a terminal")
+
+
+def test_a_pipe_gets_the_bytes_as_they_are(capture: Path) -> None:
+    assert EVIL.encode() in run("show", capture).stdout_bytes
+
+
+def test_errors_are_one_line_whatever_the_names_hold(tmp_path: Path) -> None:
+    path = tmp_path / "bad\x1b[31m\nname.bin"
+    bad = handmade.new(handmade.cell(b"a", 25, b"\xff"))
+    path.write_bytes(handmade.message(handmade.change(b"I", EVIL.encode(), b"t", bad)))
+    result = run("decode", path, "-o", tmp_path / "out.csv")
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert f"table {SHOWN}.t" in result.stderr
+    assert "bad\\x1b[31m\\nname.bin: bad text" in result.stderr
+    assert result.stderr[:-1].isprintable()
+
+
+def test_summaries_are_one_line(tmp_path: Path) -> None:
+    out = tmp_path / "a\x1bb.csv"
+    result = run("decode", "--tables", f"{EVIL[:8]}.x", "-", "-o", out, stdin=ROW)
+    assert result.exit_code == 0
+    assert "a\\x1bb.csv: 0 rows" in result.stderr
+    assert all(line.isprintable() for line in result.stderr.splitlines())

@@ -1,0 +1,122 @@
+"""Where a command writes its table: a file whose ending says the format, or standard output."""
+
+from __future__ import annotations
+
+import io
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
+
+from .exits import BAD_USAGE, Failed
+from .inputs import STDIN
+from .table_writers import Write, arrow_file, arrow_stream, csv_rows, json_rows, parquet_rows
+
+STDOUT = "-"
+
+Writer = Callable[..., AbstractContextManager[Write]]
+"""One of table_writers."""
+
+ENDINGS: dict[str, Writer] = {".parquet": parquet_rows, ".arrow": arrow_file, ".csv": csv_rows, ".jsonl": json_rows}
+"""What a file is written as, by the end of its name."""
+
+STREAMS: dict[str, Writer] = {"csv": csv_rows, "jsonl": json_rows, "arrow": arrow_stream}
+"""What standard output can be written as."""
+
+
+class Output(NamedTuple):
+    """An output that was checked.
+
+    name    as it is printed
+    path    of the file; None for standard output
+    writer  writes its format
+    """
+
+    name: str
+    path: Path | None
+    writer: Writer
+
+    @property
+    def is_screen(self) -> bool:
+        """Whether the table is shown on a terminal."""
+        return self.path is None and sys.stdout.isatty()
+
+
+def find_output(path: Path, to: str | None, inputs: Sequence[str]) -> Output:
+    """The output that the options mean; `to` is a key of STREAMS, for standard output alone.
+
+    Raises Failed if the file to write is one of those to read, or if it is not said what to write.
+    """
+    if str(path) == STDOUT:
+        return Output("standard output", None, _stream_writer(to))
+    if to is not None:
+        raise Failed(f"--to says what `-o -` writes; of {path} its ending says it: {', '.join(ENDINGS)}", BAD_USAGE)
+    writer = ENDINGS.get(path.suffix.lower())
+    if writer is None:
+        raise Failed(f"{path}: expected a name that ends in {', '.join(ENDINGS)}, or - with --to", BAD_USAGE)
+    if any(name != STDIN and path.exists() and Path(name).exists() and path.samefile(name) for name in inputs):
+        raise Failed(f"{path}: is an input, and would be overwritten", BAD_USAGE)
+    return Output(str(path), path, writer)
+
+
+def _stream_writer(to: str | None) -> Writer:
+    writer = STREAMS.get(to.lower()) if to is not None else None
+    if writer is None:
+        got = "" if to is None else f", got {to!r}"
+        raise Failed(f"-o {STDOUT} needs --to {', '.join(STREAMS)}{got}", BAD_USAGE)
+    if not sys.stdout.isatty():
+        return writer
+    if writer is arrow_stream:
+        raise Failed("standard output is a terminal, and Arrow is binary: write to a file or a pipe", BAD_USAGE)
+    return partial(writer, on_screen=True) if writer is csv_rows else writer
+
+
+@contextmanager
+def open_output(output: Output, schema: pa.Schema) -> Iterator[Write]:
+    """The function that takes the rows.
+
+    A file is written beside `path` and gets that name at the end; after an error nothing is left. Raises Failed if
+    there can be no such file.
+    """
+    if output.path is None:
+        with output.writer(_StandardOutput(), schema) as write:
+            yield write
+        return
+    target = output.path.resolve()
+    if target.exists() and not target.is_file():
+        raise Failed(f"{output.name}: is there and is not a regular file", BAD_USAGE)
+    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with _created(unfinished, output.name) as file, output.writer(file, schema) as write:
+            yield write
+        unfinished.replace(target)
+    except BaseException:
+        with suppress(OSError):  # it may not be there yet
+            unfinished.unlink()
+        raise
+
+
+class _StandardOutput(io.RawIOBase):
+    """Standard output. It writes all that it is given, also where Python does not buffer it, and is not closed."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while rest:
+            rest = rest[sys.stdout.buffer.write(rest) :]
+        return size
+
+
+def _created(unfinished: Path, name: str) -> BinaryIO:
+    try:
+        return unfinished.open("xb")
+    except OSError as error:
+        raise Failed(f"{name}: {error.strerror}", BAD_USAGE) from None

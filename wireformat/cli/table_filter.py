@@ -1,0 +1,79 @@
+"""Whether each table that a filter names is in the input at all."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow import change_schema
+from ..arrow.engine import make_engine
+from ..formats.base import Format
+from ..options import ReadOptions
+from .inputs import Part
+
+COLUMNS = ("kind", "table_schema", "table_name")
+
+MOST_NAMES = 5
+"""How many tables are listed where a pattern is like none of them."""
+
+
+class TableFilter:
+    """Reads the names of tables beside a command that filters by them, until each pattern has matched one.
+
+    name_text   how the name of a table is printed
+    """
+
+    def __init__(self, format: Format, options: ReadOptions, name_text: Callable[[str], str]) -> None:
+        everything = ReadOptions(
+            mode="PERMISSIVE",
+            encoding=options.encoding,
+            encoding_errors=options.encoding_errors,
+            known_tables=options.known_tables,
+            dialect=options.dialect,
+        )
+        self._unmatched = [replace(options, tables=(pattern,), kinds=None) for pattern in options.tables or ()]
+        self._name_text = name_text
+        self._engine = make_engine(format, everything, threads=None)
+        self._schema = change_schema(COLUMNS)
+        self._tables: set[tuple[str, str]] = set()
+
+    def look(self, part: Part) -> None:
+        """Take in the tables of the next part."""
+        if not self._unmatched or part.is_lost:
+            return
+        for batch in self._engine.batches(part.messages, self._schema):
+            named = pa.Table.from_batches([batch]).filter(pc.field("kind") != "TYPE").drop(["kind"])
+            for row in named.group_by([*COLUMNS[1:]]).aggregate([]).drop_null().to_pylist():
+                self._tables.add((row["table_schema"], row["table_name"]))
+        self._unmatched = [
+            option for option in self._unmatched if not any(option.keeps("INSERT", table) for table in self._tables)
+        ]
+
+    def complaints(self) -> Iterator[str]:
+        """A line for each pattern that has matched no table until now, with the tables that it may mean."""
+        there = sorted(self._text(table) for table in self._tables)
+        for option in self._unmatched:
+            pattern = self._text((option.tables or ())[0])
+            close = difflib.get_close_matches(pattern.lower(), dict.fromkeys(name.lower() for name in there))
+            near = [name for letters in close for name in there if name.lower() == letters]
+            if near:
+                hint = f", did you mean {' or '.join(near)}?"
+            elif there:
+                more = f" and {len(there) - MOST_NAMES:,} more" if len(there) > MOST_NAMES else ""
+                hint = f"; there are {', '.join(there[:MOST_NAMES])}{more}"
+            else:
+                hint = "; it names none"
+            yield f"--tables {pattern}: matches no table of the input{hint}"
+
+    def _text(self, names: tuple[str | None, str | None]) -> str:
+        return self._name_text(".".join("*" if name is None else _written(name) for name in names))
+
+
+def _written(name: str) -> str:
+    """The name as `--tables` takes it."""
+    is_plain = name != "*" and not {*name} & {*'.,"'} and name == name.strip()
+    return name if is_plain else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,152 @@
+"""What a table is written as, a class each: Parquet, Arrow IPC, CSV, JSON lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from json.encoder import encode_basestring
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from .screen import STEERING, printable
+
+ROW_GROUP_BYTES = 64 << 20
+"""How much of the table, in memory, makes a row group: enough for readers in parallel, and all that is held back."""
+
+
+Write = Callable[[pa.RecordBatch], None]
+"""Adds the next rows."""
+
+
+@contextmanager
+def parquet_rows(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    """Parquet with row groups of about ROW_GROUP_BYTES."""
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        groups = RowGroups(writer, schema)
+        yield groups.write
+        groups.flush()
+
+
+class RowGroups:
+    """Collects record batches and writes them as row groups of about ROW_GROUP_BYTES."""
+
+    def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema) -> None:
+        self._writer = writer
+        self._schema = schema
+        self._batches: list[pa.RecordBatch] = []
+        self._bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add the next rows."""
+        self._batches.append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes >= ROW_GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is still held back."""
+        table = pa.Table.from_batches(self._batches, schema=self._schema)
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._batches, self._bytes = [], 0
+
+
+@contextmanager
+def arrow_file(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    """Arrow's IPC file format, which is read from its end."""
+    with pa.ipc.new_file(file, schema) as writer:
+        yield writer.write_batch
+
+
+@contextmanager
+def arrow_stream(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    """Arrow's IPC stream format, which is read forward."""
+    with pa.ipc.new_stream(file, schema) as writer:
+        yield writer.write_batch
+
+
+@contextmanager
+def csv_rows(file: BinaryIO, schema: pa.Schema, *, on_screen: bool = False) -> Iterator[Write]:
+    r"""CSV with a line of names: a null is an empty cell, an empty text is "", a map or list is JSON, bytes are `\x…`.
+
+    on_screen   a terminal shows it: texts are printed as `printable` gives them
+    """
+
+    def write(batch: pa.RecordBatch, *, include_header: bool = False) -> None:
+        columns = [_csv_cells(column, on_screen) for column in batch.columns]
+        sink = pa.BufferOutputStream()
+        options = pa.csv.WriteOptions(include_header=include_header)
+        pa.csv.write_csv(pa.RecordBatch.from_arrays(columns, schema.names), sink, options)
+        file.write(sink.getvalue())
+
+    write(pa.RecordBatch.from_pylist([], schema), include_header=True)
+    yield write
+
+
+def _csv_cells(column: pa.Array, on_screen: bool) -> pa.Array:
+    kind = column.type
+    cells: Iterator[str] | None = None
+    if pa.types.is_nested(kind):
+        cells = json_cells(column)
+    elif pa.types.is_binary(kind):
+        cells = (_hex(raw or b"") for raw in column.to_pylist())
+    elif on_screen and pa.types.is_string(kind):
+        cells = (printable(text or "") for text in column.to_pylist())
+    if cells is None:
+        return column
+    valid = column.is_valid().to_pylist()
+    return pa.array([cell if is_there else None for cell, is_there in zip(cells, valid, strict=True)], pa.string())
+
+
+@contextmanager
+def json_rows(file: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    r"""JSON lines: an object a row, with all columns. A map is an object, bytes are the text `\x…`, a time is text."""
+    names = [f"{encode_basestring(name)}: " for name in schema.names]
+
+    def write(batch: pa.RecordBatch) -> None:
+        columns = [
+            [name + cell for cell in json_cells(column)] for name, column in zip(names, batch.columns, strict=True)
+        ]
+        file.write("".join(f"{{{', '.join(row)}}}\n" for row in zip(*columns, strict=True)).encode())
+
+    yield write
+
+
+_UNSAFE = re.compile(f"[{STEERING}]")
+"""What JSON lets pass as it is, and a terminal does not: JSON can write each as an escape."""
+
+
+def json_cells(column: pa.Array) -> Iterator[str]:
+    """The JSON text of each cell; names that come twice in a map come twice in its object."""
+    kind = column.type
+    if pa.types.is_map(kind):
+        keys, items = [*json_cells(column.keys)], [*json_cells(column.items)]
+        return _nested(column, [f"{key}: {item}" for key, item in zip(keys, items, strict=True)], "{", "}")
+    if pa.types.is_list(kind):
+        return _nested(column, [*json_cells(column.values)], "[", "]")
+    if pa.types.is_binary(kind):
+        return ("null" if raw is None else encode_basestring(_hex(raw)) for raw in column.to_pylist())
+    if pa.types.is_integer(kind):
+        return ("null" if number is None else str(number) for number in column.to_pylist())
+    texts = pc.cast(column, pa.string()).to_pylist()
+    return ("null" if text is None else _UNSAFE.sub(_escape, encode_basestring(text)) for text in texts)
+
+
+def _nested(column: pa.Array, elements: list[str], opening: str, closing: str) -> Iterator[str]:
+    offsets = column.offsets.to_pylist()
+    for row, is_there in enumerate(column.is_valid().to_pylist()):
+        inner = ", ".join(elements[offsets[row] : offsets[row + 1]])
+        yield f"{opening}{inner}{closing}" if is_there else "null"
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _hex(raw: bytes) -> str:
+    return rf"\x{raw.hex()}"
