@@ -326,7 +326,7 @@ def test_kept_columns_of_any_type_are_held(batches_held: int) -> None:
     rows = table([*block, wf.StreamStop()])
     types = {
         "code": pa.dictionary(pa.int32(), pa.string()),
-        "codes": pa.list_(pa.dictionary(pa.int8(), pa.large_string())),
+        "codes": pa.list_(pa.dictionary(pa.int8(), pa.string())),
         "nested": pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int32()))), ("b", pa.large_binary())]),
         "fixed": pa.list_(pa.float32(), 2),
         "nothing": pa.null(),

@@ -76,7 +76,10 @@ def test_several_files_are_read_in_order_and_an_empty_one_holds_nothing(tmp_path
 @pytest.mark.parametrize("type", [pa.binary(), pa.large_binary(), pa.binary_view()], ids=str)
 def test_parquet_of_any_binary_type_nulls_and_small_row_groups(type: pa.DataType, tmp_path: Path) -> None:
     messages = [None, *MESSAGES, None]
-    path = write_parquet(tmp_path / "capture.parquet", messages, type, row_group_size=4)
+    try:
+        path = write_parquet(tmp_path / "capture.parquet", messages, type, row_group_size=4)
+    except pa.ArrowNotImplementedError:
+        pytest.skip(f"pyarrow {pa.__version__} writes no Parquet file of {type}")
     assert messages_of(path) == messages
     result = run("show", path)
     assert (result.exit_code, result.stdout) == (0, run("show", "-", stdin=b"".join(MESSAGES)).stdout)
