@@ -29,6 +29,9 @@ Int = Any
 Array = Any
 """A numpy array; the docstring of its function says of what."""
 
+CHECKED = bool(numba.config.BOUNDSCHECK or numba.config.DISABLE_JIT)
+"""Whether compiled code checks what is proven elsewhere, as bounds are checked then."""
+
 _SETTINGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "no_rewrites": True}
 """Nothing is allocated, called from C or written with whole arrays; what numba does for such code takes a part of a
 cold start."""
