@@ -211,4 +211,4 @@ def _end(one: _Transaction, place: int, step: int, flavour: str) -> Iterator[wf.
 def table(events: list[wf.Event]) -> pa.Table:
     """The row changes of the events, each a message of its own."""
     located = [Located(message, 0, event) for message, event in enumerate(events)]
-    return pa.Table.from_batches([build(located, wf.arrow.CHANGES, 0)])
+    return pa.Table.from_batches(build(located, wf.arrow.CHANGES, 0))

@@ -21,6 +21,13 @@ at most some dozen bytes each no Arrow column of a chunk comes near 2 GiB."""
 CHUNK_ROWS = 1 << 17
 """How many rows one chunk may hold: bounds the notes for messages made of the smallest records (14 bytes)."""
 
+BATCH_TEXT_BYTES = 1 << 28
+"""How much text a column of a record batch may hold before its rows are split: names of columns are repeated in every
+row, so a few bytes of a message may be many of a table. A row that has more is a batch of its own."""
+
+COLUMN_BYTES = 0x7FFFFFFF
+"""How much text a column of a record batch can hold: Arrow's offsets are int32."""
+
 SPOT_BYTES = 16
 """How many bytes an error shows of the field that it is about."""
 

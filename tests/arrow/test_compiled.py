@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 
 from wireformat.arrow import compiled
@@ -124,6 +125,60 @@ def _files(folder: Path) -> set[Path]:
 
 
 @pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package, to be changed."""
+    return Path(
+        shutil.copytree(ROOT / "wireformat", tmp_path / "wireformat", ignore=shutil.ignore_patterns("__pycache__"))
+    )
+
+
+@pytest.mark.slow
+def test_a_constant_of_another_folder_counts_in_a_warm_cache(package: Path, tmp_path: Path) -> None:
+    """What is compiled in holds places in KINDS; one kind more moves them all."""
+    program = "import wireformat as wf; print(wf.arrow.changes([b'COMMIT 1'], 'test-decoding')['kind'].to_pylist())"
+    env = environment(tmp_path, PYTHONPATH=str(tmp_path))
+
+    def kinds() -> str:
+        out, err = start(env, "-c", program, cwd=tmp_path).communicate(timeout=SUBPROCESS_SECONDS)
+        assert err == ""
+        return out.strip()
+
+    assert kinds() == "['COMMIT']"
+    reading = package / "options" / "reading.py"
+    text = reading.read_text()
+    reading.write_text(text.replace('    "BEGIN",\n', '    "SNAPSHOT",\n    "BEGIN",\n', 1))
+    assert reading.read_text() != text
+    assert kinds() == "['COMMIT']"
+    assert len(list((tmp_path / "cache").glob("wireformat-*"))) == 2
+
+
+def test_every_source_counts_in_the_name_of_the_cache(package: Path) -> None:
+    sources = sorted(package.rglob("*.py"))
+    found = {compiled.digest(str(package))}
+    assert found == {compiled.digest()}
+    for source in sources:
+        with source.open("a") as file:
+            file.write("# another line\n")
+        found.add(compiled.digest(str(package)))
+    sources[0].rename(sources[0].with_name("renamed.py"))
+    found.add(compiled.digest(str(package)))
+    assert len(found) == len(sources) + 2
+
+
+@pytest.mark.parametrize("module", ["numba", "llvmlite", "numpy"])
+def test_the_releases_of_the_libraries_count(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiled.digest()
+    monkeypatch.setattr(sys.modules[module], "__version__", "another")
+    assert compiled.digest() != before
+
+
+def test_settings_that_change_the_code_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiled.digest()
+    monkeypatch.setattr("numba.config.BOUNDSCHECK", not numba.config.BOUNDSCHECK)
+    assert compiled.digest() != before
+
+
+@pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """(the user's cache folder, the temporary folder), both empty."""
     user, temporary = tmp_path / "user", tmp_path / "temporary"
@@ -131,6 +186,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
     temporary.mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(user))
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
     return user, temporary
 
 
@@ -145,6 +201,46 @@ def test_the_cache_is_the_users_own(places: tuple[Path, Path]) -> None:
     assert folder.parent == user
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert chosen() == folder
+
+
+def test_a_folder_that_is_given_holds_one_for_this_code(
+    places: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, _ = places
+    given = tmp_path / "given"
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(given))
+    folder = chosen()
+    assert folder == given / f"wireformat-{compiled.digest()}"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o777)
+    assert chosen().parent == user
+
+
+def test_a_folder_that_others_can_replace_is_not_used(
+    places: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may write in a folder may rename what is in it, unless the folder is sticky."""
+    user, _ = places
+    given = tmp_path / "given"
+    given.mkdir()
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(given))
+    given.chmod(0o1777)
+    assert chosen().parent == given
+    given.chmod(0o777)
+    assert chosen().parent == user
+
+
+def test_code_is_kept_in_the_folder_or_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Elsewhere, as beside the source, nothing tells the constants that are compiled in."""
+    monkeypatch.setattr(compiled, "cache_folder", lambda: str(tmp_path / "file" / "below"))
+    (tmp_path / "file").write_text("")
+    made = compiled.compiled(_one_more)
+    assert made(1) == 2
+    assert getattr(made, "stats", None) is None or made.stats.cache_path is None
+
+
+def _one_more(number: int) -> int:
+    return number + 1
 
 
 def test_a_folder_that_others_can_write_is_not_used(places: tuple[Path, Path]) -> None:

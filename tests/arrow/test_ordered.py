@@ -38,7 +38,8 @@ EVENTS = [
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
 def test_a_row_has_the_facts_of_its_event(event: wf.Event) -> None:
-    (row,) = build([Located(3, 4, event)], CHANGES, 0).select(_COLUMNS).to_pylist()
+    (batch,) = build([Located(3, 4, event)], CHANGES, 0)
+    (row,) = batch.select(_COLUMNS).to_pylist()
     assert _facts(row) == Facts.of(event)
 
 
@@ -54,7 +55,7 @@ class Rows:
         return iter(self.located)
 
     def batches(self, messages: object, schema: pa.Schema, first: int = 0) -> object:
-        yield build(self.located, schema, 0)
+        yield from build(self.located, schema, 0)
 
 
 STREAMS = {

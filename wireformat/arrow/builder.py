@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
+from ..errors import LimitExceeded
 from ..events import (
     LITERAL_TYPES,
     Corrupt,
@@ -22,6 +24,7 @@ from ..events import (
     Unchanged,
     Unknown,
 )
+from ..limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ..lsn import lsn_text, signed
 from ..stream.reader import Located
 from ..times import heartbeat_micros, parse_commit_time
@@ -30,16 +33,51 @@ from .spans import DETAIL_KEYS
 Row = dict[str, Any]
 
 
-def build(located: Sequence[Located], schema: pa.Schema, heartbeat_factor: int) -> pa.RecordBatch:
-    """The rows of these events, in their order, with the columns of the schema."""
-    rows = [
-        {**row, "message": item.message, "record": item.record}
-        for item in located
-        for row in event_rows(item.event, heartbeat_factor)
-    ]
-    return pa.RecordBatch.from_arrays(
-        [pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema
-    )
+def build(located: Iterable[Located], schema: pa.Schema, heartbeat_factor: int) -> Iterator[pa.RecordBatch]:
+    """The rows of these events, in their order, with the columns of the schema: one batch, more where texts are long.
+
+    Raises LimitExceeded for a row that fits into none.
+    """
+    rows: list[Row] = []
+    size = 0
+    for item in located:
+        for row in event_rows(item.event, heartbeat_factor):
+            characters = sum(_characters(row.get(name)) for name in _WITH_TEXTS)
+            if rows and size + characters > BATCH_TEXT_BYTES // _MOST_BYTES_OF_CHARACTER:
+                yield _batch(rows, schema)
+                rows, size = [], 0
+            rows.append({**row, "message": item.message, "record": item.record})
+            size += characters
+    yield _batch(rows, schema)
+
+
+_WITH_TEXTS = ("new", "old", "unchanged", "types", "detail", "error", "raw")
+_MOST_BYTES_OF_CHARACTER = 4
+
+
+def _characters(value: Any) -> int:
+    """Of the texts of a cell: a text, bytes, a list of texts, or a map."""
+    if value is None:
+        return 0
+    if not isinstance(value, list):
+        return len(value)
+    return sum(map(len, filter(None, chain.from_iterable(value) if value and isinstance(value[0], tuple) else value)))
+
+
+def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for field in schema:
+        try:
+            column = pa.array([row.get(field.name) for row in rows], field.type)
+        except pa.ArrowCapacityError:
+            column = None
+        if not isinstance(column, pa.Array):  # but of several chunks
+            raise LimitExceeded(
+                f"limits.COLUMN_BYTES is {COLUMN_BYTES}, column {field.name} of record {rows[0]['record']} of message "
+                f"{rows[0]['message']} has more"
+            )
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def row_count(located: Sequence[Located]) -> int:

@@ -9,12 +9,13 @@ import stat
 import tempfile
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
+import llvmlite
 import numba
 import numba.extending
+import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
@@ -27,6 +28,9 @@ Int = Any
 
 Array = Any
 """A numpy array; the docstring of its function says of what."""
+
+CHECKED = bool(numba.config.BOUNDSCHECK or numba.config.DISABLE_JIT)
+"""Whether compiled code checks what is proven elsewhere, as bounds are checked then."""
 
 _SETTINGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "no_rewrites": True}
 """Nothing is allocated, called from C or written with whole arrays; what numba does for such code takes a part of a
@@ -57,14 +61,26 @@ def compiled(function: Function) -> Function:
     Its callers always pass the same types: numba's cache writes its files whole, but two processes that add different
     signatures of one function at the same time could mix up their index.
     """
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = before or cache_folder()
+    before, folder = numba.config.CACHE_DIR, cache_folder()
+    numba.config.CACHE_DIR = folder
     try:
-        return _quick_to_load(numba.njit(nogil=True, cache=True, **_SETTINGS)(function))
-    except RuntimeError:  # numba finds no place for a cache, as for a package inside a zip file
-        return numba.njit(nogil=True, **_SETTINGS)(function)
+        dispatcher = numba.njit(nogil=True, cache=True, **_SETTINGS)(function)
+    except RuntimeError:  # numba finds no place for a cache
+        dispatcher = None
     finally:
         numba.config.CACHE_DIR = before
+    if dispatcher is None or not _is_cached_in(folder, dispatcher):
+        dispatcher = numba.njit(nogil=True, **_SETTINGS)(function)
+    return _quick_to_load(dispatcher)
+
+
+def _is_cached_in(folder: str, dispatcher: Any) -> bool:
+    """Whether numba keeps the code there, and nowhere else, as for a package inside a zip file: elsewhere the name of
+    the folder does not tell what was compiled in. True where numba was told not to compile."""
+    if not isinstance(dispatcher, Dispatcher):
+        return True
+    place = getattr(getattr(dispatcher, "_cache", None), "cache_path", None)
+    return isinstance(place, str) and Path(place).is_relative_to(folder)
 
 
 def _quick_to_load(dispatcher: Any) -> Any:
@@ -102,37 +118,61 @@ def _quick_to_load(dispatcher: Any) -> Any:
 
 @cache
 def cache_folder() -> str:
-    """The first of the user's cache folder, the temporary folder and a new one that can be written.
+    """The first of NUMBA_CACHE_DIR, the user's cache folder, the temporary folder and a new one that can be written.
 
-    The package's own folder may be read-only. The name holds a digest of all that is compiled, since numba looks only
-    at the file of the entry point, and of the settings that change the code. NUMBA_CACHE_DIR, if set, is used instead.
+    The package's own folder may be read-only. The name below it holds a digest of all that is compiled in, since numba
+    looks only at the file of the entry point.
     """
-    name = f"wireformat-{_digest()}"
-    owner = os.getuid() if hasattr(os, "getuid") else 0
+    name = f"wireformat-{digest()}"
+    owner = os.getuid() if hasattr(os, "getuid") else None
     user_cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - Path raises where there is no home
-    for folder in (Path(user_cache, name), Path(tempfile.gettempdir(), f"{name}-{owner}")):
+    folders = [Path(user_cache, name), Path(tempfile.gettempdir(), f"{name}-{owner or 0}")]
+    if numba.config.CACHE_DIR:
+        folders.insert(0, Path(numba.config.CACHE_DIR, name).absolute())
+    for folder in folders:
         if folder.is_absolute() and _usable(folder, owner):
             return str(folder)
     return tempfile.mkdtemp(prefix=f"{name}-")
 
 
-def _usable(folder: Path, owner: int) -> bool:
-    """Whether the folder can be written, and by this user alone: what lies in it will be run."""
+def _usable(folder: Path, owner: int | None) -> bool:
+    """Whether the folder can be written, and by this user alone: what lies in it will be run.
+
+    Nor may others put another folder in its place. Where users have no numbers, files have no such bits either.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
         facts = folder.lstat()
+        above = [parent.stat().st_mode for parent in folder.resolve().parents]
     except OSError:
         return False
+    if owner is None:
+        return stat.S_ISDIR(facts.st_mode)
     others_write = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return stat.S_ISDIR(facts.st_mode) and not others_write and facts.st_uid == owner
+    others_replace = any(mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in above)
+    return stat.S_ISDIR(facts.st_mode) and not others_write and not others_replace and facts.st_uid == owner
 
 
-def _digest() -> str:
-    digest = hashlib.sha256(f"{numba.__version__} {numba.config.BOUNDSCHECK}".encode())
-    package = files("wireformat")
-    for source in sorted((package / "arrow").iterdir(), key=lambda file: file.name):
-        if source.name.endswith(".py"):
-            digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+_CODE_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+"""Settings of numba that change the code. Its own cache tells releases of Python and of numba apart, and processors."""
+
+
+def digest(package: str = os.path.dirname(os.path.dirname(__file__))) -> str:  # noqa: PTH120 - Path takes longer
+    """Of all that compiled code may hold: every source of the package, the libraries that compile it, their settings.
+
+    Constants of any module are compiled in, through any number of others; to read all of them takes 3 ms.
+    """
+    settings = [str(getattr(numba.config, name, None)) for name in _CODE_SETTINGS]
+    found = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, np.__version__, settings)).encode())
+    for folder, folders, names in os.walk(package):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(names):
+            if name.endswith((".py", ".pyc")) and not name.startswith("."):
+                path = os.path.join(folder, name)  # noqa: PTH118
+                with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+                    source = file.read()
+                found.update(f"{path[len(package) :]} {len(source)} ".encode())
+                found.update(source)
+    return found.hexdigest()[:16]

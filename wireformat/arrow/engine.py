@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from ..errors import DecodeError, OptionError
 from ..formats.base import Format
 from ..formats.relations import Relations
 from ..grammar.tuple_text import CHANGES
+from ..limits import BATCH_TEXT_BYTES
 from ..options import ReadOptions
 from ..options.table import nearest
 from ..stream.reader import Located, Reader
@@ -20,6 +22,7 @@ from .event_rows import located_events
 from .gather import record_batch
 from .messages import chunks
 from .ordered import Ordered
+from .row_ranges import TooMuchText, in_ranges
 from .scanner import Scanned, Scanner, Walk
 from .scans import SCANS
 from .threads import ahead, checked_threads
@@ -81,29 +84,39 @@ class ScanEngine:
         """See Engine.batches."""
         scanner = self._scanner
 
-        def good_rows(walk: Walk) -> tuple[list[pa.RecordBatch], int]:
-            """Batches up to the first step in which a row is given back, and how many rows that has.
+        def good_rows(walk: Walk) -> tuple[list[pa.RecordBatch], int, pa.RecordBatch | None]:
+            """Batches up to the first step in which a row is given back, how many rows that has, and their batch.
 
-            If their notes stay as they are, a last batch has these rows, empty where they were given back.
+            There is a batch of them if their notes stay as they are; it is empty where a row was given back. Steps
+            whose texts are many are left, so that few batches of them are held at once.
             """
             batches: list[pa.RecordBatch] = []
-            while not walk.ended:
+            held = 0
+            while not walk.ended and held < BATCH_TEXT_BYTES:
                 count = walk.step()
-                if count and walk.notes_stay(count):
-                    batches.append(record_batch(walk.notes(count), schema))
-                if count and not walk.all_good(count):
-                    return batches, count
-            walk.close()
-            return batches, 0
+                if not count:
+                    continue
+                batch = None
+                if walk.notes_stay(count):
+                    with suppress(TooMuchText):
+                        batch = record_batch(walk.notes(count), schema)
+                if batch is None or not walk.all_good(count):
+                    return batches, count, batch
+                batches.append(batch)
+                held += batch.nbytes
+            if walk.ended:
+                walk.close()
+            return batches, 0, None
 
-        for walk, (batches, count) in ahead(scanner.walks(messages, first), good_rows, self._threads):
-            gathered = batches.pop() if count and walk.notes_stay(count) else None
+        for walk, (batches, count, gathered) in ahead(scanner.walks(messages, first), good_rows, self._threads):
             yield from batches
-            try:
-                if count:  # in this thread: what rows mean that are given back may depend on those before them
-                    for scanned in chain(scanner.settled(walk, count), scanner.rest(walk)):
+            try:  # in this thread: what rows mean that are given back may depend on those before them
+                if count:
+                    for scanned in scanner.settled(walk, count):
                         yield from self._merged(scanned, schema, gathered)
                         gathered = None
+                for scanned in scanner.rest(walk):
+                    yield from self._merged(scanned, schema, None)
             finally:
                 walk.close()
 
@@ -112,12 +125,28 @@ class ScanEngine:
 
         gathered    the batch of all rows, if there is one already
         """
+        if gathered is not None and not scanned.events and gathered.num_rows == scanned.row_count:
+            yield gathered
+            return
+        for batches in in_ranges(
+            scanned, lambda part: self._replaced(part, schema, gathered if part is scanned else None)
+        ):
+            yield from batches
+
+    def _replaced(
+        self, scanned: Scanned, schema: pa.Schema, gathered: pa.RecordBatch | None
+    ) -> Iterable[pa.RecordBatch]:
+        """See `_merged`; raises TooMuchText where the rows should be split."""
         batch = record_batch(scanned, schema) if gathered is None else gathered
         if not scanned.events and batch.num_rows == scanned.row_count:
-            yield batch
-            return
+            return [batch]
         read = [item for row in sorted(scanned.events) for item in scanned.events[row]]
-        built = build(read, schema, self._factor)
+        building = build(read, schema, self._factor)
+        built, more = next(building), next(building, None)
+        if more is not None:
+            if scanned.row_count > 1:
+                raise TooMuchText
+            return chain([built, more], building)
         parts: list[tuple[pa.RecordBatch, int, int]] = []
         begin = done = 0
         for row in sorted(scanned.events):
@@ -125,7 +154,7 @@ class ScanEngine:
             parts += [(batch, begin, row), (built, done, done + more)]
             begin, done = row + 1, done + more
         parts.append((batch, begin, scanned.row_count))
-        yield from _spliced(_joined([part for part in parts if part[1] < part[2]]), batch, built)
+        return _spliced(_joined([part for part in parts if part[1] < part[2]]), batch, built)
 
 
 Part = tuple[pa.RecordBatch, int, int]
@@ -197,7 +226,7 @@ class DeclarationEngine:
                     located.extend(self._reader.read(chunk.message(place), index))
             except DecodeError as found:
                 error = found
-            yield build(located, schema, self._factor)
+            yield from build(located, schema, self._factor)
             if error is not None:
                 raise error
 

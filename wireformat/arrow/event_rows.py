@@ -30,6 +30,7 @@ from ..options.reading import KINDS
 from ..stream.reader import Located
 from .compiled import Array
 from .gather import cell_count, strings, text_pairs
+from .row_ranges import in_ranges
 from .scanner import Scanned
 from .spans import (
     COMMIT_LSN,
@@ -77,12 +78,12 @@ _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
 def located_events(scanned: Scanned) -> Iterator[Located]:
     """The events of the rows, in order, each with its place."""
     spell_whole(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
-    notes = _Notes(scanned)
-    for row, fields in enumerate(notes.rows):
-        if row in scanned.events:
-            yield from scanned.events[row]
-        else:
-            yield Located(fields[MESSAGE], fields[RECORD], notes.event(row, fields))
+    for part, notes in in_ranges(scanned, lambda part: (part, _Notes(part))):
+        for row, fields in enumerate(notes.rows):
+            if row in part.events:
+                yield from part.events[row]
+            else:
+                yield Located(fields[MESSAGE], fields[RECORD], notes.event(row, fields))
 
 
 class _Notes:

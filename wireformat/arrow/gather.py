@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..options.reading import KINDS
 from .commit_times import parse_times
 from .compiled import Array, Int, compiled
+from .row_ranges import check_text
 from .scanner import Scanned
 from .schemas import CHANGES
 from .spans import (
@@ -37,12 +38,12 @@ from .words import BLOCK, copy_block
 
 
 @compiled
-def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> Int:
+def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[Int, Int]:
     """Fill offsets[count + 1] from the lengths at pairs[:, 1], and set a bit of valid for each that is no NULL.
 
-    Returns how many are NULL.
+    Returns how many are NULL, and how many bytes of text there are; if that is no int32, the offsets are wrong.
     """
-    total = 0
+    total = np.int64(0)
     nulls = 0
     for item in range(count):
         offsets[item] = total
@@ -53,7 +54,7 @@ def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> Int:
             total += length
             valid[item >> 3] |= 1 << (item & 7)
     offsets[count] = total
-    return nulls
+    return nulls, total
 
 
 @compiled
@@ -86,7 +87,7 @@ def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, 
 def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Array, given: Array) -> Int:
     """The types of every row, those of new, or of old where there is no new; returns how many there are.
 
-    pairs   int32[n, 2]: where they lie
+    pairs   int32[n, 2]: where they lie; n is the cells of both maps
     ends    int32[count]: one past the row's last type
     given   uint8[count]: whether the row has any image
     """
@@ -106,7 +107,7 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
 
 
 def record_batch(scanned: Scanned, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows that were noted as columns."""
+    """The rows that were noted as columns; raises TooMuchText where only fewer rows fit, and LimitExceeded."""
     if (scanned.rows[PRESENT, : scanned.row_count] >> HAS_UNCHANGED & 1).any():
         spell_whole(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
     scanned, unchanged = _without_unchanged(scanned)
@@ -254,12 +255,12 @@ def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children
 
 
 def strings(pairs: Array, count: int, scanned: Scanned, kind: pa.DataType) -> pa.Array:
-    """The texts at pairs[:count] as a string or binary column."""
+    """The texts at pairs[:count] as a string or binary column; raises as `check_text`."""
     offset_buffer = pa.allocate_buffer(4 * (count + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
     valid = np.zeros((count + 7) // 8, np.uint8)
-    nulls = _measure(pairs, count, offsets, valid)
-    size = int(offsets[count])
+    nulls, total = _measure(pairs, count, offsets, valid)
+    size = check_text(scanned, int(total))
     data = pa.allocate_buffer(size + BLOCK, resizable=True)
     _copy(pairs, count, offsets, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
     data.resize(size, shrink_to_fit=False)

@@ -137,6 +137,9 @@ def _read_heads(
 MOST_TEXT = 1 << 20
 """Bytes of relations that are kept for the next chunk."""
 
+MOST_TEXT_OF_CHUNK = 1 << 28
+"""Bytes of relations that one chunk may need: pairs are int32, and a scan's own text lies behind them."""
+
 
 class RelationWords:
     """Relations as words and their text."""
@@ -161,14 +164,18 @@ class RelationWords:
         """Where the relation lies in `words`; 0 for one that is not known.
 
         Names that are not ASCII, in an encoding that is not UTF-8, are left to the declaration: a row is transcoded as
-        a whole, and they are in UTF-8 already.
+        a whole, and they are in UTF-8 already. So are names for which there is no room.
         """
         if relation is None:
             return 0
         if id(relation) not in self._places:
             self._held.append(relation)
             names = (relation.table_schema, relation.table_name, *relation.columns)
-            known = not self._ascii_only or all(name.isascii() for name in names)
+            types = [type_name(oid) for oid in relation.type_oids]
+            size = sum(len(text.encode()) for text in (*names, *types))
+            known = len(self.text) + size <= MOST_TEXT_OF_CHUNK and (
+                not self._ascii_only or all(name.isascii() for name in names)
+            )
             self._places[id(relation)] = len(WORDS) + len(self._pairs) if known else 0
             if known:
                 self._add(relation)

@@ -10,30 +10,30 @@ from contextlib import suppress
 
 from ..limits import CHUNK_BYTES, CHUNK_CELLS, CHUNK_ROWS
 from .messages import Chunk
-from .spans import TEXT_PER_BYTE, TEXT_PER_RECORD, TEXT_SLACK, WORD_TEXT, Spans, make_spans
+from .rows import text_needed
+from .spans import WORD_TEXT, Spans, make_spans
 
 LEAST_ROW_BYTES = 5  # of BEGIN alone, the smallest record of any text style
 LEAST_CELL_BYTES = 7  # of a column as TEXT prints it; NULLs of pgoutput are smaller, and cost a second call
 
-SPARE_TEXT_BYTES = 2 * TEXT_PER_BYTE * CHUNK_BYTES
+SPARE_TEXT_BYTES = 2 * text_needed(CHUNK_BYTES, CHUNK_CELLS)
 """Room for more text than this was made for a huge record: it is not kept."""
 
 MOST_SPARE = 4
 _spare: deque[Spans] = deque(maxlen=MOST_SPARE)
 
 
-def make_room(chunk: Chunk, held: Spans | None, text_needed: int, known_text: int) -> Spans:
+def make_room(chunk: Chunk, held: Spans | None, record_text: int, known_text: int) -> Spans:
     """Notes with room for the chunk, never for more than CHUNK_ROWS and CHUNK_CELLS at once.
 
     held            what may be enough; else what is there is looked at, and room is made
-    text_needed     bytes of text that one record needs, if it is known to need more than usual
+    record_text     bytes of text that one record needs, if it is known to need more than usual
     known_text      bytes of text beside what the scan writes
     """
     size = len(chunk.buffer)
     rows = min(size // LEAST_ROW_BYTES + len(chunk.starts) + 2, CHUNK_ROWS)
     cells = min(size // LEAST_CELL_BYTES + 1, CHUNK_CELLS)
-    text = TEXT_PER_BYTE * min(size, CHUNK_BYTES) + TEXT_PER_RECORD
-    text = max(text, text_needed) + TEXT_SLACK + known_text
+    text = max(text_needed(min(size, CHUNK_BYTES), cells), record_text) + known_text
     if held is None:
         with suppress(IndexError):
             held = _spare.pop()

@@ -8,8 +8,10 @@ from .spans import (
     DETAIL,
     ENDS,
     GIVEN,
+    GROWTH_PER_CELL,
     KEY_WORDS,
     KIND,
+    LEAST_GROWING_CELL,
     MESSAGE,
     NAME,
     PRESENT,
@@ -19,9 +21,16 @@ from .spans import (
     STATUS,
     TABLE_NAME,
     TABLE_SCHEMA,
+    TEXT_PER_RECORD,
     TIME_TEXT,
     VALUE,
 )
+
+
+@inner
+def text_needed(size: Int, cells: Int) -> Int:
+    """How much text a scan writes at the most for a record of so many bytes, where each map has so many cells."""
+    return size + GROWTH_PER_CELL * min(size // LEAST_GROWING_CELL, 2 * cells) + TEXT_PER_RECORD
 
 
 @inner
@@ -41,7 +50,7 @@ def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, leng
 
 @inner
 def note_detail(rows: Array, row: Int, cells: Array, words: Array, key: Int, start: Int, length: Int) -> None:
-    """One more entry of the row's detail map."""
+    """One more entry of the row's detail map; the room has DETAILS_PER_ROW for every row."""
     cell = rows[ENDS + DETAIL, row]
     cells[DETAIL, NAME, cell, 0] = words[KEY_WORDS + key, 0]
     cells[DETAIL, NAME, cell, 1] = words[KEY_WORDS + key, 1]

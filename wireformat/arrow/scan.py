@@ -17,10 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import Array, Int, compiled
-from .rows import begin_row, is_wanted
+from .compiled import CHECKED, Array, Int, compiled
+from .rows import begin_row, is_wanted, text_needed
 from .spans import (
     CURSOR_FIELDS,
+    DETAIL,
+    DETAILS_PER_ROW,
+    ENDS,
     FULL,
     GOOD,
     KINDS_WANTED,
@@ -34,12 +37,14 @@ from .spans import (
     SEEN,
     STATUS,
     TEXT_NEEDED,
-    TEXT_PER_BYTE,
-    TEXT_PER_RECORD,
+    TEXT_SLACK,
     TEXT_USED,
 )
 
 MORE, DONE, LOST = range(3)
+
+TOOK_TOO_MUCH = -1
+"""What the walk returns, where this is checked, if a record took more room than spans.py says."""
 
 Scan = Callable[..., Any]
 
@@ -87,7 +92,8 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 at = start
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
             size = end - body if end >= 0 else 0
-            cursor[TEXT_NEEDED] = TEXT_PER_BYTE * size + TEXT_PER_RECORD
+            cursor[TEXT_NEEDED] = text_needed(size, cells.shape[2])
+            # Room for two rows: the record, and what is wrong behind it.
             if row + 2 > rows.shape[1] or cursor[TEXT_USED] + cursor[TEXT_NEEDED] > text.shape[0]:
                 break
             what = LOST
@@ -96,6 +102,11 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 cursor[NEXT_MESSAGE] = message
                 begin_row(rows, row, indexes[message], record, body, size, GOOD)
                 status = read_record(buffer, body, end, rows, row, cells, text, words, cursor, settings)
+                if CHECKED and (
+                    cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK
+                    or rows[ENDS + DETAIL, row] > DETAILS_PER_ROW * (row + 1)
+                ):
+                    return TOOK_TOO_MUCH
                 if status == FULL and row > 0:
                     cursor[TEXT_USED] = used
                     break

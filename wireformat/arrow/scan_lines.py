@@ -73,7 +73,7 @@ def _part_settings(part: Part) -> list[int]:
 def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
     """Where a record of a text style lies, batched or not; see scan.py."""
     if start == stop or buffer[start] >= FIRST_LETTER:
-        return start, stop if start < stop else -1, np.int64(0), False
+        return start, stop if start < stop <= start + RECORD_BYTES else -1, np.int64(0), False
     if stop - at < 12:
         return at, -1, np.int64(0), True
     length = read_32(buffer, at)
@@ -98,7 +98,7 @@ def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int
 @inner
 def open_message(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
     """A record that is a whole message, as serial plugins send it; see scan.py."""
-    return start, stop if start < stop else -1, np.int64(0), False
+    return start, stop if start < stop <= start + RECORD_BYTES else -1, np.int64(0), False
 
 
 @hot

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..formats.pgoutput_messages import BINARY_CELL, KEY, NEW, NULL, OLD, TEXT_CELL, UNCHANGED_CELL
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
+from ..limits import RECORD_BYTES
 from ..times import MICROS_OF_2000
 from . import spans
 from .compiled import Array, Int, inner
@@ -386,8 +387,8 @@ def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> t
     if start == stop:
         return at, -1, np.int64(0), False
     if buffer[start] != ENVELOPE:
-        return start, stop, np.int64(0), False
-    if stop - start <= ENVELOPE_BYTES:
+        return start, stop if stop - start <= RECORD_BYTES else -1, np.int64(0), False
+    if stop - start <= ENVELOPE_BYTES or stop - start > RECORD_BYTES:
         return at, -1, np.int64(0), False
     return start + ENVELOPE_BYTES, stop, read_64(buffer, start + 1), True
 

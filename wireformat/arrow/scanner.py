@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import DecodeError
 from ..formats.base import Format
 from ..framing.frames import Frame
+from ..limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ..lsn import unsigned
 from ..options import ReadOptions
 from ..options.reading import KINDS
@@ -19,6 +20,7 @@ from ..stream.reader import Located, Reader
 from .filters import make_filters
 from .messages import Chunk, chunks
 from .rooms import leave_room, make_room
+from .row_ranges import rows_between
 from .scans import load_scan
 from .spans import (
     BINARY_CELLS,
@@ -101,6 +103,7 @@ class Walk:
             room.text[len(WORD_TEXT) : text_begin] = np.frombuffer(known.text, np.uint8)
             cursor[TEXT_USED] = text_begin
             count = self._scan(*self.chunk, cursor, *room, known.words, known.settings, *self._filters)
+            assert count >= 0, "a record took more room than text_needed or DETAILS_PER_ROW say"
             if count:  # else the next record needs more text than there was room for
                 return int(count)
         return 0
@@ -196,19 +199,23 @@ class Scanner:
 
     def settled(self, walk: Walk, count: int) -> Iterator[Scanned]:
         """The rows of the walk's last step after a second look at those that need it; see `scan`."""
-        scanned, error = self._settled(walk, count)
-        yield scanned
-        if error is not None:
-            raise error
+        begin = 0
+        while begin < count:
+            scanned, error = self._settled(walk, begin, count)
+            yield rows_between(scanned, begin, scanned.row_count) if begin else scanned
+            if error is not None:
+                raise error
+            begin = scanned.row_count
 
-    def _settled(self, walk: Walk, count: int) -> tuple[Scanned, DecodeError | None]:
+    def _settled(self, walk: Walk, begin: int, count: int) -> tuple[Scanned, DecodeError | None]:
         """Transcode the rows that ask for it, and read by declaration those that the scan gave back.
 
-        With an error come the rows before it.
+        begin   the first row that is looked at
+        With an error come the rows before it. They end earlier too where their texts become many.
         """
         chunk, (rows, cells, text) = walk.chunk, walk.room
         events: dict[int, list[Located]] = {}
-        todo = np.flatnonzero(rows[STATUS, :count]).tolist()
+        todo = (begin + np.flatnonzero(rows[STATUS, begin:count])).tolist()
         if not todo:
             return Scanned(rows, count, cells, text, chunk.buffer, walk.words, events), None
         if not walk.notes_stay(count):
@@ -216,6 +223,9 @@ class Scanner:
         again = _Again(chunk, text[: walk.text_used].tobytes(), self._options)
         error: DecodeError | None = None
         for row in todo:
+            if again.is_full:
+                count = row
+                break
             try:
                 status = rows[STATUS, row]
                 is_read = (status == TRANSCODE and again.transcode(rows, cells, row)) or (
@@ -247,6 +257,7 @@ class _Again:
     def __init__(self, chunk: Chunk, text: bytes, options: ReadOptions) -> None:
         self._chunk = chunk
         self._text = bytearray(text)
+        self._begin = len(text)
         self._options = options
         self._message = (-1, b"")
 
@@ -271,7 +282,7 @@ class _Again:
                 for field in (NAME, VALUE) if place == DETAIL else (NAME, VALUE, TYPE):
                     for pair in cells[place, field, begin:end]:
                         self._encode(pair, *pair.tolist())
-        except UnicodeDecodeError:
+        except ValueError:
             rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1], row] = 0
             for place, (begin, end) in enumerate(bounds):
                 cells[place, :, begin:end, 1] = 0
@@ -294,21 +305,24 @@ class _Again:
                 data = self._bytes(start, BINARY_LENGTH - length)
                 try:
                     found = binary_text(oid, data, self._options.encoding, self._options.encoding_errors)
+                    if found is None:
+                        raise ValueError("no text form")
+                    self._put(image[VALUE, cell], found)
                 except ValueError:
-                    found = None
-                if found is None:
                     for other in images:
                         other[VALUE, other[VALUE, :, 1] <= BINARY_LENGTH, 1] = 0
                     return False
-                encoded = found.encode()
-                image[VALUE, cell] = ~len(self._text), len(encoded)
-                self._text += encoded
         return True
 
     def keeps(self, row: Array) -> bool:
         """The filters, for a row that the scan could not ask: its table's name may be no UTF-8."""
         schema, table = (self._bytes(*row[field : field + 2].tolist()).decode() for field in (TABLE_SCHEMA, TABLE_NAME))
         return self._options.keeps(KINDS[row[KIND]], (schema, table) if row[TABLE_SCHEMA + 1] >= 0 else None)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much was put into the text that other rows should wait: numbers can be a thousand times longer."""
+        return len(self._text) > self._begin + BATCH_TEXT_BYTES
 
     def all_text(self) -> Array:
         """The scan's text with what was transcoded behind it."""
@@ -317,9 +331,15 @@ class _Again:
     def _encode(self, pair: Array, start: int, length: int) -> None:
         data = self._bytes(start, length)
         if not data.isascii():
-            encoded = data.decode(self._options.encoding, self._options.encoding_errors).encode()
-            pair[:] = ~len(self._text), len(encoded)
-            self._text += encoded
+            self._put(pair, data.decode(self._options.encoding, self._options.encoding_errors))
+
+    def _put(self, pair: Array, text: str) -> None:
+        """Note a text of the pair's own; raises ValueError where an int32 cannot say its place."""
+        encoded = text.encode()
+        if len(self._text) + len(encoded) > COLUMN_BYTES:
+            raise ValueError("no room")
+        pair[:] = ~len(self._text), len(encoded)
+        self._text += encoded
 
     def _bytes(self, start: int, length: int) -> bytes:
         if length < 0:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..limits import COLUMN_BYTES
 from ..options.reading import KINDS
 from ..pgtypes import SQL_NAMES
 from .marks import MARKS
@@ -105,6 +106,7 @@ DETAIL_KEYS = (
 FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME = range(4)
 END_LSN_KEY, OLD_KEY = DETAIL_KEYS.index("end_lsn"), DETAIL_KEYS.index("old")
 DETAILS_PER_ROW = 4
+"""How many details a scan notes of a row at the most: those of GaussDB's BEGIN."""
 
 # Places in WORDS: of kinds, of detail keys, of marks, and of type names by number.
 KIND_WORDS = 0
@@ -121,12 +123,16 @@ def mark_word(mark: bytes) -> int:
 TYPE_TABLE_SIZE = 1 << 14
 """PostgreSQL gives numbers below 16384 to built-in types; others are not in the catalogue."""
 
-TEXT_PER_BYTE, TEXT_PER_RECORD = 5, 128
-"""How much text a scan writes at the most: a cell of 10 bytes may need 14 for `oid:` and its type number besides what
-stands in it; no record needs TEXT_PER_RECORD beside its cells."""
+GROWTH_PER_CELL, LEAST_GROWING_CELL, TEXT_PER_RECORD = 16, 8, 128
+"""How much text a scan writes at the most for a record beyond the record's own bytes.
 
-TEXT_SLACK = 256
-"""Bytes of `text` beyond what is used: for the numbers of one record, and for a short copy that reads past its end."""
+Text with escapes or doubled quotes undone is shorter. Other cells have at least LEAST_GROWING_CELL bytes and grow by at
+most GROWTH_PER_CELL: 10 bytes with the number of a type become `oid:` and 10 digits, 13 bytes with a binary timestamp
+become 29. The numbers and times of BEGIN and COMMIT, and what is written of a date's time before it is cut off, take
+less than TEXT_PER_RECORD - TEXT_SLACK."""
+
+TEXT_SLACK = 16
+"""Bytes of `text` that follow what is used: copies of whole blocks read past the end of a text."""
 
 
 class Spans(NamedTuple):
@@ -152,9 +158,14 @@ class Known(NamedTuple):
 
 
 def make_spans(rows: int, cells: int, text: int) -> Spans:
-    """Room for so many rows, so many cells in each map, and so many bytes of text beside the words."""
+    """Room for at least so many rows, so many cells in each map, and so many bytes of text beside the words.
+
+    Details are noted without a look at the room: there are cells for those of every row.
+    """
+    rows = _spread(rows)
+    assert len(WORD_TEXT) + text <= COLUMN_BYTES, "pairs are int32"
     spans = Spans(
-        np.empty((ROW_FIELDS, _spread(rows)), np.int64),
+        np.empty((ROW_FIELDS, rows), np.int64),
         np.empty((len(MAPS), CELL_FIELDS, max(cells, DETAILS_PER_ROW * rows), 2), np.int32),
         np.empty(len(WORD_TEXT) + text, np.uint8),
     )

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from .compiled import Array, Int, compiled
 from .known_relations import CELL_NAME, CELL_TYPE, CELL_WORDS, CELLS
+from .row_ranges import check_text
 from .spans import ENDS, GIVEN, NAME, NEW, OLD, PRESENT, RELATION, TYPE, WHOLE
 from .words import BLOCK, copy_block
 
@@ -23,10 +24,12 @@ _WORD_OF_FIELD = {NAME: CELL_NAME, TYPE: CELL_TYPE}
 
 
 @compiled
-def _measure_names(rows: Array, count: Int, place: Int, cells: Array, words: Array, word: Int, offsets: Array) -> None:
+def _measure_names(rows: Array, count: Int, place: Int, cells: Array, words: Array, word: Int, offsets: Array) -> Int:
     """Fill offsets[n + 1] with where a word of each cell begins; `cells` are its pairs where an image is not whole.
 
     place   a map; -1: of each row, new, or old where there is no new
+
+    Returns how many bytes of text there are; if that is no int32, the offsets are wrong.
     """
     used = total = np.int64(0)
     for row in range(count):
@@ -44,6 +47,7 @@ def _measure_names(rows: Array, count: Int, place: Int, cells: Array, words: Arr
             else:
                 total += np.int64(cells[chosen, cell, 1])
     offsets[used] = total
+    return total
 
 
 @compiled
@@ -110,7 +114,7 @@ def spell_whole(rows: Array, count: int, cells: Array, words: Array) -> None:
 
 
 def names_of_whole(scanned: Scanned, place: int, field: int, cells: int) -> pa.Array:
-    """The names or types of so many cells as a string column.
+    """The names or types of so many cells as a string column; raises as `check_text`.
 
     place   a map; -1: of each row, new, or old where there is no new
     field   NAME or TYPE
@@ -118,8 +122,8 @@ def names_of_whole(scanned: Scanned, place: int, field: int, cells: int) -> pa.A
     pairs, word = scanned.cells[:, field], _WORD_OF_FIELD[field]
     offset_buffer = pa.allocate_buffer(4 * (cells + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
-    _measure_names(scanned.rows, scanned.row_count, place, pairs, scanned.words, word, offsets)
-    size = int(offsets[cells])
+    total = _measure_names(scanned.rows, scanned.row_count, place, pairs, scanned.words, word, offsets)
+    size = check_text(scanned, int(total))
     data = pa.allocate_buffer(size + BLOCK, resizable=True)
     target = np.frombuffer(data, np.uint8)
     _copy_names(

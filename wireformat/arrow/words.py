@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numba.core.cgutils as cgutils
 import numpy as np
 from llvmlite import ir
@@ -17,7 +16,7 @@ from numba.core import types
 from numba.core.base import BaseContext
 from numba.extending import intrinsic
 
-from .compiled import inner
+from .compiled import CHECKED, inner
 
 BLOCK = 16
 """Bytes that `copy_block` copies, `same_block` compares and `find_special` looks at."""
@@ -116,7 +115,7 @@ def _pointer(context: BaseContext, builder: ir.IRBuilder, kind: Any, array: Any,
     return builder.bitcast(cgutils.gep_inbounds(builder, data, at), word.as_pointer())
 
 
-if numba.config.DISABLE_JIT or numba.config.BOUNDSCHECK:
+if CHECKED:
     read_16, read_32, read_64 = _plain_read(2), _plain_read(4), _plain_read(8)
     copy_block = inner(_plain_copy_block)
     same_block = inner(_plain_same_block)

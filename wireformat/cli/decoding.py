@@ -57,7 +57,7 @@ class Decoding:
         """The rows of a part, with the columns of the schema."""
         with self._next(part) as first:
             if part.is_lost:
-                yield build(list(self._lost(part, first)), schema, self._options.heartbeat_factor)
+                yield from build(self._lost(part, first), schema, self._options.heartbeat_factor)
             else:
                 yield from self._engine.batches(part.messages, schema, first)
 
