@@ -93,7 +93,7 @@ class Scalar:
         """What is wrong with one of these values; None if nothing is."""
         found = {*map(type, values)}
         if not found <= self.types:
-            return _WORDS[(found - self.types).pop()]
+            return _word((found - self.types).pop())
         if type(None) in found:
             values = [value for value in values if value is not None]
         if self.choices is not None and not self.choices.issuperset(values):
@@ -128,6 +128,10 @@ _WORDS = {
     bool: "true or false",
     type(None): "null",
 }
+
+
+def _word(found: type) -> str:
+    return _WORDS.get(found, found.__name__)
 
 
 def maybe(scalar: Scalar) -> Scalar:
@@ -181,7 +185,7 @@ def check(found: Any, shape: Shape, kind: str, path: str = "") -> None:
 def _check_names(found: Any, names: Collection[str], kind: str, path: str) -> None:
     where = f"in {path.rstrip('.')}" if path else "at the top"
     if not isinstance(found, dict):
-        raise damaged(kind, f"an object {where}", _WORDS[type(found)])
+        raise damaged(kind, f"an object {where}", _word(type(found)))
     missing, unknown = sorted(names - found.keys()), len(found.keys() - set(names))
     if missing or unknown:
         got = f"none named {', '.join(missing)}" if missing else f"{unknown} unknown"
@@ -190,7 +194,7 @@ def _check_names(found: Any, names: Collection[str], kind: str, path: str) -> No
 
 def _check_list(values: Any, wanted: Scalar, kind: str, path: str) -> None:
     if not isinstance(values, list):
-        raise damaged(kind, f"a list in {path}", _WORDS[type(values)])
+        raise damaged(kind, f"a list in {path}", _word(type(values)))
     _check_values(values, wanted, kind, path)
 
 
