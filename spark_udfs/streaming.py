@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
@@ -11,11 +10,24 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import wireformat as wf
+from wireformat.stream.saved import COUNT, NAME, TEXT, Shape, damaged, dump, load, seal, unseal
 
 from .packing import Layout, Packed, merged, pack, unpack
 
 STATE = "state binary"
 PIECE_KEY, PIECE = "number bigint", "rows binary"
+
+STREAM_KIND, ROWS_KIND = "wireformat.stream", "wireformat.rows"
+
+STREAM: Shape = {"order_by": [TEXT], "last": [NAME], "next_piece": COUNT}
+"""The fields of version 1 of a stream's state, which is never changed. Behind them is the state of `Transactions`.
+
+order_by     names of columns
+last         their values and the number of the record in the last row
+next_piece   the number of the next piece of rows
+
+The key of a stream, which `packing` makes, and the names and types above belong to the state too.
+"""
 
 FRESH_BYTES = 32 << 20
 """How many bytes of rows that are held back wait in memory for the end of their transaction in the same micro-batch;
@@ -53,7 +65,10 @@ class Held:
         """The rows of a piece."""
         if number in self._fresh:
             return self._fresh[number]
-        return unpack(self._pieces.getValue((number,))[0])
+        found = self._pieces.getValue((number,))
+        if found is None:
+            raise KeyError(number)
+        return read_piece(found[0])
 
     def drop(self, number: int) -> None:
         """Forget a piece."""
@@ -65,7 +80,7 @@ class Held:
     def save(self) -> None:
         """Put what is in memory into the state."""
         for number, rows in self._fresh.items():
-            self._pieces.updateValue((number,), (pack(rows),))
+            self._pieces.updateValue((number,), (seal(ROWS_KIND, 1, pack(rows)),))
         self._fresh.clear()
         self._bytes = 0
 
@@ -92,14 +107,19 @@ class Processor(StatefulProcessor):
         within = self._layout.within
         parts = [Packed.of(packed, within) for frame in rows for packed in frame["rows"]]
         state = self._machine.get()
-        machine, number, last = (None, 0, None) if state is None else pickle.loads(state[0])
+        last, next_piece, machine = (None, 0, None) if state is None else read_stream(state[0], self._layout)
         first = min(part.first for part in parts)
+        if last is not None and list(map(type, last)) != list(map(type, first)):
+            raise wf.OptionError(
+                f"option order_by: expected {', '.join(within)} of the types in earlier micro-batches of stream "
+                f"{key[0]}, got others: cast them, or begin anew with a new checkpoint folder"
+            )
         if last is not None and first <= last:
             raise wf.OptionError(
                 f"option order_by: rows must come in their order from one micro-batch to the next; a row at "
                 f"{_place(within, first)} of stream {key[0]} came after one at {_place(within, last)}"
             )
-        held = Held(self._pieces, number)
+        held = Held(self._pieces, next_piece)
         with wf.arrow.Transactions(**self._options, store=held, state=machine) as transactions:
             for batch in merged(parts, within):
                 for piece in _pieces(batch):
@@ -108,10 +128,47 @@ class Processor(StatefulProcessor):
                             yield pd.DataFrame({"rows": [pack(out)]})
             machine = transactions.state
         held.save()
-        self._machine.update((pickle.dumps((machine, held.number, max(part.last for part in parts))),))
+        self._machine.update((write_stream(self._layout, max(part.last for part in parts), held.number, machine),))
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def write_stream(layout: Layout, last: Sequence[Any], next_piece: int, transactions: bytes) -> bytes:
+    """The state of a stream."""
+    fields = {"order_by": layout.order_by, "last": last, "next_piece": next_piece}
+    return seal(STREAM_KIND, 1, dump(fields) + b"\n" + transactions)
+
+
+def read_stream(data: bytes, layout: Layout) -> tuple[tuple[Any, ...], int, bytes]:
+    """`last`, `next_piece` and the state of `Transactions`; raises StateError, OptionError for another order_by."""
+    version, payload = unseal(STREAM_KIND, _STREAM_READERS, data)
+    return _STREAM_READERS[version](payload, layout)
+
+
+def _read_stream_1(payload: memoryview, layout: Layout) -> tuple[tuple[Any, ...], int, bytes]:
+    line, _, transactions = bytes(payload).partition(b"\n")
+    fields = load(STREAM_KIND, line, STREAM)
+    if fields["order_by"] != [*layout.order_by]:
+        raise wf.OptionError(
+            f"option order_by: expected the columns with which the query was begun, {', '.join(fields['order_by'])}, "
+            f"got {', '.join(layout.order_by)}: name the first, or begin anew with a new checkpoint folder"
+        )
+    if len(fields["last"]) != len(layout.within):
+        raise damaged(STREAM_KIND, "a value for each column of order_by in last", "more or fewer")
+    return tuple(fields["last"]), fields["next_piece"], transactions
+
+
+_STREAM_READERS = {1: _read_stream_1}
+
+
+def read_piece(data: bytes) -> pa.RecordBatch:
+    """The rows of a piece, an Arrow IPC stream; raises StateError."""
+    _, payload = unseal(ROWS_KIND, (1,), data)
+    try:
+        return unpack(payload)
+    except (pa.ArrowException, OSError, StopIteration):
+        raise damaged(ROWS_KIND, "an Arrow IPC stream of one batch", "other bytes") from None
 
 
 def _place(names: tuple[str, ...], values: tuple[Any, ...]) -> str:

@@ -32,6 +32,7 @@ from .errors import (
     OrderError,
     PluginError,
     ShortData,
+    StateError,
     TrailingBytes,
     WireformatError,
 )
@@ -117,6 +118,7 @@ __all__ = [
     "RowChange",
     "Sequence",
     "ShortData",
+    "StateError",
     "StreamAbort",
     "StreamChange",
     "StreamCommit",

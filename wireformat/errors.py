@@ -21,6 +21,10 @@ class PluginError(WireformatError):
     """An output plugin breaks a rule of the server's interface; the text says which."""
 
 
+class StateError(WireformatError, ValueError):
+    """A saved state cannot be read; the text says what was expected, what came, and how to go on."""
+
+
 class LimitExceeded(WireformatError, ValueError):
     """A named limit of `wireformat.limits` was passed; the text says which, its value, and what was asked."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from types import TracebackType
@@ -12,23 +10,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..errors import OrderError
+from ..errors import OptionError, OrderError
 from ..limits import OPEN_TRANSACTIONS_BYTES
+from ..stream.saved_position import read_position, write_position
 from ..stream.transactions import Fate, Machine, Position
 from .committed_rows import OUTPUT_BYTES, Output
 from .compiled import Array
-from .held_parts import HeldParts
+from .held_parts import ROW, HeldParts
 from .held_rows import HeldRows, Store
 from .parts import HERE, Part, gathered
 from .schemas import CHANGES, committed_schema
 from .transaction_facts import stretch_facts, whole
 from .transaction_rows import At, Column, Rows, Run, Stretch, check_columns
+from .transactions_state import read_state, write_state
 
 POSITION = b"wireformat.position"
 """Key of the metadata of open rows that says how far the stream was delivered; who goes on with them goes on there."""
-
-_ROW = pa.field("_row", pa.int64())
-"""In held rows, the place of each in the input."""
 
 
 class Transactions:
@@ -38,10 +35,10 @@ class Transactions:
     drop_resent     leave out what was delivered before and came again after a restart
     memory_limit    bytes of rows of open transactions held in memory; more go to files in a temporary folder
     store           where to hold them instead; see `Store`
-    state           of another one, whose stream this goes on with; its rows must be in the store
+    state           of another one with the same options, whose stream this goes on with; its rows must be in the store
     after           how far the stream was delivered before, if there is no state
 
-    Raises OrderError at a row that cannot be there, OptionError; it is not to be used after that.
+    Raises OrderError at a row that cannot be there, OptionError, StateError; it is not to be used after that.
     """
 
     def __init__(
@@ -56,11 +53,12 @@ class Transactions:
     ) -> None:
         self._machine: Machine[Part] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
         self._seen = 0
+        self._columns: list[str] = []
         self._fresh = state is None and after is None
         self._own = HeldRows(memory_limit) if store is None else None
         self._held = HeldParts(self._own or store)
         if state is not None:
-            self._machine, self._seen, self._held.state = pickle.loads(state)
+            self._seen, self._columns = read_state(state, self._machine, self._held)
         self._schema: pa.Schema | None = None
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -94,7 +92,7 @@ class Transactions:
             self._schema = found[0].schema.remove(len(found[0].schema) - 1)
         schema = self.schema
         table = pa.Table.from_batches([batch.select(range(len(schema))) for batch in found], schema.remove_metadata())
-        return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: json.dumps(self.position).encode()})
+        return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: write_position(self.position)})
 
     @property
     def schema(self) -> pa.Schema:
@@ -108,8 +106,9 @@ class Transactions:
 
     @property
     def state(self) -> bytes:
-        """Everything but the rows: who is open, with handles to the rows in the store."""
-        return pickle.dumps((self._machine, self._seen, self._held.state))
+        """Everything but the rows: who is open, with handles to the rows in the store. Plain data with a version, that
+        later releases read; docs/transactions.md says what is in it. To be asked for between batches."""
+        return write_state(self._machine, self._held, self._seen, self._columns)
 
     def close(self) -> None:
         """Forget what is open, and remove the files; a store that was given keeps its rows."""
@@ -132,8 +131,21 @@ class Transactions:
         self._schema = check_columns(schema, self._schema)
         position = (schema.metadata or {}).get(POSITION)
         if is_first and self._fresh and position is not None:
-            self._machine.go_on(_position(position))
+            self._machine.go_on(read_position(position))
+        if is_first:
+            self._check_held()
         return committed_schema(self._schema)
+
+    def _check_held(self) -> None:
+        """Raises OptionError where the rows that the state holds have columns of other names."""
+        names = self.schema.names
+        if self._held.saved and self._columns != names:
+            raise OptionError(
+                f"row changes: expected the columns of the open rows that the state holds, {', '.join(self._columns)}, "
+                f"got {', '.join(names)}: change columns where nothing is open, or begin anew without the state"
+            )
+        self._columns = names
+        self._held.schema = self.schema.remove_metadata().append(ROW)
 
     def _item(self, item: At | Run | Stretch, rows: Rows, output: Output) -> list[Fate[Part]]:
         machine = self._machine
@@ -146,7 +158,7 @@ class Transactions:
         return machine.whole(whole(rows, item, found.highest))
 
     def _row_changes(self, number: int) -> Rows:
-        """A held batch, without the column _ROW: a kept column may be named so too."""
+        """A held batch, without the column ROW: a kept column may be named so too."""
         batch = self._held.get(number)
         return Rows.of(batch.select(range(batch.num_columns - 1)))
 
@@ -155,7 +167,7 @@ class Transactions:
         touched = self._machine.touched()
         if touched:
             columns = [*rows.batch.columns, pa.array(self._seen + np.arange(len(rows.codes)))]
-            here = pa.RecordBatch.from_arrays(columns, schema=self.schema.remove_metadata().append(_ROW))
+            here = pa.RecordBatch.from_arrays(columns, schema=self._held.schema)
             self._held.hold(here, rows.kept, touched)
         self._held.renew(lambda: self._machine.open)
 
@@ -240,11 +252,6 @@ def _merged(held: list[tuple[pa.RecordBatch, Array]]) -> Iterator[pa.RecordBatch
 
 def _places(held: pa.RecordBatch) -> Array:
     return Column.of(held.columns[-1]).values
-
-
-def _position(text: bytes) -> Position:
-    transactions, lsn, csn, prepared = json.loads(text)
-    return Position(transactions, lsn, csn, tuple((gid, lsn) for gid, lsn in prepared))
 
 
 __all__ = ["Transactions", "open_transactions", "transactions"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from ..errors import OptionError, StateError
+from ..stream.saved import BEGIN_ANEW
 from ..stream.transactions import Attempt
 from .compiled import Array
-from .held_rows import Store
+from .held_rows import Handle, Store
 from .parts import HERE, Part, gathered, spread, taken
 
 SHARED_BYTES = 256 << 10
@@ -27,6 +29,18 @@ MOVED_BYTES = 8 << 20
 """How many bytes of worn batches are in memory at a time to be written anew."""
 
 
+ROW = pa.field("_row", pa.int64())
+"""In held rows, the last column: the place of each in the input."""
+
+
+class SavedBatch(NamedTuple):
+    """What a saved state says of a batch in the store; see `_Batch`."""
+
+    handle: Handle
+    rows: int
+    row_bytes: int
+
+
 @dataclass(slots=True)
 class _Batch:
     """A batch in the store.
@@ -35,7 +49,7 @@ class _Batch:
     row_bytes   of a row, on average and rounded up
     """
 
-    handle: Any
+    handle: Handle
     rows: int
     open: int
     row_bytes: int
@@ -71,22 +85,32 @@ class HeldParts:
 
     Once more is dead in its batches than alive, what is alive in worn ones is put together anew: so there is never much
     more than twice of what is open, and what is moved is paid by what is dead.
+
+    schema   of the rows that come now, with whatever is held besides; None if it does not matter
     """
 
     def __init__(self, store: Store) -> None:
+        self.schema: pa.Schema | None = None
         self._store = store
         self._batches: dict[int, _Batch] = {}
         self._next = 0
         self._open_bytes = self._dead_bytes = 0
 
     @property
-    def state(self) -> Any:
-        """All but the rows."""
-        return self._batches, self._next, self._open_bytes, self._dead_bytes
+    def saved(self) -> dict[int, SavedBatch]:
+        """What to keep of each batch in a saved state, by its number; how much of it is open follows from its parts."""
+        return {
+            number: SavedBatch(batch.handle, batch.rows, batch.row_bytes) for number, batch in self._batches.items()
+        }
 
-    @state.setter
-    def state(self, state: Any) -> None:
-        self._batches, self._next, self._open_bytes, self._dead_bytes = state
+    def go_on_with(self, batches: Iterable[tuple[SavedBatch, int]]) -> None:
+        """Nothing was held yet: these batches were, numbered from 0, each with so many open rows."""
+        for (handle, rows, row_bytes), open in batches:
+            batch = _Batch(handle, rows, open, row_bytes)
+            self._batches[self._next] = batch
+            self._next += 1
+            self._open_bytes += batch.open_bytes
+            self._dead_bytes += batch.dead_bytes
 
     def put(self, batch: pa.RecordBatch) -> Part:
         """Keep a batch, all of it open."""
@@ -98,8 +122,24 @@ class HeldParts:
         return number, 0, rows
 
     def get(self, number: int) -> pa.RecordBatch:
-        """A batch that is kept."""
-        return self._store.get(self._batches[number].handle)
+        """A batch that is kept.
+
+        Raises StateError where the store does not have what a saved state says, OptionError where its columns are not
+        those of the rows that come now.
+        """
+        held = self._batches[number]
+        try:
+            batch = self._store.get(held.handle)
+        except KeyError:
+            raise _missing() from None
+        if len(batch) != held.rows:
+            raise _missing()
+        if self.schema is not None and not _are_alike(batch.schema, self.schema):
+            raise OptionError(
+                "row changes: expected the columns of the rows of open transactions that the state holds, "
+                f"{_columns(batch.schema)}, got {_columns(self.schema)}"
+            )
+        return batch
 
     def bytes_of(self, number: int) -> int:
         """Of a row of it, on average."""
@@ -154,7 +194,10 @@ class HeldParts:
         batch = self._batches.pop(number)
         self._open_bytes -= batch.open_bytes
         self._dead_bytes -= batch.dead_bytes
-        self._store.drop(batch.handle)
+        try:
+            self._store.drop(batch.handle)
+        except KeyError:
+            raise _missing() from None
 
     def _move_all(
         self,
@@ -200,6 +243,21 @@ class HeldParts:
         for number, start, stop in zip(numbers.tolist(), firsts.tolist(), [*firsts[1:].tolist(), end], strict=True):
             one = moves[number]
             one.pieces[one.at] = ((held, start, stop), one.count)
+
+
+def _missing() -> StateError:
+    return StateError(
+        "saved state: expected the rows of open transactions in the store, got none or others: give the store "
+        f"with which the state was saved, {BEGIN_ANEW}"
+    )
+
+
+def _are_alike(held: pa.Schema, here: pa.Schema) -> bool:
+    return held.equals(here) or (held.names == here.names and held.types == here.types)
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema if field.name != ROW.name)
 
 
 def _moves(

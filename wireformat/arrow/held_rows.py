@@ -11,18 +11,21 @@ import pyarrow as pa
 
 from .temporary_folder import TemporaryFolder
 
+Handle = int | str
+"""What a store gives for a batch; it goes into a saved state as it is."""
+
 
 class Store(Protocol):
-    """Keeps record batches, all of one schema. Handles are small and can be pickled."""
+    """Keeps record batches, all of one schema."""
 
-    def put(self, batch: pa.RecordBatch) -> Any:
-        """Keep a batch, and return a handle to it."""
+    def put(self, batch: pa.RecordBatch) -> Handle:
+        """Keep a batch, and return a handle to it that no other batch has."""
 
     def get(self, handle: Any) -> pa.RecordBatch:
-        """The batch of a handle; it stays kept."""
+        """The batch of a handle; it stays kept. Raises KeyError if there is none."""
 
     def drop(self, handle: Any) -> None:
-        """Forget the batch of a handle."""
+        """Forget the batch of a handle. Raises KeyError if there is none."""
 
 
 class HeldRows:

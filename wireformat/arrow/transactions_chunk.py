@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ..errors import OptionError, OrderError
 from ..limits import OPEN_TRANSACTIONS_BYTES
 from ..lsn import signed
+from ..stream.saved_position import write_position
 from ..stream.transactions import Attempt, Control, Facts, Machine, Position, Whole, facts_of, is_plain
 from .committed import POSITION
 from .committed_rows import Output
@@ -325,7 +326,7 @@ def carry(
     rows.sort(key=lambda row: row[:2])
     columns = zip(*rows, strict=True) if rows else [()] * len(FATES)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, FATES, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=FATES.with_metadata({POSITION: json.dumps(machine.position).encode()}))
+    return pa.Table.from_arrays(arrays, schema=FATES.with_metadata({POSITION: write_position(machine.position)}))
 
 
 _NO_FACTS = (None,) * 7

@@ -7,7 +7,7 @@ Decoding", "Two-phase Commit Support for Logical Decoding"; captures of openGaus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -31,6 +31,9 @@ CONTROLS = (
 
 DELIVERED = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "DDL", "MESSAGE", "STREAM_CHANGE")
 """The kinds whose rows are delivered with their transaction; MESSAGE only where it is transactional."""
+
+STAGES = ("plain", "block", "streamed", "prepared")
+"""How far an attempt is that has not ended: a plain transaction; a streamed one in and outside of a block; prepared."""
 
 TWO_PHASE = ("commit", "prepare")
 """When a prepared transaction is delivered."""
@@ -146,13 +149,15 @@ class Whole(NamedTuple):
 class Machine(Generic[Handle]):
     """Takes what a stream has, in its order: `control`, `run`, `whole`; each returns the fates that it settles.
 
-    Picklable, if handles are; small, if they are.
+    unknown_prepared   gids of which an end came and no PREPARE, each once, in the order of their ends
+
     Raises OrderError; it is not to be used after that.
     """
 
     def __init__(self, *, two_phase: str = "commit", drop_resent: bool = True, after: Position | None = None) -> None:
         if two_phase not in TWO_PHASE:
             raise OptionError(f"option two_phase: expected {' or '.join(TWO_PHASE)}, got {two_phase!r}")
+        self.two_phase = two_phase
         self._at_prepare = two_phase == "prepare"
         self.drop_resent = drop_resent
         self._plain: Attempt[Handle] | None
@@ -163,6 +168,12 @@ class Machine(Generic[Handle]):
         self.forget()
         self.go_on(Position() if after is None else after)
         self._settled: list[Fate[Handle]] = []
+        self._unknown: dict[str, None] = {}
+
+    @property
+    def unknown_prepared(self) -> tuple[str, ...]:
+        """See above."""
+        return tuple(self._unknown)
 
     def go_on(self, after: Position) -> None:
         """Nothing was taken yet: the stream was delivered up to there before."""
@@ -176,6 +187,21 @@ class Machine(Generic[Handle]):
         self._prepared = {}
         self._touched = {}
 
+    def go_on_with(
+        self, open: Iterable[tuple[str, str | None, Attempt[Handle]]], unknown_prepared: Iterable[str]
+    ) -> None:
+        """Nothing was taken yet: these were open before, as `staged` gave them, and these gids were unknown."""
+        self._unknown = dict.fromkeys(unknown_prepared)
+        for stage, gid, attempt in open:
+            if stage == "plain":
+                self._plain = attempt
+            elif stage == "prepared":
+                self._prepared[str(gid)] = attempt
+            else:
+                self._streamed[int(attempt.begin.xid or 0)] = attempt
+                if stage == "block":
+                    self._block = attempt
+
     @property
     def position(self) -> Position:
         """Behind what was delivered so far."""
@@ -188,6 +214,15 @@ class Machine(Generic[Handle]):
             yield self._plain
         yield from self._streamed.values()
         yield from self._prepared.values()
+
+    def staged(self) -> Iterator[tuple[str, str | None, Attempt[Handle]]]:
+        """The attempts that have not ended, each with its stage and, if it is prepared, the gid of that."""
+        if self._plain is not None:
+            yield "plain", None, self._plain
+        for attempt in self._streamed.values():
+            yield "block" if attempt is self._block else "streamed", None, attempt
+        for gid, attempt in self._prepared.items():
+            yield "prepared", gid, attempt
 
     def touched(self) -> list[Attempt[Handle]]:
         """Those that have not ended and got pieces since this was asked before."""

@@ -1,0 +1,204 @@
+"""Saved state: a header line of JSON with the kind of state, its version and a checksum, and then the state itself.
+
+A state outlives the process and the release that wrote it. So it is plain data with named fields, its layout is a
+table of this package that names no class, and reading it runs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import crc32
+
+from ..errors import StateError
+
+HEADER_BYTES = 128
+"""The header line is filled up with blanks to this length, so that Arrow's buffers behind it are aligned."""
+
+BEGIN_ANEW = "or begin anew without a state (on Spark: with a new checkpoint folder)"
+
+
+def seal(kind: str, version: int, payload: bytes) -> bytes:
+    """The payload behind its header."""
+    header = json.dumps({"state": kind, "version": version, "crc32": crc32(payload)}).encode()
+    return header.ljust(HEADER_BYTES - 1) + b"\n" + payload
+
+
+def unseal(kind: str, versions: Collection[int], data: Any) -> tuple[int, memoryview]:
+    """The version and the payload of a state of this kind.
+
+    versions   those that the caller can read
+    data       anything with a buffer; it is not copied
+    Raises StateError for another kind, another version, and where a byte was changed or lost.
+    """
+    view = memoryview(data)
+    try:
+        header = json.loads(bytes(view[:HEADER_BYTES]))
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or header.get("state") != kind or type(header.get("version")) is not int:
+        got = "a pickle, which is never loaded" if bytes(view[:1]) == b"\x80" else "other bytes"
+        raise StateError(f"saved state: expected one of {kind}, got {got}: give the state that was saved, {BEGIN_ANEW}")
+    version = header["version"]
+    if version not in versions:
+        readable = " or ".join(map(str, sorted(versions)))
+        raise StateError(
+            f"saved state: expected version {readable} of {kind}, which this release reads, got version {version}: "
+            f"go on with a release that reads it, {BEGIN_ANEW}"
+        )
+    payload = view[HEADER_BYTES:]
+    if crc32(payload) != header.get("crc32"):
+        raise damaged(kind, "the bytes that were saved", "others: the checksum does not fit")
+    return version, payload
+
+
+def damaged(kind: str, expected: str, got: str) -> StateError:
+    """The error of a state that is not as it was written."""
+    return StateError(f"saved state: {kind}: expected {expected}, got {got}: restore it from a copy, {BEGIN_ANEW}")
+
+
+def dump(fields: Mapping[str, Any]) -> bytes:
+    """Fields as one line of JSON."""
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def load(kind: str, text: Any, shape: Shape) -> dict[str, Any]:
+    """The fields of a line of JSON; raises StateError where they are not of this shape."""
+    try:
+        fields: dict[str, Any] = json.loads(bytes(text))
+    except (ValueError, RecursionError):
+        raise damaged(kind, "JSON", "other text") from None
+    check(fields, shape, kind)
+    return fields
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A value, and which ones are allowed.
+
+    words      what it is, for errors
+    low, high  of numbers
+    choices    all values, where they are few
+    """
+
+    words: str
+    types: frozenset[type]
+    low: int | None = None
+    high: int | None = None
+    choices: frozenset[Any] | None = None
+
+    def trouble(self, values: list[Any]) -> str | None:
+        """What is wrong with one of these values; None if nothing is."""
+        found = {*map(type, values)}
+        if not found <= self.types:
+            return _word((found - self.types).pop())
+        if type(None) in found:
+            values = [value for value in values if value is not None]
+        if self.choices is not None and not self.choices.issuperset(values):
+            return "another text"
+        if int in found and self.low is not None and self.high is not None:
+            numbers = values if str not in found else [value for value in values if type(value) is int]
+            if not self.low <= min(numbers) <= max(numbers) <= self.high:
+                return "a number out of range"
+        if str in found and not _is_unicode(values if int not in found else filter(_is_text, values)):
+            return "half of a surrogate pair"
+        return None
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _is_unicode(texts: Iterable[str]) -> bool:
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_WORDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a number",
+    float: "a number with a fraction",
+    bool: "true or false",
+    type(None): "null",
+}
+
+
+def _word(found: type) -> str:
+    return _WORDS.get(found, found.__name__)
+
+
+def maybe(scalar: Scalar) -> Scalar:
+    """The same, or null."""
+    return replace(scalar, words=f"{scalar.words} or null", types=scalar.types | {type(None)})
+
+
+def one_of(*choices: str) -> Scalar:
+    """One of these texts."""
+    return Scalar(f"one of {', '.join(choices)}", frozenset({str}), choices=frozenset(choices))
+
+
+FLAG = Scalar("true or false", frozenset({bool}))
+TEXT = Scalar("a text", frozenset({str}))
+NAME = Scalar("a text or a whole number of 64 bits", frozenset({str, int}), -(1 << 63), (1 << 64) - 1)
+UNSIGNED = Scalar("an unsigned number of 64 bits", frozenset({int}), 0, (1 << 64) - 1)
+SIGNED = Scalar("a signed number of 64 bits", frozenset({int}), -(1 << 63), (1 << 63) - 1)
+COUNT = Scalar("a count", frozenset({int}), 0, 1 << 60)
+
+
+@dataclass(frozen=True)
+class Table:
+    """An object of columns: lists of equal length."""
+
+    columns: Mapping[str, Scalar]
+
+
+Shape = Mapping[str, "Scalar | list[Scalar] | Table | Shape"]
+"""An object with exactly these fields; a list of one scalar is a list of any number of such values."""
+
+
+def check(found: Any, shape: Shape, kind: str, path: str = "") -> None:
+    """Raises StateError unless the fields are of this shape: all of them, no others, each with a value it can have."""
+    _check_names(found, shape, kind, path)
+    for name, wanted in shape.items():
+        value, here = found[name], f"{path}{name}"
+        if isinstance(wanted, Scalar):
+            _check_values([value], wanted, kind, here)
+        elif isinstance(wanted, list):
+            _check_list(value, wanted[0], kind, here)
+        elif isinstance(wanted, Table):
+            _check_names(value, wanted.columns, kind, f"{here}.")
+            for column, scalar in wanted.columns.items():
+                _check_list(value[column], scalar, kind, f"{here}.{column}")
+            if len({len(value[column]) for column in wanted.columns}) > 1:
+                raise damaged(kind, f"columns of equal length in {here}", "shorter and longer ones")
+        else:
+            check(value, wanted, kind, f"{here}.")
+
+
+def _check_names(found: Any, names: Collection[str], kind: str, path: str) -> None:
+    where = f"in {path.rstrip('.')}" if path else "at the top"
+    if not isinstance(found, dict):
+        raise damaged(kind, f"an object {where}", _word(type(found)))
+    missing, unknown = sorted(names - found.keys()), len(found.keys() - set(names))
+    if missing or unknown:
+        got = f"none named {', '.join(missing)}" if missing else f"{unknown} unknown"
+        raise damaged(kind, f"the fields {', '.join(names)} {where}", got)
+
+
+def _check_list(values: Any, wanted: Scalar, kind: str, path: str) -> None:
+    if not isinstance(values, list):
+        raise damaged(kind, f"a list in {path}", _word(type(values)))
+    _check_values(values, wanted, kind, path)
+
+
+def _check_values(values: list[Any], wanted: Scalar, kind: str, path: str) -> None:
+    trouble = wanted.trouble(values)
+    if trouble is not None:
+        raise damaged(kind, f"{wanted.words} in {path}", trouble)

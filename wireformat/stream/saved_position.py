@@ -1,0 +1,54 @@
+"""A position as plain data: in a saved state, and in the metadata of a table of open rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .saved import COUNT, TEXT, UNSIGNED, Shape, Table, dump, load, maybe, seal, unseal
+from .transactions import Position
+
+SHAPE: Shape = {
+    "transactions": COUNT,
+    "lsn": maybe(UNSIGNED),
+    "csn": maybe(UNSIGNED),
+    "prepared": Table({"gid": TEXT, "lsn": maybe(UNSIGNED)}),
+}
+"""The fields, in version 1 of a position and of the state that holds one. A version is never changed."""
+
+_KIND = "wireformat.position"
+
+
+def fields_of(position: Position) -> dict[str, Any]:
+    """The fields."""
+    return {
+        "transactions": position.transactions,
+        "lsn": position.lsn,
+        "csn": position.csn,
+        "prepared": {"gid": [gid for gid, _ in position.prepared], "lsn": [lsn for _, lsn in position.prepared]},
+    }
+
+
+def position_of(fields: dict[str, Any]) -> Position:
+    """The position of checked fields."""
+    prepared = fields["prepared"]
+    return Position(
+        fields["transactions"], fields["lsn"], fields["csn"], tuple(zip(prepared["gid"], prepared["lsn"], strict=True))
+    )
+
+
+def write_position(position: Position) -> bytes:
+    """A position by itself."""
+    return seal(_KIND, 1, dump(fields_of(position)))
+
+
+def read_position(data: bytes) -> Position:
+    """The position that was written; raises StateError."""
+    version, payload = unseal(_KIND, _READERS, data)
+    return _READERS[version](payload)
+
+
+def _read_1(payload: memoryview) -> Position:
+    return position_of(load(_KIND, payload, SHAPE))
+
+
+_READERS = {1: _read_1}
