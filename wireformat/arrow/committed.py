@@ -107,6 +107,12 @@ class Transactions:
         return self._machine.position
 
     @property
+    def unknown_prepared(self) -> tuple[str, ...]:
+        """The gids of prepared transactions whose end came, and which this object has not seen prepared; see
+        docs/transactions.md. Known when all was taken; no part of `state`."""
+        return self._machine.unknown_prepared
+
+    @property
     def state(self) -> bytes:
         """Everything but the rows: who is open, with handles to the rows in the store."""
         return pickle.dumps((self._machine, self._seen, self._held.state))
