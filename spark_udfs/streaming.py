@@ -12,6 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 import wireformat as wf
 
+from .logs import log_unknown_prepared
 from .packing import Layout, Packed, merged, pack, unpack
 
 STATE = "state binary"
@@ -107,6 +108,7 @@ class Processor(StatefulProcessor):
                         for out in _pieces(committed):
                             yield pd.DataFrame({"rows": [pack(out)]})
             machine = transactions.state
+            log_unknown_prepared(transactions.unknown_prepared, f"stream {key[0]}")
         held.save()
         self._machine.update((pickle.dumps((machine, held.number, max(part.last for part in parts))),))
 
