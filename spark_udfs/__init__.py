@@ -4,6 +4,7 @@ decode          a DataFrame of messages to a DataFrame of row changes        (da
 relations       what a pgoutput capture says about its tables, for decode    (relations)
 transactions    row changes of committed transactions, batch or streaming    (transactions)
 open_transactions  the rows of those that have not ended                     (transactions)
+unknown_prepared  prepared ones whose end came without their PREPARE         (transactions)
 tables          which tables there are, with their columns over time         (tables)
 typed           the changes of one table, with its columns                   (typed)
 latest          the rows of a table after its typed changes                  (latest)
@@ -24,7 +25,7 @@ from .registration import register
 from .relations import relations
 from .session import local_session
 from .tables import tables
-from .transactions import open_transactions, transactions
+from .transactions import open_transactions, transactions, unknown_prepared
 from .typed import typed
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "tables",
     "transactions",
     "typed",
+    "unknown_prepared",
 ]

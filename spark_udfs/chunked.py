@@ -11,20 +11,32 @@ from collections.abc import Sequence
 from functools import partial, reduce
 from operator import and_
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from wireformat.arrow.transactions_chunk import DELIVERED, FATES, OPEN, WHOLE
 from wireformat.stream.transactions import DELIVERED as DELIVERED_KINDS
 
-from .labels import DETAILS, FACTS, FATE, TOLD, Narrow, fates_of_stream, label_batches, summary_batches
+from .labels import (
+    DETAILS,
+    FACTS,
+    FATE,
+    TOLD,
+    Narrow,
+    fates_of_stream,
+    label_batches,
+    summary_batches,
+    unknown_of_stream,
+)
 from .positions import Places, chunk_of
 from .schemas import change_fields
 
 ROWS = ("INSERT", "UPDATE", "DELETE")
 """The kinds of most rows: their `detail` does not matter here."""
+
+CHUNK = StructField("chunk", IntegerType())
 
 
 def committed_rows(
@@ -72,6 +84,18 @@ def open_rows(changes: DataFrame, places: Places, chunks: int, two_phase: str, d
     )
 
 
+def unknown_prepared_rows(
+    changes: DataFrame, places: Places, chunks: int, two_phase: str, drop_resent: bool
+) -> DataFrame:
+    """The result of `unknown_prepared`."""
+    narrow = Narrow(len(places.stream_by), _names(places), two_phase, drop_resent)
+    fields = [*_stream_fields(places), StructField("gid", StringType())]
+    found = _summaries(_narrow_rows(changes, places, chunks), places, narrow).applyInArrow(
+        lambda summaries: unknown_of_stream(narrow, summaries), _numbered(fields)
+    )
+    return found.toDF(*[field.name for field in fields])
+
+
 def _names(places: Places) -> tuple[str, ...]:
     return tuple(field.name for field in places.fields)
 
@@ -99,21 +123,18 @@ def _labels_with_fates(changes: DataFrame, places: Places, chunks: int, narrow: 
     """A row for each one that may be delivered: key_0 …, own_… as its chunk says it, fate_… as its stream does."""
     rows = _narrow_rows(changes, places, chunks)
     streams, keys = len(places.stream_by), len(narrow.keys)
-    stream_fields = [StructField(f.name, f.dataType) for f in places.stream_by]
+    stream_fields = _stream_fields(places)
     key_fields = [*[StructField(f.name, f.dataType) for f in places.fields], *_within_fields()]
-    chunk, segment = StructField("chunk", IntegerType()), StructField("segment", IntegerType())
+    chunk, segment = CHUNK, StructField("segment", IntegerType())
     told = _told_fields()
     numbers = [StructField("number", LongType(), False), StructField("ordinal", LongType(), False)]
     labels = rows.mapInArrow(partial(label_batches, narrow), _numbered([chunk, *key_fields, *numbers, *told, segment]))
     labels = labels.toDF(
         "own_chunk", *[f"key_{place}" for place in range(keys)], *[f"own_{f.name}" for f in (*numbers, *told, segment)]
     )
-    summaries = rows.mapInArrow(
-        partial(summary_batches, narrow), _numbered([chunk, *stream_fields, StructField("summary", BinaryType())])
-    )
     fate_fields = list(from_arrow_schema(FATES.remove_metadata()).fields)
     of_fate = [StructField(f.name, f.dataType) for name in FATE for f in fate_fields if f.name == name]
-    fates = summaries.groupBy(*[F.col(str(1 + place)) for place in range(streams)]).applyInArrow(
+    fates = _summaries(rows, places, narrow).applyInArrow(
         lambda found: fates_of_stream(narrow, found),  # Spark wants the hints of anything that has some
         _numbered([chunk, *stream_fields, segment, *of_fate]),
     )
@@ -126,6 +147,17 @@ def _labels_with_fates(changes: DataFrame, places: Places, chunks: int, narrow: 
         *[F.col(f"key_{place}") == F.col(f"stream_{place}") for place in range(streams)],
     ]
     return labels.join(F.broadcast(fates), reduce(and_, same))
+
+
+def _summaries(rows: DataFrame, places: Places, narrow: Narrow) -> GroupedData:
+    """The summaries of the chunks, by stream."""
+    fields = [CHUNK, *_stream_fields(places), StructField("summary", BinaryType())]
+    summaries = rows.mapInArrow(partial(summary_batches, narrow), _numbered(fields))
+    return summaries.groupBy(*[F.col(str(1 + place)) for place in range(len(places.stream_by))])
+
+
+def _stream_fields(places: Places) -> list[StructField]:
+    return [StructField(f.name, f.dataType) for f in places.stream_by]
 
 
 def _narrow_rows(changes: DataFrame, places: Places, chunks: int) -> DataFrame:

@@ -6,6 +6,7 @@ Python and back is most of what a pass over whole rows costs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 import wireformat as wf
 from wireformat.arrow.schemas import SEGMENT
-from wireformat.arrow.transactions_chunk import FATES, Chunk, carry
+from wireformat.arrow.transactions_chunk import FATES, UNKNOWN_PREPARED, Chunk, carry
 
 FACTS = ("kind", "lsn", "xid", "csn", "commit_lsn", "commit_time")
 """Columns of the row-change table that go to the worker as they are."""
@@ -76,12 +77,25 @@ def summary_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterat
 
 def fates_of_stream(narrow: Narrow, summaries: pa.Table) -> pa.Table:
     """What applyInArrow runs over the summaries of one stream: chunk, stream, segment and FATE."""
-    summaries = summaries.sort_by("0")
-    number, *stream, texts = summaries.columns
-    fates = carry(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
+    (number, *stream), fates = _fates(narrow, summaries)
     places = [column.take(fates["chunk"]) for column in (number, *stream)]
     columns = [*places, *[fates[name] for name in (SEGMENT.name, *FATE)]]
     return pa.table(columns, names=[str(place) for place in range(len(columns))])
+
+
+def unknown_of_stream(narrow: Narrow, summaries: pa.Table) -> pa.Table:
+    """What applyInArrow runs over the same: stream and gid of each end of what the stream has not prepared."""
+    (_, *stream), fates = _fates(narrow, summaries)
+    gids = pa.array(json.loads(fates.schema.metadata[UNKNOWN_PREPARED]), pa.string())
+    columns = [*[column.take(pa.array([0] * len(gids), pa.int64())) for column in stream], gids]
+    return pa.table(columns, names=[str(place) for place in range(len(columns))])
+
+
+def _fates(narrow: Narrow, summaries: pa.Table) -> tuple[list[pa.ChunkedArray], pa.Table]:
+    """Chunk, and the values of stream_by, of one stream's summaries; and its fates."""
+    summaries = summaries.sort_by("0")
+    *places, texts = summaries.columns
+    return places, carry(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
 
 
 def _chunks(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.types import IntegralType, StringType, StructType
+from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 
 import wireformat as wf
 from wireformat.formats.pgoutput import PgOutput
-from wireformat.formats.relations import Lost, Relations
+from wireformat.formats.pgoutput_messages import ASIDE_BYTES, FIRST_NORMAL_XID
+from wireformat.formats.relations import Relations, Said
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from .carriers import column_of
@@ -22,6 +25,10 @@ STREAM, POSITION, PAYLOAD = "stream", "position", "payload"
 KINDS = "RSEcAp"
 """The messages that say how rows look, or where streamed blocks and transactions begin and end."""
 
+OPENING = "BbPKr"
+"""The messages with which a connection may begin, beside those of KINDS and a MESSAGE. They count only where one broke
+inside a block, so of all others no more than where they are is looked at."""
+
 SNAPSHOT_STEP = 64
 
 Key = tuple[Any, ...]
@@ -30,7 +37,10 @@ Key = tuple[Any, ...]
 def relations(
     df: DataFrame, payload: str = "value", *, order_by: Sequence[str], stream_by: Sequence[str] = ()
 ) -> DataFrame:
-    """The messages of pgoutput that later messages depend on, with their positions: few, for `decode(relations=...)`.
+    """The messages of pgoutput that later messages depend on, with their positions, for `decode(relations=...)`.
+
+    Besides those that describe tables and begin or end streamed blocks there is the BEGIN of each transaction, of a few
+    bytes: where a connection broke inside a block, the next BEGIN says so. `decode` collects only those that do.
 
     order_by    columns whose values order the messages of a stream; no two messages have the same
     stream_by   columns whose values tell streams apart, where df holds more than one
@@ -47,12 +57,32 @@ def relations(
                 found = field.dataType.simpleString()
                 raise wf.OptionError(f"option {option}: expected integers or strings, {name!r} is {found}")
     message = column_of(field_of(df, "payload", payload))
-    first, enveloped = (F.hex(F.substring(message, place, 1)) for place in (1, ENVELOPE_BYTES + 1))
-    kind = F.when(first == f"{ENVELOPE:02X}", enveloped).otherwise(first)
     columns = [_struct(df, "order_by", order_by).alias(POSITION)]
     if stream_by:
         columns.append(_struct(df, "stream_by", stream_by).alias(STREAM))
-    return df.where(kind.isin([f"{ord(letter):02X}" for letter in KINDS])).select(*columns, message.alias(PAYLOAD))
+    kind, aside = _kind(message), _is_aside(message)
+    return df.where(kind.isin(*map(_hex, KINDS + OPENING)) | aside).select(*columns, message.alias(PAYLOAD))
+
+
+def _hex(letter: str) -> str:
+    return f"{ord(letter):02X}"
+
+
+def _head(message: Column, start: int, count: int) -> Column:
+    """Some bytes of the message, without its envelope, as hex digits."""
+    plain, enveloped = (F.hex(F.substring(message, start + more, count)) for more in (1, ENVELOPE_BYTES + 1))
+    return F.when(F.hex(F.substring(message, 1, 1)) == f"{ENVELOPE:02X}", enveloped).otherwise(plain)
+
+
+def _kind(message: Column) -> Column:
+    return _head(message, 0, 1)
+
+
+def _is_aside(message: Column) -> Column:
+    """What `is_aside` says of a message."""
+    xid, flags = _head(message, 1, 4), _head(message, ASIDE_BYTES - 1, 1)
+    is_aside = (flags > "01") | (xid < f"{FIRST_NORMAL_XID:08X}")
+    return (_kind(message) == _hex("M")) & (F.length(flags) == 2) & xid.startswith("00") & is_aside
 
 
 def _struct(df: DataFrame, option: str, names: Sequence[str]) -> Any:
@@ -63,7 +93,7 @@ class _Stream(NamedTuple):
     """What one stream says, in order."""
 
     positions: list[Key]
-    events: list[wf.Event | Lost]
+    events: list[Said]
 
 
 class Timeline:
@@ -84,7 +114,7 @@ class Timeline:
         self._streams: dict[Key, _Stream] = {}
         self._snapshots: dict[Key, list[Relations]] = {}
         messages: dict[Key, list[tuple[Key, bytes]]] = {}
-        for row in found.collect():
+        for row in _collected(found):
             key = tuple(row[STREAM]) if self.stream_by else ()
             place = tuple(row[POSITION])
             if None in place:
@@ -161,7 +191,48 @@ class Run(NamedTuple):
     known: Relations | None
 
 
-def _after(known: Relations, events: Sequence[wf.Event | Lost]) -> Relations:
+def _collected(found: DataFrame) -> list[Row]:
+    """The messages of KINDS; and of the others the first behind each block without a stop."""
+    kind = _kind(F.col(PAYLOAD))
+    said = found.where(kind.isin(*map(_hex, KINDS))).collect()
+    broken = _broken([(row[STREAM] if STREAM in found.columns else None, row[POSITION], row[PAYLOAD]) for row in said])
+    if not broken:
+        return said
+    fields = {field.name: field.dataType for field in found.schema}
+    of, begin, end = (F.col(f"_{name}") for name in ("of", "begin", "end"))
+    schema = StructType(
+        [
+            StructField("_of", fields.get(STREAM, StringType())),
+            *[StructField(name, fields[POSITION]) for name in ("_begin", "_end")],
+        ]
+    )
+    blocks = F.broadcast(found.sparkSession.createDataFrame(broken, schema))
+    here = F.col(STREAM) if STREAM in fields else F.lit(None)
+    position = F.col(POSITION)
+    inside = here.eqNullSafe(of) & (position > begin) & (end.isNull() | (position < end))
+    others = found.where(kind.isin(*map(_hex, OPENING)) | _is_aside(F.col(PAYLOAD))).join(blocks, inside)
+    first = F.min(F.struct(position, *([here.alias(STREAM)] if STREAM in fields else []), F.col(PAYLOAD)))
+    return said + others.groupBy(of, begin).agg(first.alias("first")).select("first.*").collect()
+
+
+def _broken(said: Sequence[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
+    """Stream and position of each STREAM START that no STREAM STOP follows, and the position of what follows."""
+    marks: dict[Key, list[tuple[Key, int, Any, Any]]] = {}
+    for stream, position, payload in said:
+        kind = payload[ENVELOPE_BYTES if payload[0] == ENVELOPE else 0]
+        if kind != ord("R") and None not in tuple(position):
+            key = () if stream is None else tuple(stream)
+            marks.setdefault(key, []).append((tuple(position), kind, stream, position))
+    found = []
+    for of_stream in marks.values():
+        of_stream.sort(key=itemgetter(0))
+        for (_, kind, stream, begin), following in zip_longest(of_stream, of_stream[1:]):
+            if kind == ord("S") and (following is None or following[1] != ord("E")):
+                found.append((stream, begin, None if following is None else following[3]))
+    return found
+
+
+def _after(known: Relations, events: Sequence[Said]) -> Relations:
     learned = known.copy()
     for event in events:
         learned.take(event)
@@ -174,11 +245,11 @@ def _read(given: Sequence[tuple[Key, bytes]], options: wf.ReadOptions) -> _Strea
     return _Stream([place for place, _ in given], [_said(reader, message, options) for _, message in given])
 
 
-def _said(reader: PgOutput, message: bytes, options: wf.ReadOptions) -> wf.Event | Lost:
+def _said(reader: PgOutput, message: bytes, options: wf.ReadOptions) -> Said:
     """What a message says; one that cannot be read says what it does where it stands in the stream."""
     frame = None
     try:
         (frame,) = reader.frames(message)
         return reader.read(message, frame, options)
     except wf.DecodeError:
-        return (frame and reader.lost(message, frame)) or wf.Unknown(raw=b"")
+        return (frame and reader.lost(message, frame, options)) or wf.Unknown(raw=b"")

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 import wireformat as wf
 from wireformat.stream.saved import COUNT, NAME, TEXT, Shape, damaged, dump, load, seal, unseal
 
+from .logs import log_unknown_prepared
 from .packing import Layout, Packed, merged, pack, unpack
 
 STATE = "state binary"
@@ -127,6 +128,7 @@ class Processor(StatefulProcessor):
                         for out in _pieces(committed):
                             yield pd.DataFrame({"rows": [pack(out)]})
             machine = transactions.state
+            log_unknown_prepared(transactions.unknown_prepared, f"stream {key[0]}")
         held.save()
         self._machine.update((write_stream(self._layout, max(part.last for part in parts), held.number, machine),))
 

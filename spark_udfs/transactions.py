@@ -77,6 +77,28 @@ def open_transactions(
     return open_rows(changes, places, _chunks(changes, chunks), two_phase, drop_resent)
 
 
+def unknown_prepared(
+    changes: DataFrame,
+    *,
+    order_by: Sequence[str],
+    stream_by: Sequence[str] = (),
+    two_phase: str = "commit",
+    drop_resent: bool = True,
+    chunks: int | None = None,
+) -> DataFrame:
+    """The prepared transactions whose end came, and which their stream has not prepared: stream_by, and `gid`.
+
+    `transactions` delivers nothing of them; docs/transactions.md tells what they may be. Batch only: a streaming query
+    writes them to the log of the worker. Arguments and errors are those of `transactions`.
+    """
+    if changes.isStreaming:
+        raise wf.OptionError("unknown_prepared: expected a batch; of a stream they are in the logs of the workers")
+    places = _checked(changes, order_by, stream_by, two_phase)
+    from .chunked import unknown_prepared_rows
+
+    return unknown_prepared_rows(changes, places, _chunks(changes, chunks), two_phase, drop_resent)
+
+
 def _checked(changes: DataFrame, order_by: Sequence[str], stream_by: Sequence[str], two_phase: str) -> Places:
     """Raises OptionError."""
     _check_columns(changes)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 import wireformat as wf
 
+from .logs import log_unknown_prepared
 from .packing import check_positions
 from .schemas import change_names, committed_table
 
@@ -49,6 +50,7 @@ class WalTransactions:
     def terminate(self) -> None:
         """After the last row of a stream. What has not ended is not delivered."""
         if self._transactions is not None:
+            log_unknown_prepared(self._transactions.unknown_prepared, NAME)
             self._transactions.close()
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch:

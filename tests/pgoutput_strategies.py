@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import wireformat as wf
+from wireformat.formats.pgoutput_messages import FIRST_NORMAL_XID
+from wireformat.formats.relations import OUTSIDE
 from wireformat.pgtypes import type_name, type_oid
 from wireformat.pgtypes.binary import binary_text
 from wireformat.times import parse_commit_time, time_text
@@ -103,12 +105,15 @@ def _has_no_text(oid: int) -> bool:
 
 
 def messages(encoding: str, xid: SearchStrategy[int | None]) -> SearchStrategy[wf.Event]:
-    """MESSAGE and TYPE, which carry a transaction id in a block."""
+    """MESSAGE and TYPE, which carry a transaction id in a block: of a MESSAGE one that PostgreSQL gives."""
     content = values(encoding).map(lambda text: text or "") | st.binary(max_size=9).filter(
         lambda data: _is_no_text(data, encoding)
     )
+    message = st.builds(
+        wf.Message, lsn=U64, transactional=st.booleans(), prefix=texts(encoding), content=content, xid=xid
+    )
     return st.one_of(
-        st.builds(wf.Message, lsn=U64, transactional=st.booleans(), prefix=texts(encoding), content=content, xid=xid),
+        message.map(lambda one: one if one.xid is None else replace(one, xid=max(one.xid, FIRST_NORMAL_XID))),
         st.builds(
             wf.Type,
             type_oid=U32,
@@ -128,7 +133,7 @@ def _is_no_text(data: bytes, encoding: str) -> bool:
 
 
 def others(encoding: str) -> SearchStrategy[wf.Event]:
-    """Messages that say nothing about relations, and stand anywhere."""
+    """Messages that say nothing about relations; those of the kinds OUTSIDE end a block that is open."""
     committed = {"commit_lsn": U64, "end_lsn": U64, "commit_time": TIMES}
     prepared = {"lsn": U64, "end_lsn": U64, "prepare_time": TIMES, "xid": U32, "gid": texts(encoding)}
     kinds = st.sampled_from([bytes([kind]) for kind in UNKNOWN_KINDS])
@@ -153,12 +158,24 @@ def others(encoding: str) -> SearchStrategy[wf.Event]:
     )
 
 
+ASIDE = st.builds(
+    wf.Message,
+    lsn=st.integers(0, (1 << 40) - 1),
+    transactional=st.just(False),
+    prefix=texts("ascii"),
+    content=st.just(""),
+)
+"""Messages that are known as ones outside of blocks, wherever they come."""
+
 _TOP_XIDS = (700, 800, 0xFFFFFFFF)
 
 
 @st.composite
 def streams(draw: Callable[..., Any], encoding: str = "utf-8", steps: int = 14) -> list[wf.Event]:
-    """A stream as a server may send it: a row only of a table that was described, as it was described last."""
+    """A stream as a server may send it: a row only of a table that was described, as it was described last.
+
+    Its connection may break inside a block.
+    """
     events: list[wf.Event] = []
     known: dict[int, wf.Relation] = {}
     own: dict[int, dict[int, wf.Relation]] = {}
@@ -188,7 +205,11 @@ def streams(draw: Callable[..., Any], encoding: str = "utf-8", steps: int = 14) 
         elif step == "end" and block is None and own:
             events.append(_end(draw, draw(st.sampled_from(sorted(own))), known, own, encoding))
         elif step == "other":
-            events.append(draw(messages(encoding, st.just(xid)) | others(encoding)))
+            events.append(found := draw(messages(encoding, st.just(xid)) | others(encoding) | ASIDE))
+            is_outside = isinstance(found, OUTSIDE) or (isinstance(found, wf.Message) and found.xid is None)
+            if block is not None and is_outside:  # a connection broke
+                block = None
+                own.clear()
     return events
 
 

@@ -7,13 +7,18 @@ from typing import Any
 import pytest
 
 import wireformat as wf
+from wireformat.arrow.engine import make_engine
+from wireformat.formats.registry import find_format
 from wireformat.formats.relations import Relations
 
 from ..engines import ENGINES, agree, ask
 from ..handmade_pgoutput import (
     OID,
     OTHER_OID,
+    OTHERS,
+    ROWS,
     STOP,
+    STREAMED,
     change,
     column,
     image,
@@ -83,6 +88,66 @@ def test_opengauss_has_no_blocks() -> None:
     """`S` and `E` are no blocks there, and `c` and `A` are nobody's end."""
     messages = [OLD, b"S\0\0\0\x08\1", ROW, NEW, ROW, STOP, stream_abort(8, 8), ROW]
     assert columns(*messages, dialect="opengauss") == ["old", "new", "new"]
+
+
+def aside(lsn: int, prefix: bytes = b"prefix") -> bytes:
+    """A message that is not transactional: it may come first in a connection."""
+    return b"M\0" + lsn.to_bytes(8, "big") + prefix + b"\0" + bytes(4)
+
+
+OPENING = {
+    **{name: OTHERS[name][0] for name in OTHERS if name not in ("origin", "keepalive")},
+    **{name: STREAMED[name][0] for name in ("stream commit", "stream abort, parallel", "stream prepare")},
+    "abort of a part": stream_abort(5, 6),
+    "message": aside(0x153D120),
+    "message without prefix": aside(0x153D120, b""),
+    "message behind 4 GiB": aside(0x1_0153_D120),
+    "message behind 2 TiB": aside(0x201_0153_D120),
+    "message behind 8 TiB": aside(0x8FF_0153_D120),
+}
+"""What cannot be in a block, and so begins a connection after one that broke there."""
+
+
+@pytest.mark.parametrize("name", OPENING)
+def test_a_connection_that_broke_inside_a_block(name: str) -> None:
+    """What comes next has no transaction ids, and means what was described outside of blocks."""
+    broken = [OLD, *block(9, THIRD), start(8), streamed(NEW), streamed(ROW)]
+    messages = [*broken, OPENING[name], ROW, relation(column(b"more", 23)), ROW, *block(9, ROW), *block(8, ROW)]
+    assert columns(*messages) == ["new", "old", "more", "more", "more"]
+    assert not any(event.kind == "CORRUPT" for event in agree(messages, format=FORMAT).events)
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS.keys() - {"origin", "keepalive"}))
+def test_one_that_cannot_be_read_ends_the_block_too(name: str) -> None:
+    assert columns(OLD, start(8), streamed(ROW), OTHERS[name][0] + b"?", ROW) == ["old", "?", "old"]
+
+
+def test_what_may_be_in_a_block_does_not_end_it() -> None:
+    between = [OTHERS["keepalive"][0], OTHERS["origin"][0], b"Z?", streamed(ROWS["type"][0]), streamed(aside(5))]
+    transactional = streamed(b"M\1" + bytes(7) + b"\5p\0" + bytes(4))
+    assert columns(OLD, start(8), streamed(NEW), *between, transactional, streamed(ROW)) == ["new"]
+
+
+def test_many_that_broke() -> None:
+    """In one chunk, each behind another."""
+    once = [OPENING["begin"], OLD, ROW, OPENING["commit"], start(8), streamed(NEW), streamed(ROW)]
+    assert columns(*once * 300) == ["old", "new"] * 300
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_broken_where_messages_come_a_few_at_a_time(size: int) -> None:
+    """The state is kept from one call to the next, and the engines of Arrow and events have the same."""
+    once = [OPENING["begin"], OLD, ROW, OPENING["commit"], start(8), streamed(NEW), streamed(ROW)]
+    messages = once * 3
+    parts = [messages[place : place + size] for place in range(0, len(messages), size)]
+    engine = make_engine(find_format(FORMAT), wf.ReadOptions.check(kinds=["INSERT"]))
+    found = [
+        row[0][0]
+        for number, part in enumerate(parts)
+        for batch in engine.batches(part, wf.arrow.CHANGES, number)
+        for row in batch["new"].to_pylist()
+    ]
+    assert found == ["old", "new"] * 3
 
 
 LOST = [NEW[:-1], NEW + b"?", NEW[:5] + b"\xff" + NEW[6:], NEW[:15]]

@@ -102,6 +102,8 @@ WHOLE: dict[str, tuple[list[wf.Event], list[wf.Event]]] = {
         [wf.Begin(xid=7, gid="g", csn=4, origin=2), row(1), PREPARE, COMMIT_PREPARED],
         plain(7, row(1), csn=4, origin=2),
     ),
+    "PostgreSQL 18's PREPARE of nothing": ([PREPARE, *OTHER, COMMIT_PREPARED], [*OTHER, *plain(7)]),
+    "PostgreSQL 18's PREPARE of nothing, rolled back": ([PREPARE, wf.RollbackPrepared(gid="g"), *OTHER], OTHER),
     "openGauss's PREPARE": ([row(1), wf.Prepare(xid=1), *OTHER], [row(1), *OTHER]),
 }
 

@@ -160,6 +160,9 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
         data.records, lambda rows: spark_udfs.transactions(rows, **PLACE), f"seq < {HALF}", f"seq >= {HALF}"
     ),
     "open_transactions": lambda data: spark_udfs.open_transactions(data.records.where(f"seq < {HALF}"), **PLACE),
+    "unknown_prepared": lambda data: spark_udfs.unknown_prepared(
+        data.records.where("kind = 'COMMIT_PREPARED'"), **PLACE
+    ),
     "tables": lambda data: data.tables,
     "tables, by sequence": lambda data: spark_udfs.tables(data.committed),
     "typed": lambda data: data.typed("public.by_key"),

@@ -167,6 +167,10 @@ WANTED: dict[str, Callable[[], pa.Table | Rows]] = {
     "transactions, chunks": lambda: streamed(committed("prepare")),
     "transactions of a stream": committed,
     "open_transactions": lambda: wf.arrow.open_transactions(records().filter(pc.field("seq") < HALF)),
+    "unknown_prepared": lambda: [
+        {"gid": dict(detail)["gid"]}
+        for detail in records().filter(pc.field("kind") == "COMMIT_PREPARED")["detail"].to_pylist()
+    ],
     "tables": lambda: [
         {name.replace(".message", ".seq"): value for name, value in row.items()} for row in rows_of(tables())
     ],

@@ -12,11 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.relations import Timeline, _collected
 
 from ..handmade_pgoutput import (
     DESCRIBED,
     NULL,
     OPENGAUSS,
+    OTHERS,
     ROWS,
     STOP,
     change,
@@ -126,6 +128,52 @@ def test_two_streams_in_one_table(spark: SparkSession) -> None:
     for stream, messages in (("a", STREAM), ("b", others)):
         found = found_rows(rows.where(F.col("stream") == stream).drop("stream"))
         assert_same_rows(found, wanted_rows(messages))
+
+
+BEGIN, COMMIT = OTHERS["begin"][0], OTHERS["commit"][0]
+ASIDE = b"M\0" + (0x1_0153_D120).to_bytes(8, "big") + b"prefix\0" + bytes(4)
+PLAIN = [BEGIN, DESCRIBED, INSERT, COMMIT]
+BROKEN: Messages = [
+    *PLAIN * 3,
+    *(start(800), streamed(ALTERED), streamed(LONGER)),
+    *PLAIN * 3,
+    *(start(800), streamed(ALTERED), streamed(LONGER)),
+    *(ASIDE, *PLAIN * 2, start(800), streamed(ALTERED), STOP, BEGIN, COMMIT),
+    *(start(800, is_first=False), streamed(LONGER)),
+    *(start(800), streamed(ALTERED), streamed(LONGER), STOP, stream_commit(800), LONGER, BEGIN, LONGER, COMMIT),
+    *(start(801), streamed(LONGER)),
+    *(envelope(BEGIN, 5), LONGER, COMMIT, ASIDE),
+    *(start(802), streamed(LONGER), BEGIN + b"?", LONGER),
+]
+"""Connections that broke inside blocks: what comes next has no transaction ids."""
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_connections_that_broke_inside_blocks(spark: SparkSession, cut: str) -> None:
+    others = [*PLAIN, *PLAIN, start(7), streamed(INSERT), STOP, INSERT]
+    df = frame(spark, BROKEN, stream="a").unionAll(frame(spark, others, stream="b"))
+    known = spark_udfs.relations(df, "payload", order_by=["seq"], stream_by=["stream"])
+    rows = decode(CUTS[cut](df), known, ["stream", "seq"], mode="PERMISSIVE").cache()
+    for stream, messages in (("a", BROKEN), ("b", others)):
+        found = found_rows(rows.where(F.col("stream") == stream).drop("stream"))
+        assert_same_rows(found, wanted_rows(messages, mode="PERMISSIVE"))
+    assert rows.where("kind = 'CORRUPT'").count() == 1
+
+
+def test_only_openings_behind_broken_blocks_are_collected(spark: SparkSession) -> None:
+    """Of each block without a stop, the first; also where the parts of a capture were looked at one by one."""
+    df = frame(spark, BROKEN)
+    parts = [df.where(f"seq {part} 15") for part in ("<", ">=")]  # the second begins with the BEGIN behind a block
+    first, second = (spark_udfs.relations(part, "payload", order_by=["seq"]) for part in parts)
+    found = [(*row.position, bytes(row.payload)[:1]) for row in _collected(first.unionAll(second))]
+    assert sorted((seq, kind) for seq, kind in found if kind in b"BbPKrMw") == [
+        (15, b"B"),
+        (30, b"M"),
+        (57, b"w"),
+        (63, b"B"),
+    ]
+    known = Timeline(first.unionAll(second), wf.ReadOptions.check(mode="PERMISSIVE"))
+    assert known.columns == ["seq"]
 
 
 def test_positions_of_several_columns(spark: SparkSession) -> None:

@@ -111,6 +111,8 @@ def test_the_state_store_must_be_rocksdb(
     changes = read_stream(spark, tmp_path / "rows")
     with pytest.raises(wf.OptionError, match="open_transactions: expected a batch"):
         spark_udfs.open_transactions(changes, **PLACE)
+    with pytest.raises(wf.OptionError, match="unknown_prepared: expected a batch"):
+        spark_udfs.unknown_prepared(changes, **PLACE)
     set_conf(STATE_STORE, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     with pytest.raises(wf.OptionError, match=f"set {STATE_STORE} to"):
         spark_udfs.transactions(changes, **PLACE)

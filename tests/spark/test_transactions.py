@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.logs import log_unknown_prepared
+from spark_udfs.transactions_function import WalTransactions
 
 from ..histories import table
 from .many_streams import (
@@ -108,6 +111,47 @@ def frame_of(spark: SparkSession, events: list[wf.Event]) -> DataFrame:
     return spark.createDataFrame(table(events).rename_columns([OFFSET, *wf.arrow.CHANGES.names[1:]]))
 
 
+def prepared_or_not(name: str) -> list[wf.Event]:
+    """Ends of prepared transactions: of one that was, and of two that were not."""
+    events: list[wf.Event] = [wf.Begin(xid=1, gid="g", lsn=5), insert(name), wf.Prepare(xid=1, gid="g", lsn=5)]
+    ends: list[wf.Event] = [wf.CommitPrepared(gid=gid, commit_lsn=9 + n) for n, gid in enumerate(("g", "h", name))]
+    return [
+        *events,
+        *ends,
+        wf.Prepare(gid="lock", lsn=20),
+        wf.RollbackPrepared(gid="lock"),
+        wf.RollbackPrepared(gid="i"),
+    ]
+
+
+@pytest.mark.parametrize("two_phase", ["commit", "prepare"])
+@pytest.mark.parametrize("chunks", [1, 7])
+def test_ends_of_what_was_not_prepared(spark: SparkSession, chunks: int, two_phase: str, tmp_path: Path) -> None:
+    rows = one_table({name: table(prepared_or_not(name)) for name in ("a", "b")} | {"c": table([wf.Begin()])})
+    frame = spark.read.parquet(write_shuffled(rows, tmp_path / "rows", 3))
+    options: dict[str, Any] = {**PLACE, "chunks": chunks, "two_phase": two_phase}
+    found = spark_udfs.unknown_prepared(frame, **options)
+    assert found.columns == [STREAM, "gid"]
+    assert sorted(map(tuple, found.collect())) == sorted((one, gid) for one in "ab" for gid in ("h", one, "i"))
+    assert sorted(row.table_name for row in spark_udfs.transactions(frame, **options).collect()) == ["a", "b"]
+    alone = frame.where(f"{STREAM} = 'a'")
+    assert [row.gid for row in spark_udfs.unknown_prepared(alone, order_by=[OFFSET]).collect()] == ["h", "a", "i"]
+
+
+def test_the_log_tells_what_was_not_prepared(caplog: pytest.LogCaptureFixture) -> None:
+    function = WalTransactions()
+    rows = table(prepared_or_not("a")).rename_columns(["seq", *wf.arrow.CHANGES.names[1:]])
+    with caplog.at_level(logging.WARNING):
+        assert sum(batch.num_rows for batch in function.eval(rows.combine_chunks().to_batches()[0])) == 1
+        function.terminate()
+        log_unknown_prepared([str(number) for number in range(22)], "stream a")
+    first, second = caplog.messages
+    words = "transactions ended that were not prepared before, nothing is delivered of them"
+    assert first == f"wal_transactions: {words}: 'h', 'a', 'i'"
+    assert second.startswith(f"stream a: {words}: '0', '1', ")
+    assert second.endswith("'19' and 2 more")
+
+
 def test_an_empty_input(spark: SparkSession) -> None:
     empty = frame_of(spark, [])
     found = spark_udfs.transactions(empty, order_by=[OFFSET], chunks=3)
@@ -115,6 +159,7 @@ def test_an_empty_input(spark: SparkSession) -> None:
     assert found.schema["sequence"].dataType.simpleString() == "struct<commit_lsn:bigint,ordinal:bigint>"
     assert not found.schema["sequence"].nullable
     assert spark_udfs.open_transactions(empty, order_by=[OFFSET]).collect() == []
+    assert spark_udfs.unknown_prepared(empty, order_by=[OFFSET]).collect() == []
 
 
 def test_default_chunks_come_from_the_setting(spark: SparkSession) -> None:

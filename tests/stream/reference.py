@@ -56,7 +56,10 @@ def reference(
         event = entry[1]
         kind = event.kind
         lsn = event.lsn if getattr(event, "commit_lsn", None) is None else event.commit_lsn
-        if kind in ("BEGIN", "STREAM_START", "COMMIT_PREPARED", "ROLLBACK_PREPARED") and current is not None:
+        is_part = kind == "STREAM_ABORT" and event.subxid not in (None, event.xid)
+        is_alone = kind == "PREPARE" and (current is None or block is not None or is_behind(event, current[0][1]))
+        opens = is_part or is_alone or kind in ("BEGIN", "STREAM_START", "COMMIT_PREPARED", "ROLLBACK_PREPARED")
+        if opens and current is not None:
             before, now = (getattr(e, "commit_lsn", None) for e in (current[0][1], event))
             if before is not None and now is not None and now > before:
                 raise OutOfOrder("an end was lost")
@@ -74,6 +77,7 @@ def reference(
             else:
                 raise OutOfOrder("a change outside")
         elif kind == "BEGIN":
+            streamed.pop(event.xid, None)
             current = [entry]
         elif kind == "STREAM_START":
             if event.first_segment:
@@ -92,8 +96,10 @@ def reference(
                 raise OutOfOrder("no block to stop")
             current.append(entry)
             current = block = None
+        elif is_alone:
+            entries = []
         elif kind in ("COMMIT", "PREPARE"):
-            if current is None and came_before(lsn, event.csn if kind == "COMMIT" else None):
+            if current is None and came_before(lsn, event.csn):
                 continue
             if current is None or block is not None:
                 raise OutOfOrder("an end without a beginning")
@@ -113,7 +119,7 @@ def reference(
                 if kind == "STREAM_ABORT" or came_before(lsn, None):
                     continue
                 raise OutOfOrder("an end without a beginning")
-            if kind == "STREAM_ABORT" and event.subxid not in (None, event.xid):
+            if is_part:
                 streamed[event.xid].append(entry)
                 continue
             entries = streamed.pop(event.xid)
@@ -125,8 +131,6 @@ def reference(
                 commit(prepared.pop(event.gid), event, lsn, event.commit_time)
             elif two_phase == "prepare":
                 ended.append((event.commit_lsn, None))
-            elif not came_before(event.commit_lsn, None):
-                raise OutOfOrder("it was not prepared")
         elif kind == "ROLLBACK_PREPARED":
             done.pop(event.gid, None)
             prepared.pop(event.gid, None)
@@ -144,6 +148,14 @@ def reference(
         *(e for found in (streamed, prepared) for es in found.values() for e in es),
     ]
     return delivered, [event for _, event in sorted(held, key=lambda one: one[0])]
+
+
+def is_behind(prepare: wf.Event, begin: wf.Event) -> bool:
+    """Whether a PREPARE is of another transaction than the BEGIN before it, and of an earlier one."""
+    pairs = ((begin.xid, prepare.xid), (begin.gid, prepare.gid))
+    place = begin.lsn if begin.commit_lsn is None else begin.commit_lsn
+    is_other = any(None not in pair and pair[0] != pair[1] for pair in pairs)
+    return is_other and None not in (place, prepare.lsn) and prepare.lsn < place
 
 
 def is_change(event: wf.Event) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 
-from ..histories import histories
+from ..histories import histories, table
 from .reference import OutOfOrder, names, reference
 
 
@@ -204,6 +204,67 @@ def test_prepared_and_committed_and_sent_again() -> None:
     assert changes.open == []
 
 
+K, R = (kind(gid="g", xid=7, **at) for kind, at in ((wf.CommitPrepared, {"commit_lsn": 50}), (wf.RollbackPrepared, {})))
+P = wf.Prepare(gid="g", xid=7, lsn=40)
+OTHER = [begin(60, 8), insert("other"), commit(60)]
+
+UNKNOWN: dict[str, tuple[list[wf.Event], tuple[str, ...]]] = {
+    "committed": ([*OTHER, wf.CommitPrepared(gid="g", xid=7, commit_lsn=70)], ("g",)),
+    "committed, without positions": ([wf.CommitPrepared(gid="g", xid=7), *OTHER], ("g",)),
+    "rolled back": ([R, *OTHER], ("g",)),
+    "in the order of their ends, each once": (
+        [wf.RollbackPrepared(gid="b"), *(wf.CommitPrepared(gid=gid) for gid in "cab"), *OTHER],
+        ("b", "c", "a"),
+    ),
+    "PostgreSQL 18 prepares what only locks": ([P, K, *OTHER], ()),
+    "and rolls it back": ([P, R, *OTHER], ()),
+    "twice of one name": ([P, K, *OTHER, wf.CommitPrepared(gid="g", xid=8, commit_lsn=70)], ("g",)),
+    "committed and sent again": ([P, K, *OTHER, K], ()),
+    "another one": ([P, wf.CommitPrepared(gid="h", xid=8, commit_lsn=50), *OTHER], ("h",)),
+    "behind a block that broke": ([start(9, True), insert("a", 9), K, *OTHER], ("g",)),
+    "streamed": ([start(7, True), STOP, wf.StreamPrepare(gid="g", xid=7, lsn=40), K, *OTHER], ()),
+}
+
+
+@pytest.mark.parametrize("two_phase", ["commit", "prepare"])
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_ends_of_what_was_not_prepared(name: str, two_phase: str) -> None:
+    """They deliver nothing, and their gids can be asked for."""
+    events, gids = UNKNOWN[name]
+    changes = wf.transactions(events, two_phase=two_phase)
+    assert changes.unknown_prepared == ()
+    assert [change.event.table_name for change in changes] == ["other"]
+    assert changes.unknown_prepared == gids
+    with wf.arrow.Transactions(two_phase=two_phase) as found:
+        assert sum(batch.num_rows for batch in found.take(table(events).to_batches()[0])) == 1
+        assert found.unknown_prepared == gids
+
+
+RESTARTED: dict[str, list[wf.Event]] = {
+    "a PREPARE alone": [P, *OTHER],
+    "an undone subtransaction": [wf.StreamAbort(xid=9, subxid=10), *OTHER],
+    "the end of what was not prepared": [R, *OTHER],
+}
+"""What PostgreSQL 18 may send first to a new connection."""
+
+
+@pytest.mark.parametrize("name", RESTARTED)
+@pytest.mark.parametrize(
+    "broken", [OTHER[:2], [wf.Begin(gid="h", lsn=50, xid=3), insert("x")], [start(9, True), insert("x", 9)]]
+)
+def test_first_behind_a_connection_that_broke(name: str, broken: list[wf.Event]) -> None:
+    changes = wf.transactions([*broken, *RESTARTED[name]])
+    assert [change.event.table_name for change in changes] == ["other"]
+    assert [event.kind for event in changes.open] == (["PREPARE"] if RESTARTED[name][0] is P else [])
+
+
+def test_what_was_streamed_comes_again_in_one_piece() -> None:
+    """PostgreSQL 18 does not stream again what shrank, since it knows by then what was undone."""
+    changes = wf.transactions([start(9, True), insert("x", 9), insert("x", 10), STOP, begin(60, 9), *OTHER[1:]])
+    assert [change.event.table_name for change in changes] == ["other"]
+    assert changes.open == []
+
+
 BAD: dict[str, tuple[list[wf.Event], str]] = {
     "in the middle": ([insert("a"), wf.Commit()], "BEGIN or STREAM_START before rows"),
     "a message in the middle": ([wf.Message(transactional=True, prefix="p", lsn=1)], "before rows"),
@@ -217,7 +278,11 @@ BAD: dict[str, tuple[list[wf.Event], str]] = {
     "another's COMMIT": ([begin(5), insert("a"), commit(6)], "the end of what is open"),
     "a lost first block": ([start(1, False)], "the first block"),
     "blocks that do not say their xid": ([wf.StreamStart()], "that say their xid"),
-    "a lost PREPARE": ([wf.CommitPrepared(gid="g", commit_lsn=5)], "the transaction of this gid"),
+    "a PREPARE of another, that comes later": (
+        [begin(5, 1), insert("a"), wf.Prepare(gid="g", lsn=6, xid=2)],
+        "the end of what is open",
+    ),
+    "an abort of all in a transaction": ([begin(5), wf.StreamAbort(xid=1, subxid=1)], "the end of what is open"),
     "blocks that are lost": ([wf.StreamCommit(xid=1, commit_lsn=5)], "the blocks of this transaction"),
     "a block in a block's end": ([STOP], "STREAM_START of this block"),
     "an end in a block": ([start(1), wf.StreamCommit(xid=1)], "the end of what is open"),

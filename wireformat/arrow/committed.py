@@ -105,6 +105,12 @@ class Transactions:
         return self._machine.position
 
     @property
+    def unknown_prepared(self) -> tuple[str, ...]:
+        """The gids of prepared transactions whose end came, and which this object has not seen prepared; see
+        docs/transactions.md. Known when all was taken; no part of `state`."""
+        return self._machine.unknown_prepared
+
+    @property
     def state(self) -> bytes:
         """Everything but the rows: who is open, with handles to the rows in the store. Plain data with a version, that
         later releases read; docs/transactions.md says what is in it. To be asked for between batches."""

@@ -25,7 +25,8 @@ from .wire import read_32
 
 IS_OPENGAUSS, KNOWN = QUOTED, LINES
 """Places in the scan's settings: whether the dialect is openGauss's, and the first message: 2 times the place of its
-relation in `words`, 0 if there is none, and 1 more in a streamed block."""
+relation in `words`, 0 if there is none, and 1 more in a streamed block. Of a BEGIN or COMMIT, 1 where a block is open
+before it: the declaration must see that it ends."""
 
 COLUMNS, SCHEMA, TABLE, CELLS = range(4)
 """A relation in `words`: how many columns, the names, and from there on three pairs a column."""
@@ -55,13 +56,17 @@ _FORMS = {
     "date": DATE_FORM | 4,
 }
 
-NOTHING, ASKS, TELLS = range(3)
-"""What a message has to do with relations."""
+NOTHING, ASKS, TELLS, OPENS, CLOSES, ENDS, MAY_END = range(7)
+"""What a message has to do with relations and blocks. ENDS and MAY_END: only where a block is open, which they end."""
 
-_ROLES = {"postgresql": np.full(256, NOTHING, np.uint8), "opengauss": np.full(256, NOTHING, np.uint8)}
-for _dialect, _telling in (("postgresql", b"RSEcAp"), ("opengauss", b"R")):
-    _ROLES[_dialect][list(b"IUD")] = ASKS
-    _ROLES[_dialect][list(_telling)] = TELLS
+_OF_KINDS = {
+    "postgresql": {b"IUD": ASKS, b"R": TELLS, b"S": OPENS, b"EcAp": CLOSES, b"BbCPKr": ENDS, b"M": MAY_END},
+    "opengauss": {b"IUD": ASKS, b"R": TELLS},
+}
+_ROLES = {dialect: np.full(256, NOTHING, np.uint8) for dialect in _OF_KINDS}
+for _dialect, _of_kinds in _OF_KINDS.items():
+    for _kinds, _role in _of_kinds.items():
+        _ROLES[_dialect][list(_kinds)] = _role
 
 
 def known_relations(
@@ -75,12 +80,13 @@ def known_relations(
     """
     count = len(chunk.starts)
     asking, oids, telling = np.empty(count, np.int64), np.empty((2, count), np.int64), np.empty(count, np.int64)
-    asked, told = _read_heads(chunk.buffer, chunk.starts, chunk.stops, _ROLES[options.dialect], asking, oids, telling)
-    found = np.zeros(count, np.int64)
-    table.forget_much()
     relations = reader.relations
     if relations is None:
         raise TypeError(f"{reader.name} has no relations")
+    in_block, roles = relations.block is not None, _ROLES[options.dialect]
+    asked, told = _read_heads(chunk.buffer, chunk.starts, chunk.stops, roles, in_block, asking, oids, telling)
+    found = np.zeros(count, np.int64)
+    table.forget_much()
     begin = 0
     ends = np.searchsorted(asking[:asked], telling[:told])
     for end, message in [*zip(ends.tolist(), telling[:told].tolist(), strict=True), (asked, -1)]:
@@ -93,6 +99,7 @@ def known_relations(
             found[asking[begin:end]] = np.array(known, np.int64)[places]
             begin = end
         if message >= 0:
+            found[message] = int(relations.block is not None)
             data = chunk.message(message)
             with suppress(DecodeError):  # it will be told when the record is read
                 for frame in reader.frames(data):
@@ -107,11 +114,12 @@ def _form(oid: int) -> int:
 
 @compiled
 def _read_heads(
-    buffer: Array, starts: Array, stops: Array, roles: Array, asking: Array, oids: Array, telling: Array
+    buffer: Array, starts: Array, stops: Array, roles: Array, in_block: bool, asking: Array, oids: Array, telling: Array
 ) -> tuple[Int, Int]:
     """Find the messages that ask or tell something about relations; returns how many do this, and how many that.
 
     roles       uint8[256]: of each kind of message
+    in_block    whether a streamed block is open before the first message
     asking      int64[m]: the messages that ask, which are rows, where they are long enough to be one
     oids        int64[2, m]: the number that stands in these behind the kind, and the one behind that, which is the
                 relation in a streamed block
@@ -128,9 +136,13 @@ def _read_heads(
             oids[0, asked] = read_32(buffer, at + 1)
             oids[1, asked] = read_32(buffer, at + 5)
             asked += 1
-        elif role == TELLS:
+        elif role > ASKS and (role < ENDS or in_block):
             telling[told] = message
             told += 1
+        if role == OPENS:
+            in_block = True
+        elif role == CLOSES or role == ENDS:
+            in_block = False
     return asked, told
 
 

@@ -375,9 +375,11 @@ def read_record(
     if kind == OTHER:
         return READ_RECORD
     rows[KIND, row] = kind
-    if kind == BEGIN or kind == COMMIT:
-        return transaction(buffer, at + 1, stop, rows, row, cells, text, words, cursor, settings[IS_OPENGAUSS] == 1)
     known = settings[KNOWN + cursor[NEXT_MESSAGE]]
+    if kind == BEGIN or kind == COMMIT:
+        if known & 1:  # it ends a block, which the reader of the declaration must see
+            return READ_RECORD
+        return transaction(buffer, at + 1, stop, rows, row, cells, text, words, cursor, settings[IS_OPENGAUSS] == 1)
     return row_change(buffer, at + 1, stop, rows, row, cells, text, words, cursor, known, settings[UTF8] == 1)
 
 

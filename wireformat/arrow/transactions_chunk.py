@@ -29,6 +29,8 @@ from .schemas import SEGMENT, SEQUENCE, committed_schema
 from .transaction_facts import stretch_facts
 from .transaction_rows import At, Column, Place, Rows, Run, Stretch, check_columns, flags
 
+UNKNOWN_PREPARED = b"wireformat.unknown_prepared"
+
 DELIVERED, DROPPED, OPEN, WHOLE = "delivered", "dropped", "open", "whole"
 
 FATES = pa.schema(
@@ -293,8 +295,9 @@ def carry(
 ) -> pa.Table:
     """The fates of all segments of a stream, from the summaries of its chunks in order: FATES, by chunk and segment.
 
-    The metadata says under `wireformat.position` how far the stream is delivered. Control records have a fate only
-    where they are open. Raises OrderError, OptionError.
+    The metadata says under `wireformat.position` how far the stream is delivered, and under UNKNOWN_PREPARED which gids
+    ended and were not prepared, as JSON. Control records have a fate only where they are open. Raises OrderError,
+    OptionError.
     """
     machine: Machine[_Item] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
     rows: list[tuple[Any, ...]] = []
@@ -326,7 +329,8 @@ def carry(
     rows.sort(key=lambda row: row[:2])
     columns = zip(*rows, strict=True) if rows else [()] * len(FATES)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, FATES, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=FATES.with_metadata({POSITION: write_position(machine.position)}))
+    said = {POSITION: write_position(machine.position), UNKNOWN_PREPARED: json.dumps(machine.unknown_prepared)}
+    return pa.Table.from_arrays(arrays, schema=FATES.with_metadata(said))
 
 
 _NO_FACTS = (None,) * 7
@@ -445,4 +449,4 @@ def _lean(control: Control) -> dict[str, Any]:
     return {name: value for name, value in zip(Control._fields, control, strict=True) if value is not None}
 
 
-__all__ = ["FATES", "Chunk", "carry", "chunk_schema", "deliver", "open_rows"]
+__all__ = ["FATES", "UNKNOWN_PREPARED", "Chunk", "carry", "chunk_schema", "deliver", "open_rows"]

@@ -39,6 +39,7 @@ from ..pgtypes.binary import binary_text
 from ..times import MICROS_OF_2000
 from .looks import hinted
 from .pgoutput_messages import (
+    ASIDE_BYTES,
     BINARY_CELL,
     IMAGES,
     KEY,
@@ -48,9 +49,10 @@ from .pgoutput_messages import (
     RELATION_TAG,
     SYSTEM_SCHEMA,
     UNCHANGED_CELL,
+    is_aside,
 )
 from .pgoutput_writer import PgOutputWriter, said
-from .relations import Lost, Relations
+from .relations import OUTSIDE, Lost, Outside, Relations
 
 KEPT_RELATIONS, KEPT_BYTES = 512, 4096
 """How many Relation messages are remembered, and how long they may be: 2 MB of them at the most."""
@@ -86,24 +88,31 @@ class PgOutput:
         try:
             event = self._event(message, frame, options)
         except DecodeError as error:
-            lost = self.lost(message, frame)
+            lost = self.lost(message, frame, options)
             if lost is not None:
                 self.relations.take(lost)
             raise hinted(error, message, frame.start, frame.stop, self.name) from None
         self.relations.take(event)
         return event
 
-    def lost(self, message: bytes, frame: Frame) -> Lost | None:
-        """What is lost with a message that cannot be read: a table may look otherwise from here on."""
-        if message[frame.start] != RELATION_TAG:
+    def lost(self, message: bytes, frame: Frame, options: ReadOptions) -> Lost | Outside | None:
+        """What a message says that cannot be read: a table may look otherwise from here on, or no block is open."""
+        kind = message[frame.start]
+        if kind in RECORDS[options.dialect] and issubclass(RECORDS[options.dialect][kind][0], OUTSIDE):
+            return Outside()
+        if kind != RELATION_TAG:
             return None
         at = frame.start + (1 if self.relations.block is None else 5)
         return Lost(int.from_bytes(message[at : at + 4], "big")) if at + 4 <= frame.stop else None
 
+    def _in_block(self, message: bytes, frame: Frame) -> bool:
+        """Whether the message has a transaction id of its own, if it is of a kind that may have one."""
+        return self.relations.block is not None and not is_aside(message[frame.start : frame.start + ASIDE_BYTES])
+
     def _event(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         if message[frame.start] == RELATION_TAG and frame.stop - frame.start <= KEPT_BYTES:
             with suppress(DecodeError):  # it is raised below, with its place in the whole message
-                found = _described(message[frame.start : frame.stop], self.relations.block is not None, options)
+                found = _described(message[frame.start : frame.stop], self._in_block(message, frame), options)
                 return found if frame.lsn is None else replace(found, lsn=frame.lsn)
         return self._parsed(message, frame, options)
 
@@ -120,7 +129,7 @@ class PgOutput:
             frame.stop,
             encoding=options.encoding,
             errors=options.encoding_errors,
-            streamed=self.relations.block is not None,
+            streamed=self._in_block(message, frame),
         )
         values = {name: value for name, value in found.items() if name not in ("_io", "at", "flags", "more")}
         if values.get("lsn") is None:

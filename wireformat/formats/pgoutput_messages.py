@@ -52,6 +52,7 @@ from ..events import (
 from ..framing import copy_data
 
 RELATION_TAG = ord("R")
+MESSAGE_TAG = ord("M")
 NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL = b"nutb"
 KEY, OLD, NEW = b"KON"
 IMAGES = {KEY: "old", OLD: "old", NEW: "new"}
@@ -216,3 +217,21 @@ RECORDS: dict[str, Records] = {
     "opengauss": {ord("B"): (Begin, OPENGAUSS_BEGIN), **_COMMON, ord("L"): (Ddl, OPENGAUSS_DDL)},
 }
 """What follows each kind byte, by dialect. openGauss's connection information, `S`, is of no kind: UNKNOWN."""
+
+FIRST_NORMAL_XID = 3
+"""PostgreSQL gives no transaction a lower one."""
+
+ASIDE_BYTES = 6
+"""How much of a message `is_aside` looks at."""
+
+
+def is_aside(head: bytes) -> bool:
+    """Whether the first bytes are those of a Message outside of blocks that is not transactional.
+
+    Such a one may be the first message after a connection broke inside a block, and only its content tells: where it
+    has no transaction id, its LSN is in the place of the id, which is then lower than any that PostgreSQL gives, or in
+    the place of the flags. An LSN of 3 TiB or higher whose bits 32 to 39 are 0 or 1 cannot be told.
+    """
+    if len(head) < ASIDE_BYTES or head[0] != MESSAGE_TAG or head[1] != 0:
+        return False
+    return head[5] > 1 or int.from_bytes(head[1:5], "big") < FIRST_NORMAL_XID

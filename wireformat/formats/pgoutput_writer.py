@@ -43,6 +43,7 @@ from .pgoutput_messages import (
     SYSTEM_SCHEMA,
     TEXT_CELL,
     UNCHANGED_CELL,
+    is_aside,
 )
 from .relations import Relations
 
@@ -136,12 +137,18 @@ class PgOutputWriter:
             raise EncodeError("the format cannot say it")
         declaration = self._records[tag][1]
         refuse_others(event, _places(type(event), declaration))
-        streamed = self._relations.block is not None
+        in_block = self._relations.block is not None
+        streamed = in_block and not (isinstance(event, Message) and event.xid is None)
         if not streamed and _has_own_xid(event) and getattr(event, "xid", None) is not None:
             raise EncodeError("xid: the format cannot say it outside of a streamed block")
         values = {field.name: getattr(event, field.name) for field in fields(event)}
         values = {"flags": None, **values, **_written(event, self._encoding), **more}
-        return bytes([tag]) + build(declaration, values, encoding=self._encoding, streamed=streamed)
+        data = bytes([tag]) + build(declaration, values, encoding=self._encoding, streamed=streamed)
+        if in_block and isinstance(event, Message) and is_aside(data) == streamed:
+            raise EncodeError(
+                "xid: a MESSAGE in a streamed block needs one of 3 or higher, else it is read as one outside"
+            )
+        return data
 
     def _relation(self, event: RowChange, made: list[Relation]) -> Relation:
         """The relation of a row, which is made if it is a new one."""

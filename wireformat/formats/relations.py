@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
+from ..events import (
+    Begin,
+    Commit,
+    CommitPrepared,
+    Event,
+    Message,
+    Prepare,
+    Relation,
+    RollbackPrepared,
+    StreamAbort,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
+)
+
+OUTSIDE = (Begin, Commit, Prepare, CommitPrepared, RollbackPrepared, StreamCommit, StreamAbort, StreamPrepare)
+"""What a server never sends in a streamed block: where one is open, its connection broke and another one begins."""
 
 
 class Lost(NamedTuple):
@@ -13,13 +30,23 @@ class Lost(NamedTuple):
     relation_id: int
 
 
+class Outside(NamedTuple):
+    """A message of one of the kinds OUTSIDE that cannot be read: no block is open behind it."""
+
+
+Said = Event | Lost | Outside
+"""What a message says of relations and blocks."""
+
+
 class Relations:
     """The newest Relation of each table, and in streamed transactions that are open the ones sent in their blocks.
 
     block   xid of the streamed transaction whose block is open: messages then carry a transaction id of their own
 
-    The server takes a table as described in a streamed transaction only there, until that transaction ends. Source:
-    PostgreSQL manual, "Logical Streaming Replication Protocol".
+    The server takes a table as described in a streamed transaction only there, until that transaction ends. Where a
+    connection breaks inside a block, the next one begins with a message that cannot be in a block. All streamed
+    transactions and what was described in them are then forgotten: the server sends both again. Source: PostgreSQL
+    manual, "Logical Streaming Replication Protocol"; servers 15, 16 and 18.
     """
 
     def __init__(self) -> None:
@@ -39,20 +66,29 @@ class Relations:
         found = (own and own.by_name.get((schema, table))) or self._newest.by_name.get((schema, table))
         return found if found is not None and self.find(found.relation_id) is found else None  # it may be renamed
 
-    def take(self, event: Event | Lost) -> None:
-        """Learn from an event; those that say nothing about relations change nothing."""
-        if isinstance(event, (Relation, Lost)):
+    def take(self, said: Said) -> None:
+        """Learn from what a message says; most say nothing about relations and change nothing."""
+        if isinstance(said, (Relation, Lost)):
             known = self._newest if self.block is None else self._streamed.setdefault(self.block, _Known())
-            known.add(event)
-        elif isinstance(event, StreamStart):
-            self.block = event.xid
-        elif isinstance(event, StreamStop):
+            known.add(said)
+        elif isinstance(said, StreamStop):
             self.block = None
-        elif isinstance(event, (StreamCommit, StreamPrepare)) and event.xid is not None:
-            for number, relation in self._streamed.pop(event.xid, _Known()).by_number.items():
-                self._newest.add(relation or Lost(number))
-        elif isinstance(event, StreamAbort) and event.subxid == event.xid and event.xid is not None:
-            self._streamed.pop(event.xid, None)
+        elif isinstance(said, StreamStart):
+            self._end_block()
+            self.block = said.xid
+        elif isinstance(said, (*OUTSIDE, Outside)) or (isinstance(said, Message) and said.xid is None):
+            self._end_block()
+            if isinstance(said, (StreamCommit, StreamPrepare)) and said.xid is not None:
+                for number, relation in self._streamed.pop(said.xid, _Known()).by_number.items():
+                    self._newest.add(relation or Lost(number))
+            elif isinstance(said, StreamAbort) and said.subxid == said.xid and said.xid is not None:
+                self._streamed.pop(said.xid, None)
+
+    def _end_block(self) -> None:
+        """Before a message that cannot be in a block."""
+        if self.block is not None:
+            self.block = None
+            self._streamed.clear()
 
     def copy(self) -> Relations:
         """Another one that knows the same and learns by itself."""

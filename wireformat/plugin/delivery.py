@@ -154,6 +154,8 @@ class Delivery:
                 yield event
         elif (found is not None and found.gid is not None) or self._takes_prepared(event.xid, event.gid):
             yield event
+        elif found is None:  # PostgreSQL 18 sends no BEGIN where nothing is in it
+            self._prepared[event.gid] = _Transaction(Begin(xid=event.xid, gid=event.gid), HOLD)
         else:
             raise PluginError(
                 "PREPARE: the plugin takes no prepared transactions, or filters this one; its BEGIN, which did not say "

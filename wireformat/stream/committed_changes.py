@@ -100,6 +100,12 @@ class CommittedChanges(Iterator[CommittedChange]):
         """How far the stream was delivered: behind the transaction whose changes are being given."""
         return self._machine.position
 
+    @property
+    def unknown_prepared(self) -> tuple[str, ...]:
+        """The gids of prepared transactions whose end came, and which the events have not prepared; see
+        docs/transactions.md. Known when all was read."""
+        return self._machine.unknown_prepared
+
     def close(self) -> None:
         """Forget what is open, and remove the files."""
         self._changes.close()

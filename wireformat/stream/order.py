@@ -68,7 +68,7 @@ TABLE: tuple[Step, ...] = (
     Step(TEXT, (BLOCK,), ("TRUNCATE", "MESSAGE"), BLOCK),
     Step(TEXT, (BLOCK,), ("STREAM_CHANGE",), BLOCK, ("open",)),
     Step(TEXT, (BLOCK,), ("STREAM_STOP",), BETWEEN, ("open",)),
-    Step(TEXT, (BETWEEN,), ("STREAM_ABORT",), BETWEEN, ("some streamed",)),
+    Step(TEXT, (START, BETWEEN), ("STREAM_ABORT",), BETWEEN),
     Step(PGOUTPUT, (START, BETWEEN), ("BEGIN",), BEGUN),
     Step(PGOUTPUT, (START, BETWEEN), ("MESSAGE",), BETWEEN, ("not transactional",)),
     Step(PGOUTPUT, (BEGUN,), ("ORIGIN",), TRANSACTION),
@@ -79,9 +79,9 @@ TABLE: tuple[Step, ...] = (
     Step(PGOUTPUT, (BLOCK_BEGUN,), ("ORIGIN",), BLOCK),
     Step(PGOUTPUT, (BLOCK_BEGUN, BLOCK), _PGOUTPUT_CHANGES, BLOCK),
     Step(PGOUTPUT, (BLOCK_BEGUN, BLOCK), ("STREAM_STOP",), BETWEEN, ("open",)),
-    Step(PGOUTPUT, (BETWEEN,), ("STREAM_ABORT",), BETWEEN, ("streamed",)),
+    Step(PGOUTPUT, (START, BETWEEN), ("STREAM_ABORT",), BETWEEN, ("a part or streamed",)),
     Step(POSTGRESQL, (BETWEEN,), ("STREAM_COMMIT", "STREAM_PREPARE"), BETWEEN, ("streamed",)),
-    Step(POSTGRESQL, (START, BETWEEN), ("COMMIT_PREPARED", "ROLLBACK_PREPARED"), BETWEEN),
+    Step(POSTGRESQL, (START, BETWEEN), ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED"), BETWEEN),
 )
 """Whatever is not here is an OrderError. A stream begins in the state START: between transactions, or in an area."""
 
@@ -124,7 +124,9 @@ class Order:
     def passes(self, kind: str) -> bool:
         """Whether a record of this kind may come and changes nothing, so that `take` need not be asked."""
         step = self._here.get(kind)
-        return step is not None and step.next in (None, self._state) and not step.needs
+        return (
+            step is not None and step.next in (None, self._state) and not step.needs and kind not in _MAY_END_STREAMED
+        )
 
     def take(self, record: Facts, *, message: int, number: int, lsn: int | None) -> None:
         """Go on with a record, the `number`th of this message; raises OrderError, and stays where it was."""
@@ -166,11 +168,13 @@ class Order:
         )
 
 
+_MAY_END_STREAMED = ("STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
+
+
 def _ends_streamed(record: Facts) -> bool:
     """Whether the record ends all of a streamed transaction, if it is one's that is known."""
-    if record.kind == "STREAM_ABORT":
-        return record.subxid in (None, record.xid)
-    return record.kind in ("STREAM_COMMIT", "STREAM_PREPARE")
+    is_part = record.kind == "STREAM_ABORT" and record.subxid not in (None, record.xid)
+    return record.kind in _MAY_END_STREAMED and not is_part
 
 
 def _steps(format: str) -> dict[str, dict[str, Step]]:
@@ -200,6 +204,10 @@ def _is_of_open(order: Order, record: Facts) -> bool:
     return all(left == right or left is None or right is None for left, right in pairs)
 
 
+def _is_streamed(order: Order, record: Facts) -> bool:
+    return bool(order.streamed) if record.xid is None else record.xid in order.streamed
+
+
 NEEDS: Mapping[str, Need] = {
     "open": Need("of what is open, where both say their xid or gid", _is_of_open),
     "without gid": Need(
@@ -210,9 +218,12 @@ NEEDS: Mapping[str, Need] = {
     ),
     "streamed": Need(
         "of a transaction with blocks that has not ended",
-        lambda order, record: bool(order.streamed) if record.xid is None else record.xid in order.streamed,
+        _is_streamed,
     ),
-    "some streamed": Need("while a transaction with blocks has not ended", lambda order, record: bool(order.streamed)),
+    "a part or streamed": Need(
+        "of a subtransaction, or of a transaction with blocks that has not ended",
+        lambda order, record: record.subxid not in (None, record.xid) or _is_streamed(order, record),
+    ),
     "first segment": Need(
         "that says rightly whether it is the transaction's first one",
         lambda order, record: record.first_segment in (None, record.xid not in order.streamed),

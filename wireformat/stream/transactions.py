@@ -320,6 +320,8 @@ class Machine(Generic[Handle]):
 
     def _begin(self, record: Control, handle: Handle | None) -> None:
         self._restarted(record)
+        if record.xid is not None and record.xid in self._streamed:  # sent again after a restart, in one piece
+            self._settle(self._streamed.pop(record.xid), None)
         self._plain = Attempt(record)
         self._keep(self._plain, handle)
 
@@ -348,6 +350,10 @@ class Machine(Generic[Handle]):
             self._settle(attempt, None)
 
     def _prepare(self, record: Control, handle: Handle | None) -> None:
+        if self._plain is None or _is_behind(record, self._plain.begin):
+            self._restarted(record)
+            self._hold(Attempt(record), record, handle)  # PostgreSQL 18 sends no BEGIN where nothing is in it
+            return
         attempt = self._end(record)
         if attempt is not None:
             self._hold(attempt, record, handle)
@@ -371,23 +377,29 @@ class Machine(Generic[Handle]):
             self._prepared[record.gid] = attempt
 
     def _commit_prepared(self, record: Control, handle: Handle | None) -> None:
-        self._restarted(record)
-        attempt = self._prepared.pop(str(record.gid), None)
+        attempt, was_delivered = self._prepared_before(record)
         if attempt is not None:
-            self._delivered.pop(str(record.gid), None)
             self._committed(attempt, record)
-        elif self._at_prepare:  # delivered, but from here on its PREPARE, sent again, is known by the position alone
-            self._delivered.pop(str(record.gid), None)
+            return
+        if not was_delivered and not self._position.covers(record.commit_lsn, record.csn):
+            self._unknown[str(record.gid)] = None
+        if self._at_prepare:  # delivered, but from here on its PREPARE, sent again, is known by the position alone
             self._position = self._position.behind(record.commit_lsn, record.csn, transactions=0)
-        elif not self._position.covers(record.commit_lsn, record.csn):
-            raise self._error("the transaction of this gid before", record, record.lsn)
 
     def _rollback_prepared(self, record: Control, handle: Handle | None) -> None:
-        self._restarted(record)
-        attempt = self._prepared.pop(str(record.gid), None)
-        self._delivered.pop(str(record.gid), None)
+        attempt, was_delivered = self._prepared_before(record)
         if attempt is not None:
             self._settle(attempt, None)
+        elif not was_delivered:
+            self._unknown[str(record.gid)] = None
+
+    def _prepared_before(self, record: Control) -> tuple[Attempt[Handle] | None, bool]:
+        """The transaction of this gid, if it waits for its end; and whether it was delivered at its PREPARE."""
+        self._restarted(record)
+        gid = str(record.gid)
+        was_delivered = gid in self._delivered
+        self._delivered.pop(gid, None)
+        return self._prepared.pop(gid, None), was_delivered
 
     def _stream_start(self, record: Control, handle: Handle | None) -> None:
         self._restarted(record)
@@ -407,11 +419,15 @@ class Machine(Generic[Handle]):
         self._block = None
 
     def _stream_abort(self, record: Control, handle: Handle | None) -> None:
-        self._check_between(record)
+        is_whole = record.subxid is None or record.subxid == record.xid
+        if is_whole:
+            self._check_between(record)
+        else:  # PostgreSQL 18 sends it without any block, so it may be the first after a restart
+            self._restarted(record)
         attempt = None if record.xid is None else self._streamed.get(record.xid)
         if attempt is None:  # of a subtransaction that nobody named, or of what never came
             return
-        if record.subxid is None or record.subxid == record.xid:
+        if is_whole:
             del self._streamed[attempt.begin.xid]  # type: ignore[arg-type]
             self._settle(attempt, None)
         else:
@@ -499,6 +515,17 @@ def is_plain(begin: Control, commit: Control) -> bool:
 def _agree(begin: Control, end: Control) -> bool:
     """Whether both are of one transaction, as far as both say it; else what lies between was lost."""
     return _same(begin.xid, end.xid) and _same(begin.gid, end.gid) and _same(begin.commit_lsn, end.commit_lsn)
+
+
+def _is_behind(prepare: Control, begin: Control) -> bool:
+    """Whether a PREPARE is of another transaction than this BEGIN, and of one from before: so it was sent again.
+
+    Of one that comes later, the end of what is open was lost.
+    """
+    place = begin.lsn if begin.commit_lsn is None else begin.commit_lsn
+    if _agree(begin, prepare) or place is None or prepare.lsn is None:
+        return False
+    return prepare.lsn < place
 
 
 def _same(left: Any, right: Any) -> bool:
