@@ -105,7 +105,7 @@ def read(messages: Iterable[Any], engine: str = "scan", *, format: str = FORMAT,
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as Python values; commit_time in microseconds, since datetime ends with the year 9999."""
+    """The rows as Python values; commit_time in microseconds."""
     if "commit_time" in table.column_names:
         place = table.column_names.index("commit_time")
         table = table.set_column(place, "commit_time", table["commit_time"].cast(pa.int64()))
