@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .batches import pieces
 from .relations import Timeline
 from .task import Plan, Task
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_FIRST_MICROS, _LAST_MICROS = (
-    (time.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
-    for time in (datetime.min, datetime.max)  # noqa: DTZ901 - they get their zone above
-)
 
 
 def decode_frames(plan: Plan, timeline: Timeline | None, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -66,11 +58,7 @@ def series_of(column: pa.Array) -> pd.Series:
 
 
 def python_values(column: pa.Array) -> list[Any]:
-    """A column as the Python values that Spark's own conversion takes; null for a time that datetime cannot say."""
-    if pa.types.is_timestamp(column.type):
-        micros = column.cast(pa.int64())
-        in_range = pc.and_(pc.greater_equal(micros, _FIRST_MICROS), pc.less_equal(micros, _LAST_MICROS))
-        column = pc.if_else(in_range, column, None)
+    """A column as the Python values that Spark's own conversion takes."""
     values: list[Any] = column.to_pylist()
     if pa.types.is_map(column.type):
         return [None if pairs is None else Pairs(pairs) for pairs in values]

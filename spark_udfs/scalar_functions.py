@@ -31,10 +31,7 @@ def wal_decode(value: pa.Array, format: pa.Array, *given: pa.Array, **named: pa.
 
 
 def wal_decode_pandas(value: pd.Series, format: pd.Series, *given: pd.Series, **named: pd.Series) -> pd.Series:
-    """The rows of each message, as a list of tuples; null for null.
-
-    A commit_time that Python's datetime cannot say, before the year 1 or after 9999, is null.
-    """
+    """The rows of each message, as a list of tuples; null for null."""
     messages = pa.array(value, pa.binary(), from_pandas=True)
     options = [pa.array(column, from_pandas=True) for column in given]
     by_name = {name: pa.array(column, from_pandas=True) for name, column in named.items()}

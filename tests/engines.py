@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +43,15 @@ def rows_of_event(event: wf.Event) -> int:
 
 
 def ask(messages: Any, engine: str, *, format: str = FORMAT, **options: Any) -> Answer:
-    """Events and table of one engine; the table is checked in depth, and both end in the same error."""
-    events: list[wf.Event] = []
-    table = error = table_error = None
-    try:
-        for event in wf.decode(messages, format, engine=engine, **options):
-            events.append(event)
-    except wf.DecodeError as found:
-        error = found
+    """Events and table of one engine; the table is checked in depth, and both end in the same error.
+
+    A live source of the same messages gives the same, event by event.
+    """
+    events, error = _events(messages, engine, format, options)
+    live = (message for message in (messages if isinstance(messages, Sequence) else messages.to_pylist()))
+    live_events, live_error = _events(live, engine, format, options)
+    assert (live_events, facts(live_error)) == (events, facts(error)), engine
+    table = table_error = None
     try:
         table = wf.arrow.changes(messages, format, engine=engine, **options)
     except wf.DecodeError as found:
@@ -58,7 +60,29 @@ def ask(messages: Any, engine: str, *, format: str = FORMAT, **options: Any) -> 
     if table is not None:
         table.validate(full=True)
         assert len(table) == sum(map(rows_of_event, events)), engine
+    else:
+        assert _rows_before_the_error(messages, engine, format, options) == sum(map(rows_of_event, events)), engine
     return Answer(events, table, error)
+
+
+def _events(
+    messages: Any, engine: str, format: str, options: dict[str, Any]
+) -> tuple[list[wf.Event], wf.DecodeError | None]:
+    events: list[wf.Event] = []
+    try:
+        for event in wf.decode(messages, format, engine=engine, **options):
+            events.append(event)
+    except wf.DecodeError as found:
+        return events, found
+    return events, None
+
+
+def _rows_before_the_error(messages: Any, engine: str, format: str, options: dict[str, Any]) -> int:
+    count = 0
+    with suppress(wf.DecodeError):
+        for batch in wf.arrow.batches(messages, format, engine=engine, **options):
+            count += batch.num_rows
+    return count
 
 
 def agree(messages: Sequence[Any], **options: Any) -> Answer:
@@ -81,7 +105,7 @@ def read(messages: Iterable[Any], engine: str = "scan", *, format: str = FORMAT,
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as Python values; commit_time in microseconds, since datetime ends with the year 9999."""
+    """The rows as Python values; commit_time in microseconds."""
     if "commit_time" in table.column_names:
         place = table.column_names.index("commit_time")
         table = table.set_column(place, "commit_time", table["commit_time"].cast(pa.int64()))

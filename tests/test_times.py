@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.commit_times import parse_times
-from wireformat.times import heartbeat_micros, parse_commit_time
+from wireformat.times import FIRST_MICROS, LAST_MICROS, heartbeat_micros, parse_commit_time, table_time
 
 from . import strategies
 from .engines import ENGINES, FORMAT, agree
@@ -25,13 +25,13 @@ INT64_MAX = (1 << 63) - 1
 
 def parsed(text: str) -> int | None:
     """Microseconds, or None: of one text and of a column, which must agree."""
-    found = parse_commit_time(text)
+    found = table_time(parse_commit_time(text))
     for texts in ([text], [text, "2026-11-21 01:02:03+08", text]):
         micros, known = parse_times(pa.array(texts))
         assert [one if is_one else None for one, is_one in zip(micros, known, strict=True)] == [
             found if one is text else 1_795_194_123_000_000 for one in texts
         ]
-    return found
+    return parse_commit_time(text)
 
 
 @given(
@@ -191,8 +191,58 @@ def test_heartbeat_times(number: int, unit: str | None) -> None:
     assert times[0] == times[1]
     if unit is not None:
         exact = number * UNITS[unit]
-        near_the_end = abs(exact) > INT64_MAX - UNITS[unit]
-        assert times[0] == exact or (times[0] is None and near_the_end)
+        assert times[0] == (exact if FIRST_MICROS <= exact <= LAST_MICROS else None)
+
+
+def test_the_years_that_python_can_say() -> None:
+    first, last = (one.replace(tzinfo=timezone.utc) - EPOCH for one in (datetime.min, datetime.max))  # noqa: DTZ901
+    assert [FIRST_MICROS, LAST_MICROS] == [one // timedelta(microseconds=1) for one in (first, last)]
+
+
+SAYABLE = {
+    "9999-12-31 23:59:59.999999+00": LAST_MICROS,
+    "9999-12-31 23:59:59.999999-00:00:01": None,
+    "10000-01-01 00:00:00+00": None,
+    "10000-01-01 07:59:59.999999+08": LAST_MICROS,
+    "9999-12-31 15:59:59.999999-08": LAST_MICROS,
+    "9999-12-31 16:00:00-08": None,
+    "294246-12-31 23:59:59.999999+00": None,
+    "0001-01-01 00:00:00+00": FIRST_MICROS,
+    "0001-01-01 00:00:00+00:00:01": None,
+    "0001-12-31 16:00:00-08 BC": FIRST_MICROS,
+    "0001-12-31 23:59:59.999999+00 BC": None,
+}
+
+
+@pytest.mark.parametrize("others", [[], ["2026-11-21 01:02:03+08"]], ids=["alone", "beside another"])
+@pytest.mark.parametrize("text", SAYABLE)
+def test_a_commit_time_that_python_cannot_say_is_null(text: str, others: list[str]) -> None:
+    """In every format that has one, and whole tables can be made Python values."""
+    texts = [text, *others]
+    tables = [
+        agree([message(*[commit(time(text.encode())) for text in texts])]).table,
+        agree([f"COMMIT 5 (at {text})".encode() for text in texts], format="test-decoding").table,
+        agree([f"commit xid: 5 (at {text})".encode() for text in texts], format="gaussdb-json").table,
+    ]
+    in_utc = [table_time(parse_commit_time(text)) for text in texts]
+    commits = [wf.Commit(commit_lsn=5, end_lsn=6, commit_time=text) for text in texts]
+    tables.append(agree(list(wf.encode(commits, "pgoutput")), format="pgoutput").table)
+    for table in tables:
+        assert table is not None
+        assert in_utc[0] == SAYABLE[text]
+        assert table["commit_time"].cast(pa.int64()).to_pylist() == in_utc
+        assert [row["commit_time"] is None for row in table.to_pylist()] == [micros is None for micros in in_utc]
+        assert all(dict(row["detail"])["commit_time"] for row in table.to_pylist())
+
+
+def test_a_prepare_time_that_python_cannot_say_is_null() -> None:
+    lines = [
+        b"BEGIN 5",
+        b"table s.t: INSERT: a[integer]:1",
+        b"PREPARE TRANSACTION 'g', txid 5 (at 294246-12-31 23:59:59+00)",
+    ]
+    rows = wf.arrow.transactions(wf.arrow.changes(lines, "test-decoding"), two_phase="prepare").to_pylist()
+    assert [row["commit_time"] for row in rows] == [None]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

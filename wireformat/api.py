@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) -> Iterator[Event]:
     """Yield the events of messages, in order.
 
-    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array; None gives no events
+    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array; None gives no events. Of
+                a generator, or anything else without a length, a message's events come before the next one is asked for
     options     those of `ReadOptions`: mode, encoding, encoding_errors, heartbeat_unit, tables, kinds, known_tables,
                 exclude_users, skip_empty_xacts, strict
     Raises DecodeError in FAILFAST and OrderError with strict, after the events before it; OptionError at once.
@@ -30,9 +31,10 @@ def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) 
 
 
 def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecoder:  # noqa: N802 - reads as a class
-    """A decoder for bytes cut anywhere; the options are those of `decode`.
+    """A decoder for a live stream; the options are those of `decode`.
 
-    `feed` bytes, take `events`, `close` at the end; `dropped` counts what DROPMALFORMED left out.
+    `decode` gives the events of one whole message now. For bytes cut anywhere, `feed` them, take `events`, `close` at
+    the end. `dropped` counts what DROPMALFORMED left out.
     """
     from .stream.decoder import Decoder as StreamDecoder
 

@@ -21,6 +21,14 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _FIRST_DAY_OF_2000 = date(2000, 1, 1).toordinal()
 _DAYS_OF_400_YEARS = 146_097
 
+FIRST_MICROS, LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first and the last microsecond of the years 1 to 9999 in UTC, since 1970: what Python's datetime can say."""
+
+
+def table_time(micros: int | None) -> int | None:
+    """A time as the row-change table holds it: None where Python's datetime cannot say it."""
+    return micros if micros is not None and FIRST_MICROS <= micros <= LAST_MICROS else None
+
 
 def parse_commit_time(text: str) -> int | None:
     """Read `2026-11-21 01:02:03.123456+08`: microseconds since 1970-01-01 UTC.

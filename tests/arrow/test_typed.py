@@ -294,6 +294,44 @@ def test_a_key_written_in_another_way_is_the_same_key() -> None:
     assert [row["_change_type"] for row in found] == ["update", "update", "delete", "insert"]
 
 
+KEYS = {
+    "boolean": ("t", "f"),
+    "integer": ("1", "2"),
+    "double precision": ("1.5", "NaN"),
+    "numeric(6,2)": ("1.5", "2.5"),
+    "numeric": ("1.5", "2.5"),
+    "text": ("", "x"),
+    "bytea": ("\\x00", "\\x01"),
+    "date": ("2026-11-21", "2026-11-22"),
+    "time without time zone": ("01:02:03", "01:02:04"),
+    "timestamp with time zone": ("2026-11-21 01:02:03+00", "2026-11-21 01:02:04+00"),
+    "interval": ("1 day", "2 days"),
+    "oidvector": ("1 2", "1 3"),
+    "integer[]": ("{1,NULL}", "{2,NULL}"),
+    "integer[][]": ("{{1},{2}}", "{{1},{3}}"),
+    "numeric(6,2)[]": ("{}", "{1.5}"),
+    "text[]": ("{NULL}", '{"NULL"}'),
+    "date[]": ("{2026-11-21}", "{2026-11-22}"),
+    "mood": ("sad", "glad"),
+}
+"""SQL type to two values of it."""
+
+
+@pytest.mark.parametrize("type", KEYS)
+def test_a_key_of_any_type(type: str) -> None:
+    one, other = KEYS[type]
+    schema = {"id": type} if type != "mood" else {"id": "text"}
+    rows = [change("UPDATE", {"id": new}, {"id": old}, types={"id": type}) for old, new in ((one, other), (one, one))]
+    found = typed(*rows, schema=schema, split_key_changes=True, keys=["id"])
+    assert [row["_change_type"] for row in found] == ["delete", "insert", "update"]
+
+
+def test_an_array_written_in_another_way_is_the_same_key() -> None:
+    rows = [change("UPDATE", {"id": "[1:2]={1,02}"}, {"id": "{1,2}"}, types={"id": "integer[]"})]
+    (row,) = typed(*rows, schema={"id": "integer[]"}, split_key_changes=True, keys=["id"])
+    assert (row["_change_type"], row["id"]) == ("update", [1, 2])
+
+
 def test_columns_without_names() -> None:
     """As sql-decoding sends them: by their place in the schema that is given."""
     lines = [b"insert into shop.orders values (1, 'x', 1.5, '2026-11-21');", b"delete from shop.orders where id = 1;"]

@@ -28,12 +28,12 @@ class WatchedFindEnd:
         self.copied_bytes = 0
         self._last: Any = None
 
-    def __call__(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+    def __call__(self, data: bytes | bytearray, start: int, searched: int, seen: int) -> tuple[bool, int]:
         self.calls += 1
         if data is not self._last and not isinstance(data, memoryview):
             self.copied_bytes += len(data)
             self._last = data
-        found, stop = find_end(data, start, searched)
+        found, stop = find_end(data, start, searched, seen)
         self.searches.append((searched - start, 0 if found else stop - start))
         return found, stop
 
@@ -89,6 +89,19 @@ def test_one_large_record_byte_by_byte_is_not_copied_again_and_again() -> None:
     found = [one for place in range(len(batch)) for one in buffer.feed(batch[place : place + 1])]
     assert found == [batch]
     assert watched.copied_bytes <= 2 * len(batch)
+
+
+def test_find_end_is_told_what_it_has_seen() -> None:
+    told: list[tuple[int, int]] = []
+
+    def find_end(data: bytes | bytearray, start: int, searched: int, seen: int) -> tuple[bool, int]:
+        told.append((start, seen))
+        end = data.find(b";", start)
+        return end >= 0, end + 1 if end >= 0 else start
+
+    buffer = MessageBuffer(find_end)
+    assert [buffer.feed(piece) for piece in (b"ab", b"c;d;ef", b"g", b";")] == [[], [b"abc;", b"d;"], [], [b"efg;"]]
+    assert told == [(0, 0), (0, 2), (4, 2), (6, 2), (0, 2), (0, 3)]
 
 
 def test_many_messages_in_one_piece_are_not_copied_again_and_again() -> None:

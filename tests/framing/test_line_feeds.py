@@ -214,7 +214,7 @@ def test_heads_hold_no_line_feed_and_no_size() -> None:
 
 
 def test_long_records_take_no_time() -> None:
-    """Fed in small pieces too: no byte is looked at once a piece, but in what is not closed yet."""
+    """Fed in small pieces too: no byte is looked at once a piece."""
     many = 1 << 20
     good = [
         b"table a.b: INSERT: v[text]:'" + b"''" * many + b"\n'",
@@ -229,3 +229,28 @@ def test_long_records_take_no_time() -> None:
         found, buffer = buffered(*(data[place : place + 10_000] for place in range(0, len(data), 10_000)))
         assert (found, buffer.lost) == ([message], None)
     assert time.monotonic() - start < 20
+
+
+class CountedBytes(bytearray):
+    """Counts the bytes in which something was searched for."""
+
+    searched = 0
+
+    def find(self, what: Any, start: Any = 0, stop: Any = None) -> int:
+        found = super().find(what, start)
+        self.searched += (len(self) if found < 0 else found) - start
+        return found
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+@pytest.mark.parametrize("quoted", [b"x" * 20_000, b"\n" * 20_000, b"'' it''s " * 2_000])
+def test_a_quoted_value_is_searched_once(quoted: bytes, piece: int) -> None:
+    data, searched, seen = CountedBytes(), 0, 0
+    message = file([b"table a.b: INSERT: v[text]:'" + quoted + b"'"])
+    for place in range(0, len(message), piece):
+        data += message[place : place + piece]
+        found, searched = find_end(data, 0, searched, seen)
+        assert found == (len(data) == len(message))
+        seen = len(data)
+    assert searched == len(message)
+    assert data.searched <= 2 * len(message)

@@ -233,7 +233,7 @@ BAD = {
     "date": (b"", struct.pack(">i", -2_451_546), struct.pack(">i", 2_145_031_949)),
     "time without time zone": (struct.pack(">q", -1), struct.pack(">q", 86_400_000_001)),
     "time with time zone": (struct.pack(">qi", 0, 57_600), b"\x00" * 8),
-    "timestamp without time zone": (struct.pack(">q", 9_223_371_331_200_000_000), b"\x00" * 7),
+    "timestamp without time zone": (struct.pack(">q", 9_223_371_331_200_000_001), b"\x00" * 7),
     "timestamp with time zone": (struct.pack(">q", -211_813_488_000_000_001),),
     "interval": (b"\x00" * 15,),
     "bit": (b"", struct.pack(">i", 9) + b"\x00", struct.pack(">i", -1)),

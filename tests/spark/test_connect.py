@@ -24,6 +24,7 @@ import pytest
 import wireformat as wf
 from spark_udfs.packing import in_order
 from spark_udfs.relations import KINDS
+from wireformat.times import FIRST_MICROS
 
 from ..engines import FORMAT
 from ..servers.captures import read_capture, read_tables
@@ -31,7 +32,6 @@ from ..servers.current_tables import typed_rows
 from .connect_calls import CALLS, CAPTURE, FAULTS, HALF, MESSAGES, NOT_ALIKE, TORN_MESSAGES
 from .messages import TORN
 from .test_errors import place
-from .ways import FIRST_MICROS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -106,6 +106,22 @@ def test_rows_without_a_key(spark: SparkSession) -> None:
     assert found(spark, placed[:1], ()) == []
 
 
+def test_a_key_that_is_an_array(spark: SparkSession) -> None:
+    def row(raw: list[int | None], text: str) -> Values:
+        return {"part": 1, "id": 1, "step_0": text, "Long a.b": None, "raw": raw}
+
+    changes = [
+        Row("insert", row([1, None], "a")),
+        Row("insert", row([2], "b")),
+        Row("insert", row([], "c")),
+        Row("update", row([3], "d"), row([1, None], "a")),
+        Row("update", row([2], "e")),
+        Row("delete", {}, row([], "c")),
+    ]
+    placed = [replace(one, sequence=(place, 0)) for place, one in enumerate(changes)]
+    assert ordered(found(spark, placed, ["raw"])) == ordered([row([3], "d"), row([2], "e")])
+
+
 STREAM = "stream_0"
 """A name that `latest` likes too."""
 

@@ -25,21 +25,10 @@ class Way:
 
     run: Callable[..., DataFrame]
     """(messages with columns seq and payload, format, options of ReadOptions) to seq and the rows"""
-    by_datetime: bool = False
-    """whether a commit_time that Python's datetime cannot say is null"""
 
     def wanted(self, messages: Any, format: str = FORMAT, **options: Any) -> list[dict[str, Any]]:
         """The rows of `wf.arrow.changes`, in the form of `found_rows`."""
-        rows = found_rows(wf.arrow.changes(messages, format, **options).rename_columns({"message": "seq"}))
-        for row in rows if self.by_datetime else ():
-            if row["commit_time"] is not None and not FIRST_MICROS <= row["commit_time"] <= LAST_MICROS:
-                row["commit_time"] = None
-        return rows
-
-
-FIRST_MICROS = -62135596800_000000
-LAST_MICROS = 253402300799_999999
-"""0001-01-01 00:00:00 and 9999-12-31 23:59:59.999999, in UTC."""
+        return found_rows(wf.arrow.changes(messages, format, **options).rename_columns({"message": "seq"}))
 
 
 def write_messages(folder: Path, messages: Sequence[bytes | None], *, files: int = 2) -> str:
@@ -83,7 +72,7 @@ WAYS = {
     "decode in pandas": Way(_with_pandas),
     "wal_changes": Way(_with_table_function),
     "wal_decode": Way(_with_scalar),
-    "wal_decode_pandas": Way(_with_pandas_scalar, by_datetime=True),
+    "wal_decode_pandas": Way(_with_pandas_scalar),
 }
 
 

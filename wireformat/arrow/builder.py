@@ -27,7 +27,7 @@ from ..events import (
 from ..limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ..lsn import lsn_text, signed
 from ..stream.reader import Located
-from ..times import heartbeat_micros, parse_commit_time
+from ..times import heartbeat_micros, parse_commit_time, table_time
 from .spans import DETAIL_KEYS
 
 Row = dict[str, Any]
@@ -92,7 +92,7 @@ def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
     """The columns that an event fills, the others are null: one row, or one for each table of a TRUNCATE."""
     row: Row = {"kind": event.kind, "detail": _detail(event)}
     row |= {name: signed(number) for name in _NUMBERS if (number := getattr(event, name, None)) is not None}
-    row["commit_time"] = parse_commit_time(getattr(event, "commit_time", None) or "")
+    row["commit_time"] = table_time(parse_commit_time(getattr(event, "commit_time", None) or ""))
     if isinstance(event, Truncate) and event.tables:
         yield from ({**row, "table_schema": schema, "table_name": table} for schema, table in event.tables)
         return
@@ -103,7 +103,7 @@ def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
     elif isinstance(event, Type):
         row |= {"table_schema": event.namespace, "table_name": event.name}
     elif isinstance(event, Heartbeat):
-        row["commit_time"] = heartbeat_micros(event.time, heartbeat_factor)
+        row["commit_time"] = table_time(heartbeat_micros(event.time, heartbeat_factor))
     elif isinstance(event, Unknown):
         row["raw"] = event.raw
     elif isinstance(event, Corrupt):

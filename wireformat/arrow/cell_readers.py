@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..pgtypes import text_values
-from ..pgtypes.text_values import FIRST_MICROS, LAST_MICROS, Misfit
+from ..pgtypes.text_values import Misfit
+from ..times import FIRST_MICROS, LAST_MICROS
 
 Misfits = dict[int, str]
 """Place in the column to what is wrong with its value, in words. The cell there is null."""

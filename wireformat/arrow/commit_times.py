@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ..times import parse_commit_time
+from ..times import FIRST_MICROS, LAST_MICROS, parse_commit_time, table_time
 from .compiled import Array
 
 _COMMON = r"^[1-9]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d(?::\d\d)?$"
@@ -17,15 +17,17 @@ _TIMESTAMP = pa.timestamp("us", "UTC")
 def parse_times(texts: pa.StringArray) -> tuple[Array, Array]:
     """Times as the servers print them: int64[n], microseconds since 1970 in UTC, and bool[n], whether it is one.
 
-    Read as `parse_commit_time` reads them; what is none is 0.
+    Read as `parse_commit_time` reads them; what is none, or one that `table_time` leaves out, is 0.
     """
     import pyarrow.compute as pc  # takes its time to load, and messages without commit times need it not
 
     if pc.all(pc.match_substring_regex(texts, _COMMON)).as_py():
         try:
             _, data = texts.cast(_TIMESTAMP).buffers()  # to_numpy would load pandas
-            return np.frombuffer(data, np.int64, len(texts)), np.ones(len(texts), bool)
+            micros = np.frombuffer(data, np.int64, len(texts))
+            known = (micros >= FIRST_MICROS) & (micros <= LAST_MICROS)  # the offset may lead out of the last year
+            return np.where(known, micros, 0), known
         except pa.ArrowInvalid:  # a 30th of February
             pass
-    found = [parse_commit_time(text) for text in texts.to_pylist()]
+    found = [table_time(parse_commit_time(text)) for text in texts.to_pylist()]
     return np.array([micros or 0 for micros in found], np.int64), np.array([micros is not None for micros in found])

@@ -20,12 +20,16 @@ from ..stream.reader import Located, Reader
 from .builder import build, row_count
 from .event_rows import located_events
 from .gather import record_batch
-from .messages import chunks
+from .messages import chunks, is_live, one_by_one
 from .ordered import Ordered
 from .row_ranges import TooMuchText, in_ranges
 from .scanner import Scanned, Scanner, Walk
 from .scans import SCANS
 from .threads import ahead, checked_threads
+
+SCANNED_ALONE_BYTES = 160
+"""A message of a live source that is no longer than this is read by its declaration: a scan of one message takes as
+long as the declaration takes for so many bytes."""
 
 FEW_PARTS, MOST_PARTS = 8, 100
 """Up to how many parts rows stay where they are, and up to how many it is faster to copy parts than to gather rows."""
@@ -39,7 +43,10 @@ class Engine(Protocol):
         """How many records DROPMALFORMED has left out."""
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
-        """The events of all messages; raises DecodeError in FAILFAST, after the events before it."""
+        """The events of all messages; raises DecodeError in FAILFAST, after the events before it.
+
+        Of messages whose number is not known, as in a generator, the events come before the next one is asked for.
+        """
 
     def know(self, relations: Relations) -> None:
         """Go on as if this had been said about relations; formats without relations do not care."""
@@ -73,6 +80,16 @@ class ScanEngine:
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """See Engine.events."""
+        if not is_live(messages):
+            yield from self._scanned_events(messages, first)
+            return
+        for index, message in one_by_one(messages, first):
+            if len(message) <= SCANNED_ALONE_BYTES:
+                yield from self._scanner.reader.read(message, index)
+            else:
+                yield from self._scanned_events([message], index)
+
+    def _scanned_events(self, messages: Any, first: int) -> Iterator[Located]:
         for scanned in self._scanner.scan(messages, first):
             yield from located_events(scanned)
 
@@ -208,9 +225,9 @@ class DeclarationEngine:
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """See Engine.events."""
-        for chunk in chunks(messages, first):
-            for place, index in enumerate(chunk.indexes.tolist()):
-                yield from self._reader.read(chunk.message(place), index)
+        all_messages = (pair for chunk in chunks(messages, first) for pair in chunk.messages())
+        for index, message in one_by_one(messages, first) if is_live(messages) else all_messages:
+            yield from self._reader.read(message, index)
 
     def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
         """See Engine.lost."""
@@ -222,8 +239,8 @@ class DeclarationEngine:
             located: list[Located] = []
             error: DecodeError | None = None
             try:
-                for place, index in enumerate(chunk.indexes.tolist()):
-                    located.extend(self._reader.read(chunk.message(place), index))
+                for index, message in chunk.messages():
+                    located.extend(self._reader.read(message, index))
             except DecodeError as found:
                 error = found
             yield from build(located, schema, self._factor)

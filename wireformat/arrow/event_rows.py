@@ -74,6 +74,9 @@ _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
     "origin": int,
 }
 
+FEW_TEXTS = 32
+"""Up to how many texts it is faster to copy one by one than to set up an Arrow array."""
+
 
 def located_events(scanned: Scanned) -> Iterator[Located]:
     """The events of the rows, in order, each with its place."""
@@ -154,9 +157,18 @@ class _Map:
 
 
 def _texts(pairs: Array, count: int, scanned: Scanned) -> list[Any]:
-    """Texts as Python strings, by way of Arrow; None for NULL."""
+    """Texts as Python strings, many of them by way of Arrow; None for NULL."""
+    if count <= FEW_TEXTS:
+        return [_text(scanned, start, length) for start, length in pairs[:count].tolist()]
     texts: list[Any] = strings(pairs, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
     return texts
+
+
+def _text(scanned: Scanned, start: int, length: int) -> str | None:
+    if length < 0:
+        return None
+    data, begin = (scanned.source, start) if start >= 0 else (scanned.text, ~start)
+    return data[begin : begin + length].tobytes().decode()
 
 
 def _number(fields: list[int], number: int) -> int | None:

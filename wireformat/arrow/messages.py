@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,10 @@ class Chunk(NamedTuple):
         """One message, copied."""
         return self.buffer[self.starts[place] : self.stops[place]].tobytes()
 
+    def messages(self) -> Iterator[tuple[int, bytes]]:
+        """Each message with its index, copied."""
+        return ((index, self.message(place)) for place, index in enumerate(self.indexes.tolist()))
+
 
 def chunks(messages: Any, first: int = 0) -> Iterator[Chunk]:
     """Cut messages into chunks of about CHUNK_BYTES, one message at least.
@@ -39,8 +43,7 @@ def chunks(messages: Any, first: int = 0) -> Iterator[Chunk]:
     first       index of the first message
     Raises LimitExceeded for a message longer than MESSAGE_BYTES, TypeError for what holds no bytes.
     """
-    if isinstance(messages, (bytes, bytearray, memoryview, str)):
-        raise TypeError(f"messages: expected an iterable of messages, got one {type(messages).__name__}")
+    check_messages(messages)
     arrays = messages.chunks if isinstance(messages, pa.ChunkedArray) else [messages]
     for array in arrays:
         if isinstance(array, pa.Array):
@@ -50,6 +53,36 @@ def chunks(messages: Any, first: int = 0) -> Iterator[Chunk]:
             yield from _iterable_chunks(array, first)
 
 
+def is_live(messages: Any) -> bool:
+    """Whether the next message may not exist yet: what has no length may be a generator over a slot."""
+    check_messages(messages)
+    return not isinstance(messages, Sized)
+
+
+def one_by_one(messages: Iterable[Any], first: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Each message with its index, before the next one is asked for; raises as `chunks`."""
+    for index, message in enumerate(messages, first):
+        if message is None:
+            continue
+        data = _as_bytes(message)
+        if len(data) > MESSAGE_BYTES:
+            raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, message {index} has {len(data)} bytes")
+        yield index, data
+
+
+def check_messages(messages: Any) -> None:
+    """Raises TypeError for what cannot be messages."""
+    if isinstance(messages, (bytes, bytearray, memoryview, str)):
+        raise TypeError(f"messages: expected an iterable of messages, got one {type(messages).__name__}")
+    if isinstance(messages, (pa.Table, pa.RecordBatch)):
+        raise TypeError(
+            f"messages: expected one column of messages, got a {type(messages).__name__}; "
+            "take its column, as table['payload']"
+        )
+    if not isinstance(messages, (pa.Array, pa.ChunkedArray, Iterable)):
+        raise TypeError(f"messages: expected an iterable of bytes-like objects, got {type(messages).__name__}")
+
+
 def _array_chunks(array: pa.Array, first: int) -> Iterator[Chunk]:
     if pa.types.is_null(array.type):
         return
@@ -57,6 +90,8 @@ def _array_chunks(array: pa.Array, first: int) -> Iterator[Chunk]:
         if not (pa.types.is_fixed_size_binary(array.type) or pa.types.is_binary_view(array.type)):
             raise TypeError(f"messages: expected a binary array, got {array.type}")
         array = array.cast(pa.large_binary())
+    if not len(array):  # an empty array need not have offsets
+        return
     _, offset_buffer, data = array.buffers()
     width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
@@ -81,12 +116,7 @@ def _iterable_chunks(messages: Iterable[Any], first: int) -> Iterator[Chunk]:
     parts: list[bytes] = []
     indexes: list[int] = []
     size = 0
-    for index, message in enumerate(messages, first):
-        if message is None:
-            continue
-        data = bytes(message) if not isinstance(message, (str, int)) else _no_bytes(message)
-        if len(data) > MESSAGE_BYTES:
-            raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, message {index} has {len(data)} bytes")
+    for index, data in one_by_one(messages, first):
         if parts and size + len(data) > CHUNK_BYTES:
             yield _joined(parts, indexes)
             parts, indexes, size = [], [], 0
@@ -103,8 +133,14 @@ def _joined(parts: list[bytes], indexes: list[int]) -> Chunk:
     return Chunk(read_only(np.frombuffer(b"".join(parts), np.uint8)), starts, stops, np.array(indexes, np.int64))
 
 
-def _no_bytes(message: object) -> bytes:
-    raise TypeError(f"messages: expected bytes, got {type(message).__name__}")
+def _as_bytes(message: Any) -> bytes:
+    """A message as bytes; raises TypeError for what is no bytes-like object, such as a list of numbers."""
+    if isinstance(message, bytes):
+        return message
+    try:
+        return memoryview(message).tobytes()
+    except TypeError:
+        raise TypeError(f"messages: expected bytes-like objects, got {type(message).__name__} among them") from None
 
 
 def read_only(array: Array) -> Array:

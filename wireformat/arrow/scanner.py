@@ -211,7 +211,8 @@ class Scanner:
         """Transcode the rows that ask for it, and read by declaration those that the scan gave back.
 
         begin   the first row that is looked at
-        With an error come the rows before it. They end earlier too where their texts become many.
+        With an error come the rows before it, and the events before it in its own message. Rows end earlier too where
+        their texts become many.
         """
         chunk, (rows, cells, text) = walk.chunk, walk.room
         events: dict[int, list[Located]] = {}
@@ -227,16 +228,13 @@ class Scanner:
                 count = row
                 break
             try:
-                status = rows[STATUS, row]
-                is_read = (status == TRANSCODE and again.transcode(rows, cells, row)) or (
-                    status == BINARY_CELLS and again.binary_cells(rows, cells, row)
-                )
-                if not is_read:
-                    events[row] = list(self._read(chunk, rows[:, row], again))
+                if rows[STATUS, row] <= READ_REST or not again.finish(rows, cells, row):
+                    events[row] = []
+                    events[row].extend(self._read(chunk, rows[:, row], again))
                 elif not again.keeps(rows[:, row]):
                     events[row] = []
-            except DecodeError as found:
-                count, error = row, found
+            except DecodeError as found:  # where the framing is broken, after events of the same message
+                count, error = row + 1, found
                 break
         return Scanned(rows, count, cells, again.all_text(), chunk.buffer, walk.words, events), error
 
@@ -267,52 +265,46 @@ class _Again:
             self._message = place, self._chunk.message(place)
         return self._message[1]
 
-    def transcode(self, rows: Array, cells: Array, row: int) -> bool:
-        """Put the row's texts that are not ASCII into the text as UTF-8; False if one is no text in the encoding.
+    def finish(self, rows: Array, cells: Array, row: int) -> bool:
+        """Put the texts that the row's status asks for into the text; False if the declaration must read the record.
 
-        The row then has no texts, so that what the gather makes of it is valid.
+        The row then has no texts at all, so that what the gather makes of it is valid.
         """
-        bounds = [
-            (int(rows[ENDS + place, row - 1]) if row else 0, int(rows[ENDS + place, row])) for place in range(len(MAPS))
-        ]
+        status = int(rows[STATUS, row])
+        begins = rows[ENDS : ENDS + len(MAPS), row - 1] if row else np.zeros(len(MAPS), np.int64)
+        maps = [cells[place, :, begins[place] : rows[ENDS + place, row]] for place in range(len(MAPS))]
         try:
-            for field in (TABLE_SCHEMA, TABLE_NAME, TIME_TEXT):
-                self._encode(rows[field : field + 2, row], *rows[field : field + 2, row].tolist())
-            for place, (begin, end) in enumerate(bounds):
-                for field in (NAME, VALUE) if place == DETAIL else (NAME, VALUE, TYPE):
-                    for pair in cells[place, field, begin:end]:
-                        self._encode(pair, *pair.tolist())
+            if status & TRANSCODE == TRANSCODE:
+                self._transcode(rows[:, row], maps)
+            if status & BINARY_CELLS:
+                self._binary_cells(maps)
         except ValueError:
             rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1], row] = 0
-            for place, (begin, end) in enumerate(bounds):
-                cells[place, :, begin:end, 1] = 0
+            for own in maps:
+                own[:, :, 1] = 0
             return False
         return True
 
-    def binary_cells(self, rows: Array, cells: Array, row: int) -> bool:
-        """Put the texts of the row's binary values into the text; False if one has none, or is no value of its type.
+    def _transcode(self, row: Array, maps: list[Array]) -> None:
+        """Texts that are not ASCII as UTF-8; raises UnicodeDecodeError."""
+        for field in (TABLE_SCHEMA, TABLE_NAME, TIME_TEXT):
+            self._encode(row[field : field + 2])
+        for place, own in enumerate(maps):
+            for field in (NAME, VALUE) if place == DETAIL else (NAME, VALUE, TYPE):
+                for pair in own[field]:
+                    self._encode(pair)
 
-        The row then has no such values, so that what the gather makes of it is valid.
-        """
-        begins = [int(rows[ENDS + place, row - 1]) if row else 0 for place in (NEW, OLD)]
-        images = [
-            cells[place, :, begin : rows[ENDS + place, row]] for place, begin in zip((NEW, OLD), begins, strict=True)
-        ]
-        for image in images:
+    def _binary_cells(self, maps: list[Array]) -> None:
+        """The texts of binary values; raises ValueError if one has none, or is no value of its type."""
+        for image in (maps[NEW], maps[OLD]):
             for cell in np.flatnonzero(image[VALUE, :, 1] <= BINARY_LENGTH).tolist():
                 start, length = image[VALUE, cell].tolist()
                 oid = type_oid(self._bytes(*image[TYPE, cell].tolist()).decode())
                 data = self._bytes(start, BINARY_LENGTH - length)
-                try:
-                    found = binary_text(oid, data, self._options.encoding, self._options.encoding_errors)
-                    if found is None:
-                        raise ValueError("no text form")
-                    self._put(image[VALUE, cell], found)
-                except ValueError:
-                    for other in images:
-                        other[VALUE, other[VALUE, :, 1] <= BINARY_LENGTH, 1] = 0
-                    return False
-        return True
+                found = binary_text(oid, data, self._options.encoding, self._options.encoding_errors)
+                if found is None:
+                    raise ValueError("no text form")
+                self._put(image[VALUE, cell], found)
 
     def keeps(self, row: Array) -> bool:
         """The filters, for a row that the scan could not ask: its table's name may be no UTF-8."""
@@ -328,8 +320,8 @@ class _Again:
         """The scan's text with what was transcoded behind it."""
         return np.frombuffer(self._text + bytes(TEXT_SLACK), np.uint8)
 
-    def _encode(self, pair: Array, start: int, length: int) -> None:
-        data = self._bytes(start, length)
+    def _encode(self, pair: Array) -> None:
+        data = self._bytes(*pair.tolist())
         if not data.isascii():
             self._put(pair, data.decode(self._options.encoding, self._options.encoding_errors))
 

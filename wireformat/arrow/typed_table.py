@@ -418,9 +418,22 @@ def _changed_keys(
         if column.name in options.keys:
             new_text, old_text = texts[column.name]
             known &= old_text.is_valid().to_numpy(zero_copy_only=False)
-            differs = pc.and_kleene(pc.not_equal(new_text, old_text), pc.not_equal(value, old))
-            changed |= pc.fill_null(differs, False).to_numpy(zero_copy_only=False)
+            other_text = pc.fill_null(pc.not_equal(new_text, old_text), False).to_numpy(zero_copy_only=False)
+            changed |= _differ(value, old, other_text & known)
     return changed & known
+
+
+def _differ(left: pa.Array, right: pa.Array, among: Array) -> Array:
+    """bool[n]: which of some pairs are two values that are not the same; a null is no value."""
+    differs = np.zeros(len(among), bool)
+    places = np.flatnonzero(among)
+    chosen = [array.take(pa.array(places)) for array in (left, right)]
+    if pa.types.is_nested(left.type):  # Arrow does not compare lists
+        pairs = zip(*(array.to_pylist() for array in chosen), strict=True)
+        differs[places] = [one is not None and other is not None and one != other for one, other in pairs]
+    else:
+        differs[places] = pc.fill_null(pc.not_equal(*chosen), False).to_numpy(zero_copy_only=False)
+    return differs
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,12 @@ class Format(Protocol):
     def frames(self, message: bytes) -> Iterator[Frame]:
         """The records of a whole message; raises DecodeError where the framing is broken."""
 
-    def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+    def find_end(self, data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
         """Where the message that begins at `start` ends: (True, one past it and its separator) or (False, how far it
         looked).
 
+        searched    start, or how far the last call looked
+        seen        one past the bytes that the last call was given
         Raises OptionError in formats whose messages never say where they end.
         """
 

@@ -82,9 +82,9 @@ class GaussdbBinary:
         except DecodeError as error:
             raise hinted(error, message, 0, len(message), self.name) from None
 
-    def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+    def find_end(self, data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
         """See Format.find_end."""
-        return gauss_batch.find_end(data, start, searched)
+        return gauss_batch.find_end(data, start, searched, seen)
 
     def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         """See Format.read."""

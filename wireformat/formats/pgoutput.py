@@ -79,9 +79,9 @@ class PgOutput:
         """See Format.frames."""
         return copy_data.frames(message)
 
-    def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+    def find_end(self, data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
         """See Format.find_end."""
-        return copy_data.find_end(data, start, searched)
+        return copy_data.find_end(data, start, searched, seen)
 
     def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         """See Format.read."""

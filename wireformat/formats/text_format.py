@@ -64,10 +64,10 @@ class TextFormat:
         except DecodeError as error:
             raise hinted(error, message, 0, len(message), self.name) from None
 
-    def find_end(self, data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+    def find_end(self, data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
         """See Format.find_end."""
         try:
-            found: tuple[bool, int] = self.framing.find_end(data, start, searched)
+            found: tuple[bool, int] = self.framing.find_end(data, start, searched, seen)
         except DecodeError as error:
             raise hinted(error, data, start, len(data), self.name) from None
         return found

@@ -22,12 +22,12 @@ class MessageBuffer:
     """
 
     def __init__(
-        self, find_end: Callable[[bytes | bytearray, int, int], tuple[bool, int]], separator: bytes = b""
+        self, find_end: Callable[[bytes | bytearray, int, int, int], tuple[bool, int]], separator: bytes = b""
     ) -> None:
         self._find_end = find_end
         self._separator = separator
         self._data = bytearray()
-        self._searched = 0
+        self._searched = self._seen = 0
         self.lost: DecodeError | None = None
 
     @property
@@ -43,7 +43,7 @@ class MessageBuffer:
         start = 0
         while self.lost is None and start < len(data):
             try:
-                found, self._searched = self._find_end(data, start, self._searched)
+                found, self._searched = self._find_end(data, start, self._searched, self._seen)
             except DecodeError as error:
                 self.lost = error
                 break
@@ -53,6 +53,7 @@ class MessageBuffer:
             start = self._searched
         del data[:start]  # used bytes go once a chunk, not once a message
         self._searched -= start
+        self._seen = len(data)
         if self.lost is not None:
             messages += self.close()
         return messages
@@ -67,5 +68,5 @@ class MessageBuffer:
             self.lost = NoFraming(
                 f"a record and {self._separator!r} behind it", "the end of the stream", message_offset=0, path="record"
             )
-        self._data, self._searched = bytearray(), 0
+        self._data, self._searched, self._seen = bytearray(), 0, 0
         return rest

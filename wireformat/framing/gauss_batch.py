@@ -52,7 +52,7 @@ def frames(message: bytes) -> Iterator[Frame]:
             return
 
 
-def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
     """Look for the end of the message that begins at `start` in data that may be cut anywhere.
 
     searched    start, or what the last call gave: a record begins there, and need not be looked at again

@@ -46,10 +46,11 @@ _WHOLE = re.compile(b"(?:" + b"|".join(map(re.escape, QUOTED_HEADS)) + b")" + _U
 """Nearly every record at once."""
 
 
-def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
     """Look for the end of the record that begins at `start`, and its line feed, in data that may be cut anywhere.
 
-    searched    start, or what the last call gave: a place outside of quotes
+    searched    start, or what the last call gave: a place outside of quotes, or the quote that was not closed
+    seen        one past the bytes that the last call was given: a quote that was not closed is not in them
     returns     (True, one past the line feed) or (False, searched)
     Raises NoFraming where no record begins, where nothing tells its end, and where it is longer than RECORD_BYTES.
     """
@@ -66,19 +67,19 @@ def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, 
     elif data.startswith(STREAMED, start):
         end = _streamed_end(data, start)
     else:
-        end, searched = _quoted_end(data, searched)
+        end, searched = _quoted_end(data, searched, seen)
     if end is None and len(data) - start > RECORD_BYTES:
         _fail(f"a line feed within the {RECORD_BYTES} bytes that a record can have", f"{len(data) - start} without one")
     return (False, searched) if end is None else (True, end + 1)
 
 
-def _quoted_end(data: bytes | bytearray, at: int) -> tuple[int | None, int]:
+def _quoted_end(data: bytes | bytearray, at: int, seen: int) -> tuple[int | None, int]:
     """The first line feed outside of quotes, and how far it looked."""
     while at < len(data):
         if data[at] == _LF:
             return at, at
         if data[at] in _QUOTES:
-            closing = data.find(data[at : at + 1], at + 1)
+            closing = data.find(data[at : at + 1], max(at + 1, seen))
             if closing < 0:
                 break
             at = closing + 1

@@ -54,7 +54,7 @@ def frames(message: bytes) -> Iterator[Frame]:
         raise TrailingBytes("the end of the message", got, message_offset=at, path="end")
 
 
-def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
     """Look for the end of the message that begins at `start` in data that may be cut anywhere.
 
     searched    start, or what the last call gave: a record begins there, and need not be looked at again
@@ -64,7 +64,7 @@ def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, 
     if start < len(data) and not is_batched(data, start):
         raise NoFraming(
             "batches, which say where they end",
-            "a text without framing; give the messages one by one to decode",
+            "a text without framing; give whole messages to decode",
             message_offset=0,
             path="length",
         )

@@ -15,9 +15,9 @@ def frames(message: bytes) -> Iterator[Frame]:
     yield Frame(0, 0, len(message), None)
 
 
-def find_end(data: bytes | bytearray, start: int, searched: int) -> tuple[bool, int]:
+def find_end(data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
     """Raises OptionError: nothing in the bytes says where a message ends."""
     raise OptionError(
         "option format: a message of this format does not say where it ends, so bytes that are cut anywhere cannot be "
-        "read; give the messages one by one to decode"
+        "read; give whole messages to decode"
     )

@@ -17,8 +17,8 @@ _DAYS_OF_400_YEARS = 146_097
 
 _DATES = range(-2_451_545, 2_145_031_949)
 """Days since 2000-01-01: from 4713 BC to the year 5874897."""
-_TIMESTAMPS = range(-211_813_488_000_000_000, 9_223_371_331_200_000_000)
-"""Microseconds since 2000-01-01: from 4713 BC to the year 294276."""
+_TIMESTAMPS = range(-211_813_488_000_000_000, 9_223_371_331_200_000_000 + 1)
+"""Microseconds since 2000-01-01: from 4713 BC to the end of the year 294276, to which timestamp(0) may round up."""
 _ZONES = range(-57_599, 57_600)
 """Seconds west of Greenwich: less than 16 hours either way."""
 

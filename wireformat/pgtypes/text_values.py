@@ -12,14 +12,9 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Context, Decimal, Inexact, InvalidOperation
 
-from ..times import parse_commit_time
+from ..times import FIRST_MICROS, LAST_MICROS, parse_commit_time
 
 One = Callable[[str], object]
-
-FIRST_MICROS = -62_135_596_800_000_000
-"""0001-01-01 00:00:00, in microseconds since 1970."""
-LAST_MICROS = 253_402_300_799_999_999
-"""9999-12-31 23:59:59.999999."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,5})?|NaN|-?Infinity")

@@ -1,11 +1,11 @@
-"""A decoder for bytes that come cut anywhere: feed it, take its events, close it."""
+"""A decoder for a live stream: whole messages one at a time, or bytes that come cut anywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
-from ..errors import DecodeError
+from ..errors import DecodeError, OptionError
 from ..events import Event
 from ..formats.base import Format
 from ..framing.buffer import MessageBuffer
@@ -19,7 +19,7 @@ class EventSource(Protocol):
     def dropped(self) -> int:
         """How many records DROPMALFORMED has left out."""
 
-    def events(self, messages: list[bytes], first: int = 0) -> Iterator[Located]:
+    def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """The events of some messages, the first of which has this index."""
 
     def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
@@ -27,16 +27,19 @@ class EventSource(Protocol):
 
 
 class Decoder:
-    """Turns bytes into events, for formats whose messages say where they end.
+    """Turns a live stream into events, and remembers what later messages need.
 
-    Once the framing is broken, the end of no later message can be found: FAILFAST raises, the other modes take all
-    bytes that follow as corrupt. Raises OptionError for a format whose messages never say where they end.
+    `decode` takes whole messages of any format; `feed`, `events` and `close` take bytes cut anywhere, of formats whose
+    messages say where they end. One decoder does one or the other: an OptionError says so.
+
+    Once the framing of fed bytes is broken, the end of no later message can be found: FAILFAST raises, the other modes
+    take all bytes that follow as corrupt.
     """
 
     def __init__(self, format: Format, source: EventSource) -> None:
-        format.find_end(b"", 0, 0)  # so that a format that cannot do it says so before anything is fed
         self._source = source
-        self._buffer = MessageBuffer(format.find_end, format.separator)
+        self._format = format
+        self._buffer: MessageBuffer | None = None
         self._separator_bytes = len(format.separator)
         self._events: list[Event] = []
         self._messages = 0
@@ -47,26 +50,56 @@ class Decoder:
         """How many records DROPMALFORMED has left out."""
         return self._source.dropped
 
+    def decode(self, message: Any) -> list[Event]:
+        """The events of one whole message, a bytes-like object; None has no events.
+
+        Raises DecodeError in FAILFAST and OrderError with strict; `events` then gives those before the error.
+        """
+        if self._buffer is not None:
+            raise OptionError(
+                "Decoder.decode: expected a decoder that only takes whole messages, got one that bytes were fed to; "
+                "use another Decoder"
+            )
+        index, self._messages = self._messages, self._messages + 1
+        self._events += (located.event for located in self._source.events(iter([message]), index))
+        return self.events()
+
     def feed(self, data: bytes) -> None:
-        """Add bytes. Raises DecodeError in FAILFAST; the events before it can still be taken."""
-        if self._buffer.lost is not None:
+        """Add bytes. Raises DecodeError in FAILFAST and OrderError with strict; the events before it can still be taken.
+
+        Raises OptionError for a format whose messages do not say where they end.
+        """
+        buffer = self._own_buffer()
+        if buffer.lost is not None:
             self._lose(bytes(data))
             return
-        self._take(self._buffer.feed(data))
+        self._take(buffer, buffer.feed(data))
 
     def events(self) -> list[Event]:
-        """Take the events of all messages that are complete, each once."""
+        """Take the events that were read and not taken yet, each once."""
         taken, self._events = self._events, []
         return taken
 
     def close(self) -> None:
         """Say that no bytes follow. What is left of a message is treated as bad input; then take the last events."""
-        self._take(self._buffer.close())
+        if self._buffer is not None:
+            self._take(self._buffer, self._buffer.close())
 
-    def _take(self, messages: list[bytes]) -> None:
-        unframed = messages.pop() if messages and self._buffer.is_unframed else b""
+    def _own_buffer(self) -> MessageBuffer:
+        if self._buffer is None:
+            if self._messages:
+                raise OptionError(
+                    "Decoder.feed: expected a decoder that only takes bytes cut anywhere, got one that decodes whole "
+                    "messages; use another Decoder"
+                )
+            self._format.find_end(b"", 0, 0)  # a format that cannot do it says so before anything is fed
+            self._buffer = MessageBuffer(self._format.find_end, self._format.separator)
+        return self._buffer
+
+    def _take(self, buffer: MessageBuffer, messages: list[bytes]) -> None:
+        unframed = messages.pop() if messages and buffer.is_unframed else b""
         self._decode(messages)
-        self._lose(unframed, self._buffer.lost)
+        self._lose(unframed, buffer.lost)
 
     def _lose(self, data: bytes, error: DecodeError | None = None) -> None:
         if data:
