@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .api import Decoder, decode, encode, transactions
+from .api import Decoder, decode, encode, guess_format, transactions
 from .errors import (
     BadCell,
     BadLength,
@@ -73,6 +73,7 @@ from .options import Options, ReadOptions
 
 if TYPE_CHECKING:
     from . import arrow, ddl, plugin
+    from .formats.guess import Guess
     from .stream.committed_changes import CommittedChange, CommittedChanges, Sequence
     from .stream.transactions import Position
 
@@ -101,6 +102,7 @@ __all__ = [
     "Delete",
     "EncodeError",
     "Event",
+    "Guess",
     "Heartbeat",
     "Insert",
     "LimitExceeded",
@@ -137,6 +139,7 @@ __all__ = [
     "ddl",
     "decode",
     "encode",
+    "guess_format",
     "lsn_text",
     "lsn_value",
     "plugin",
@@ -146,6 +149,7 @@ __all__ = [
 _LATER = {
     "CommittedChange": ".stream.committed_changes",
     "CommittedChanges": ".stream.committed_changes",
+    "Guess": ".formats.guess",
     "Position": ".stream.transactions",
     "Sequence": ".stream.committed_changes",
 }

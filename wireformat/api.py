@@ -11,6 +11,7 @@ from .limits import BATCH_BYTES, OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 
 if TYPE_CHECKING:
+    from .formats.guess import Guess
     from .stream.committed_changes import CommittedChanges, EventStore
     from .stream.decoder import Decoder as StreamDecoder
     from .stream.decoder import EventSource
@@ -24,10 +25,27 @@ def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) 
                 a generator, or anything else without a length, a message's events come before the next one is asked for
     options     those of `ReadOptions`: mode, encoding, encoding_errors, heartbeat_unit, tables, kinds, known_tables,
                 exclude_users, skip_empty_xacts, strict
-    Raises DecodeError in FAILFAST and OrderError with strict, after the events before it; OptionError at once.
+    Raises DecodeError in FAILFAST and OrderError with strict, after the events before it; OptionError at once. In
+    FAILFAST an input of several messages in which all records are UNKNOWN is an error too, at its end, unless the
+    messages look like the format.
     """
-    source = _engine(format, ReadOptions.check(**options), engine)
-    return (located.event for located in source.events(messages))
+    from .stream.judged import judged_events
+
+    checked = ReadOptions.check(**options)
+    source = _engine(format, checked, engine)
+    return (located.event for located in judged_events(source, messages, format, checked))
+
+
+def guess_format(messages: Iterable[Any]) -> Guess:
+    """The likely format of messages, and why.
+
+    messages    as `decode` takes them; the first 1000 are looked at
+    returns     name, None where none fits or several fit alike; candidates, those that do; reason
+    Raises TypeError for what holds no bytes.
+    """
+    from .formats.guess import guess_format as guess
+
+    return guess(messages)
 
 
 def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecoder:  # noqa: N802 - reads as a class

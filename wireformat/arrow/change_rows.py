@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ import pyarrow.compute as pc
 from ..errors import BadRows, OptionError
 from ..lsn import lsn_text
 from .compiled import Array
-from .images import Images, Piece, Shapes, combined, list_shapes
-from .schemas import CHANGES
+from .images import Images, Piece, Shapes, combined, is_numbered, list_shapes
+from .schemas import CHANGES, format_of
+from .unread import Seen
 
 INSERT, UPDATE, DELETE, TRUNCATE, RELATION = range(5)
 KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
@@ -24,7 +26,7 @@ KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
 NEEDED = ("kind", "table_schema", "table_name", "new", "old", "unchanged", "types")
 """Columns without which nothing can be said."""
 
-USED = (*NEEDED, "detail", "message", "record", "sequence", "xid", "commit_time")
+USED = (*NEEDED, "detail", "message", "record", "sequence", "xid", "commit_time", "raw")
 """Columns that are looked at."""
 
 _GROUP_BYTES = 1 << 30
@@ -35,6 +37,52 @@ _GROUP_ROWS = 1 << 16
 
 Changes = Any
 """A pyarrow Table, a RecordBatch, or an iterable of them."""
+
+
+class Source:
+    """Row changes that are read once, to their end.
+
+    said     schemas of what else may name the format
+    format   that the rows were read from; None where it is not known
+    whole    whether these are all rows of an input, so that it can be judged
+    schema   of the first record batch; None where there is none
+
+    Raises OptionError for two different formats, and what `record_batches` raises.
+    """
+
+    def __init__(
+        self,
+        changes: Any,
+        keep: Sequence[str] = (),
+        *,
+        said: Sequence[pa.Schema] = (),
+        format: str | None = None,
+        whole: bool = True,
+    ) -> None:
+        self._batches = record_batches(changes, keep)
+        self._first = next(self._batches, None)
+        self._whole = whole
+        self._seen = Seen()
+        self.schema = None if self._first is None else self._first.schema
+        self.format = format_of([*([] if self.schema is None else [self.schema]), *said], format)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The record batches, with the columns that are looked at or kept."""
+        for batch in self._batches if self._first is None else chain([self._first], self._batches):
+            if format_of([batch.schema], self.format) != self.format:
+                raise OptionError("option format: some row changes say theirs, and the first do not; give it")
+            self._seen = self._seen.and_of(batch)
+            yield batch
+
+    def check(self) -> None:
+        """When all batches were read: raises BadRows where they are all rows of an input, and nothing could be read."""
+        if self._whole:
+            self._seen.check(self.format)
+
+    def told(self, error: BadRows) -> BadRows:
+        """The error with what the messages look like, where nothing could be read yet."""
+        error.got += self._seen.hint()
+        return error
 
 
 def record_batches(changes: Any, keep: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
@@ -92,6 +140,15 @@ class ChangeRows:
     def unchanged(self) -> Shapes:
         """The columns that they say were not sent."""
         return list_shapes(self._lists("unchanged"))
+
+    @cached_property
+    def numbered(self) -> Array:
+        """bool[n]: whether the new image has numbers for names, `$1`, `$2`, …; then its columns are all of the table.
+
+        Only sql-decoding inserts rows without names, and only it leaves types out.
+        """
+        shapes = self.new.shapes
+        return np.array([is_numbered(names) for names in shapes.lists])[shapes.ids] & (self.types.ids == 0)
 
     @cached_property
     def layouts(self) -> Array:

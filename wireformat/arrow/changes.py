@@ -11,7 +11,8 @@ from ..errors import OptionError
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .engine import make_engine
-from .schemas import change_schema
+from .unread import judged_batches
+from .schemas import change_schema, with_format
 
 DROPPED = b"wireformat.dropped"
 """Key of the table's metadata that says how many records DROPMALFORMED left out."""
@@ -43,7 +44,7 @@ def changes(
     columns     the columns wanted; all of them if None
     threads     how many to use; as many as Arrow itself (`pyarrow.cpu_count`) if None
     The other options are those of `wireformat.ReadOptions`. In DROPMALFORMED the schema's metadata says under
-    `wireformat.dropped` how many records were left out.
+    `wireformat.dropped` how many records were left out, and always under `wireformat.format` the name of the format.
     Raises DecodeError (FAILFAST), OrderError (strict), OptionError, LimitExceeded, TypeError.
     """
     options = ReadOptions.check(
@@ -59,10 +60,12 @@ def changes(
         strict=strict,
         dialect=dialect,
     )
-    schema = _checked_schema(columns)
+    schema = _checked_schema(columns, format)
     chosen = make_engine(find_format(format), options, engine, threads)
-    table = pa.Table.from_batches(chosen.batches(messages, schema), schema=schema)
-    return table.replace_schema_metadata({DROPPED: str(chosen.dropped)}) if mode == "DROPMALFORMED" else table
+    table = pa.Table.from_batches(judged_batches(chosen, messages, schema, format, options), schema=schema)
+    if mode != "DROPMALFORMED":
+        return table
+    return table.replace_schema_metadata({**(schema.metadata or {}), DROPPED: str(chosen.dropped)})
 
 
 def batches(
@@ -75,12 +78,13 @@ def batches(
     **options: Any,
 ) -> Iterator[pa.RecordBatch]:
     """The same rows as `changes`, a record batch at a time, in constant memory; the options are the same."""
-    chosen = make_engine(find_format(format), ReadOptions.check(**options), engine, threads)
-    return chosen.batches(messages, _checked_schema(columns))
+    checked = ReadOptions.check(**options)
+    chosen = make_engine(find_format(format), checked, engine, threads)
+    return judged_batches(chosen, messages, _checked_schema(columns, format), format, checked)
 
 
-def _checked_schema(columns: Sequence[str] | None) -> pa.Schema:
-    schema = change_schema(columns)
+def _checked_schema(columns: Sequence[str] | None, format: str) -> pa.Schema:
+    schema = with_format(change_schema(columns), format)
     if not len(schema):
         raise OptionError("option columns: expected at least one; a table without columns has no rows either")
     return schema

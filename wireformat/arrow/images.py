@@ -41,12 +41,16 @@ class Images:
         self.shapes = _merged([_shapes(column.keys, *where) for (column, _), where in zip(pieces, ranges, strict=True)])
         self._cells = [(column.items, starts) for (column, _), (starts, _, _) in zip(pieces, ranges, strict=True)]
 
-    def texts(self, name: str, ordinal: int) -> pa.StringArray:
+    def texts(self, name: str, ordinal: int, numbered: Array | None = None) -> pa.StringArray:
         """The column's text of each row; null where there is none.
 
-        ordinal   place of the column in its table: where columns have no names, they are `$1`, `$2`, …
+        ordinal    place of the column in its table
+        numbered   bool[n]: rows whose columns have no names, but are those of the table in their order
         """
-        places = np.array([_place(names, name, ordinal) for names in self.shapes.lists])[self.shapes.ids]
+        places = np.array([_place(names, name) for names in self.shapes.lists])[self.shapes.ids]
+        if numbered is not None and numbered.any():
+            counts = np.array([len(names or ()) for names in self.shapes.lists])[self.shapes.ids]
+            places = np.where(numbered, np.where(ordinal < counts, ordinal, -1), places)
         missing = places < 0
         if missing.all():
             return pa.nulls(len(places), pa.string())
@@ -60,18 +64,14 @@ class Images:
         return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
 
-def _place(names: Names | None, name: str, ordinal: int) -> int:
+def _place(names: Names | None, name: str) -> int:
     """Where the column stands in the image, or -1."""
-    if not names:
-        return -1
-    if name in names:
-        return names.index(name)
-    return ordinal if ordinal < len(names) and is_numbered(names) else -1
+    return names.index(name) if names and name in names else -1
 
 
-def is_numbered(names: Names) -> bool:
-    """Whether these are no names but `$1`, `$2`, … as in sql-decoding."""
-    return bool(names) and all(name == f"${place}" for place, name in enumerate(names, 1))
+def is_numbered(names: Names | None) -> bool:
+    """Whether these are `$1`, `$2`, …: the numbers that sql-decoding has for names, or columns that are named so."""
+    return names is not None and bool(names) and all(name == f"${place}" for place, name in enumerate(names, 1))
 
 
 def list_shapes(pieces: Sequence[Piece]) -> Shapes:

@@ -51,7 +51,8 @@ class Ordered:
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches; raises OrderError."""
-        for batch in self._engine.batches(messages, change_schema([*schema.names, *_COLUMNS]), first):
+        wider = change_schema([*schema.names, *_COLUMNS]).with_metadata(schema.metadata)
+        for batch in self._engine.batches(messages, wider, first):
             self._check_rows(batch)
             yield batch.select(schema.names)
 

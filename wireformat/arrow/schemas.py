@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from ..errors import OptionError
+from ..formats.registry import find_format_name
 from ..options.table import nearest
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
@@ -34,6 +35,31 @@ CHANGES = pa.schema(
     ]
 )
 """A row is a record; docs/table.md says what the columns mean. Unsigned 64-bit numbers are int64 with the same bits."""
+
+FORMAT = b"wireformat.format"
+"""Key of the metadata of row changes that names the format they were read from: it says what type names mean."""
+
+
+def format_of(schemas: Iterable[pa.Schema], given: str | None = None) -> str | None:
+    """The format that row changes were read from, by their metadata; None where it is not known.
+
+    given   what the caller says
+    Raises OptionError for an unknown format, and for two different ones.
+    """
+    found = None if given is None else find_format_name(given)
+    for schema in schemas:
+        said = (schema.metadata or {}).get(FORMAT)
+        if said is not None:
+            name = find_format_name(said.decode())
+            if found not in (None, name):
+                raise OptionError(f"option format: expected {found}, but the metadata of the row changes say {name}")
+            found = name
+    return found
+
+
+def with_format(schema: pa.Schema, format: str | None) -> pa.Schema:
+    """The schema with the name of the format in its metadata, and what else was there."""
+    return schema if format is None else schema.with_metadata({**(schema.metadata or {}), FORMAT: format})
 
 
 def change_schema(columns: Sequence[str] | None = None) -> pa.Schema:
@@ -66,7 +92,8 @@ def committed_schema(changes: pa.Schema) -> pa.Schema:
         raise OptionError(f"row changes: {', '.join(added)} are added, got columns named {', '.join(taken)}")
     sequence = pa.field("sequence", SEQUENCE, nullable=False)
     facts = [pa.field("username", pa.string()), pa.field("origin", pa.string())]
-    return pa.schema([sequence, *(field.with_nullable(True) for field in changes), *facts])
+    committed = pa.schema([sequence, *(field.with_nullable(True) for field in changes), *facts])
+    return with_format(committed, format_of([changes]))
 
 
 SEGMENT = pa.field("_segment", pa.int32(), nullable=False)

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import OptionError
-from .change_rows import RELATION, ChangeRows, Changes, record_batches, rows_of_tables
+from .change_rows import RELATION, ChangeRows, Changes, Source, rows_of_tables
 from .compiled import Array
 from .images import combined
+from .schemas import with_format
 from .table_versions import TableVersions, Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
@@ -19,21 +20,24 @@ _POSITIONS = {"message": pa.int64(), "record": pa.int32()}
 Table = tuple[str, str]
 
 
-def tables(changes: Changes) -> pa.Table:
+def tables(changes: Changes, *, format: str | None = None) -> pa.Table:
     """The tables of a row-change table, a row for each version of each, sorted by name and version.
 
     changes    of `changes` or of `transactions`: a table, or record batches
+    format     that they were read from, where their metadata do not say it; it says what the types mean
     returns    table_schema, table_name; version from 1 on; columns, types; typmods (-1 is none; null where no RELATION
                says them); key_columns of the replica identity (null where not said); first and last: `sequence` of the
                rows where there is one, else message and record; changes: how many rows, RELATIONs left out
 
     A version is a set of columns with their types. The columns of one that is known only from a key are not all there.
-    Raises OptionError, TypeError.
+    The schema's metadata names the format, where it is known. Raises BadRows where no row could be read, OptionError,
+    TypeError.
     """
+    source = Source(changes, format=format)
     versions: dict[Table, TableVersions] = {}
     totals: dict[tuple[Table, int], list[Any]] = {}
     position: pa.StructType | None = None
-    for batch in record_batches(changes):
+    for batch in source.batches():
         rows = rows_of_tables(batch)
         positions = _positions(batch)
         position = position or positions.type
@@ -45,6 +49,7 @@ def tables(changes: Changes) -> pa.Table:
                 total = totals.setdefault((table, number), [first, last, 0])
                 total[1] = last
                 total[2] += int((rows.kinds[own] != RELATION).sum())
+    source.check()
     listed = [
         {
             "table_schema": table[0],
@@ -55,7 +60,7 @@ def tables(changes: Changes) -> pa.Table:
         }
         for table, number in sorted(totals)
     ]
-    return pa.Table.from_pylist(listed, tables_schema(position or pa.struct(_POSITIONS)))
+    return pa.Table.from_pylist(listed, with_format(tables_schema(position or pa.struct(_POSITIONS)), source.format))
 
 
 def tables_schema(position: pa.DataType) -> pa.Schema:
@@ -107,16 +112,19 @@ def _by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
     return [((schemas[int(own[0])].as_py() or "", names[int(own[0])].as_py()), own) for own in groups]
 
 
-def versions_of(listed: pa.Table, schema: str, table: str) -> TableVersions:
-    """The versions of a table out of the list that `tables` made; raises OptionError if it is not in it."""
-    found = TableVersions()
+def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -> TableVersions:
+    """The versions of a table out of the list that `tables` made; raises OptionError if it is not in it.
+
+    format   of the rows that name the types; None where it is not known
+    """
+    found = TableVersions(format=format)
     for row in listed.to_pylist():
         if (row["table_schema"], row["table_name"]) != (schema, table):
             continue
         types = dict(zip(row["columns"], row["types"], strict=True))
         typmods = None if row["typmods"] is None else dict(zip(types, row["typmods"], strict=True))
         keys = None if row["key_columns"] is None else tuple(row["key_columns"])
-        found.versions.append(Version(types, True, typmods, keys))
+        found.versions.append(Version(types, True, typmods, keys, format=format))
     if not found.versions:
         raise OptionError(f"option schema: the list of tables has no {schema}.{table}")
     return found

@@ -12,7 +12,7 @@ from ..pgtypes import type_name
 from ..pgtypes.sql_types import SqlType, with_typmod
 from .change_rows import DELETE, INSERT, RELATION, ChangeRows
 from .compiled import Array
-from .images import Names, is_numbered
+from .images import Names
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,22 @@ class Facts:
 
 @dataclass
 class Version:
-    """The columns of a table for some time; the fields are those of Facts, as they became known."""
+    """The columns of a table for some time; the fields are those of Facts, as they became known.
+
+    format   of the rows that name the types; None where it is not known
+    """
 
     types: dict[str, str | None]
     is_complete: bool
     typmods: dict[str, int] | None = None
     keys: Names | None = None
     is_untyped: bool = False
+    format: str | None = None
 
     def sql_type(self, name: str) -> SqlType | None:
         """The column's type with its modifiers, as far as they are known."""
         known = self.types.get(name)
-        return None if known is None else with_typmod(known, (self.typmods or {}).get(name))
+        return None if known is None else with_typmod(known, (self.typmods or {}).get(name), self.format)
 
     def holds(self, facts: Facts) -> bool:
         """Whether a record that says this may be of this version as it is."""
@@ -84,10 +88,13 @@ class TableVersions:
 
     A version that comes again, as when transactions of before and after a change are delivered in another order, is the
     same one.
+
+    format   of the rows; None where it is not known
     """
 
     versions: list[Version] = field(default_factory=list)
     current: int = -1
+    format: str | None = None
 
     def take(self, rows: ChangeRows, places: Array) -> Array:
         """The version of each row: int64[n].
@@ -123,7 +130,7 @@ class TableVersions:
         if self.current >= 0 and self.versions[self.current].may_grow(facts):
             self.versions[self.current].learn(facts)
             return self.current
-        self.versions.append(Version({}, False))
+        self.versions.append(Version({}, False, format=self.format))
         self.versions[-1].learn(facts)
         return len(self.versions) - 1
 
@@ -139,7 +146,7 @@ def image_facts(rows: ChangeRows, place: int) -> Facts:
         shapes.lists[shapes.ids[place]] for shapes in (rows.new.shapes, rows.old.shapes, rows.types, rows.unchanged)
     )
     sent = old if rows.kinds[place] == DELETE or new is None else new
-    images = [names for names in (old, new) if names and not is_numbered(names)]
+    images = [names for names in (old, None if rows.numbered[place] else new) if names]
     if sent is None or not images:
         return Facts({}, is_untyped=bool(new or old) and types is None)
     found: dict[str, str | None] = dict.fromkeys(max(images, key=len))

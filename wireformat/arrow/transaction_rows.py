@@ -19,7 +19,7 @@ from ..stream.committed_changes import corrupt_error
 from ..stream.transactions import CONTROLS, DELIVERED, Control
 from .commit_times import parse_times
 from .compiled import Array
-from .schemas import CHANGES
+from .schemas import CHANGES, format_of
 
 _READABLE: dict[str, Callable[[pa.DataType], bool]] = {
     "kind": lambda type: _is_text(type.value_type if pa.types.is_dictionary(type) else type),
@@ -314,12 +314,13 @@ def detail_keys(batch: pa.RecordBatch, rows: Array) -> set[str]:
 def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
     """The schema; raises OptionError where rows with these columns cannot be put into transactions.
 
-    first   that of the rows before, if there were any; these must have the same
+    first   that of the rows before, if there were any; these must have the same, and come from the same format
     """
     names = schema.names
     if first is not None:
         if not schema.equals(first):
             raise OptionError(f"row changes: expected the columns of the first batch, got {', '.join(names)}")
+        format_of([first, schema])
         return first
     missing = [name for name in NEEDED if name not in names]
     if missing:

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import OptionError
+from ..options.table import nearest
 from ..pgtypes.columns import MAX_DIGITS, TEXT, ColumnType, column_type
-from ..pgtypes.sql_types import SqlType, parse_sql_type
+from ..pgtypes.sql_types import SqlType, is_known, known_names, parse_sql_type
 from .cell_readers import Misfits, Reader, TextReader, arrow_type, list_type, reader_of
 from .compiled import Array
 from .table_versions import Version
@@ -150,10 +151,31 @@ def given_columns(schema: Any, versions: Sequence[Version]) -> list[TypedColumn]
     return [_column_of_sql(name, text) for name, text in schema.items()]
 
 
+def check_named(columns: Sequence[TypedColumn], versions: Sequence[Version], table: str) -> None:
+    """Raises OptionError for a column that no row of the table names, where a row names all columns."""
+    named = list(dict.fromkeys(name for version in versions for name in version.types))
+    missing = [column.name for column in columns if column.name not in named]
+    if missing and any(version.is_complete for version in versions):
+        raise no_such_column(missing[0], named, table)
+
+
+def no_such_column(name: str, named: Sequence[str], table: str) -> OptionError:
+    """The error for a column of a schema that the rows of the table do not name."""
+    return OptionError(
+        f"option schema: no row of {table} names a column {name!r}{nearest(name, named)}; there are {', '.join(named)}"
+    )
+
+
 def _column_of_sql(name: str, text: Any) -> TypedColumn:
     if not isinstance(text, str):
         raise OptionError(f"option schema: expected an SQL type as text for column {name}, got {type(text).__name__}")
-    source = column_type(parse_sql_type(text))
+    sql = parse_sql_type(text)
+    if not is_known(sql):
+        raise OptionError(
+            f"option schema: unknown type {text!r} of column {name}{nearest(text, known_names())}; a type that is not "
+            "built in, as an enum or a domain, is text"
+        )
+    source = column_type(sql)
     type_ = arrow_type(source.arrow)
     return TypedColumn(name, type_, text, (_reader(source, type_),))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,17 +20,17 @@ from .change_rows import (
     UPDATE,
     ChangeRows,
     Changes,
+    Source,
     position,
-    record_batches,
     rows_of_table,
 )
 from .changes import DROPPED
 from .compiled import Array
-from .images import Shapes, combined, is_numbered
+from .images import Shapes, combined
 from .schemas import SEQUENCE
 from .table_list import versions_of
 from .table_versions import TableVersions, Version
-from .typed_columns import TypedColumn, columns_of_versions, given_columns
+from .typed_columns import TypedColumn, check_named, columns_of_versions, given_columns
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
 
@@ -46,12 +45,17 @@ IMAGES = ("new", "both")
 EVOLUTIONS = ("union", "error", "versions")
 
 
-class _Options(NamedTuple):
-    mode: str
-    images: str
-    complete: bool
-    keys: tuple[str, ...]
-    """Those whose change splits an UPDATE; none if none is split."""
+class _Options:
+    """What is asked for; raises OptionError.
+
+    keys   those whose change splits an UPDATE; none if none is split
+    """
+
+    def __init__(self, mode: str, images: str, complete: bool, split: bool, keys: Sequence[str] | None) -> None:
+        self.mode = _one_of("mode", mode, MODES)
+        self.images = _one_of("images", images, IMAGES)
+        self.complete = complete
+        self.keys = _split_keys(split, keys)
 
 
 def typed(
@@ -67,6 +71,7 @@ def typed(
     keys: Sequence[str] | None = None,
     versions: pa.Table | None = None,
     keep: Sequence[str] = (),
+    format: str | None = None,
 ) -> Any:
     """The changes of one table, with real column types.
 
@@ -84,30 +89,67 @@ def typed(
     split_key_changes, keys   turn an UPDATE that changes a column of keys into a delete and an insert
     versions   the result of `tables` for a larger part of the stream, where schema is not: a column that an UPDATE
                leaves out is known from there
+    format     that the changes were read from, where their metadata do not say it: it says what type names mean. Where
+               it is not known, only names that are built in on PostgreSQL and on openGauss are, and all other values
+               are text
     keep       columns of changes that come first, as they are; as which stream it was, or `lsn`
 
     The columns are described in docs/typed.md, the types in docs/types.md. Raises BadCell (FAILFAST), BadRows,
-    OptionError, TypeError.
+    OptionError, TypeError; OptionError also where a mapping or a pyarrow Schema has a column that no row names.
     """
+    options = _Options(mode, images, complete, split_key_changes, keys)
+    return _typed(changes, table, schema, versions, options, evolution, keep, format, whole=True)
+
+
+def typed_part(
+    changes: Changes,
+    table: str,
+    *,
+    schema: Any,
+    images: str = "new",
+    mode: str = "FAILFAST",
+    evolution: str = "union",
+    complete: bool = False,
+    split_key_changes: bool = False,
+    keys: Sequence[str] | None = None,
+    versions: pa.Table | None = None,
+    keep: Sequence[str] = (),
+    format: str | None = None,
+) -> Any:
+    """`typed` of some changes of an input, as one of many tasks has them: what needs all of them is not judged."""
+    options = _Options(mode, images, complete, split_key_changes, keys)
+    return _typed(changes, table, schema, versions, options, evolution, keep, format, whole=False)
+
+
+def _typed(
+    changes: Changes,
+    table: str,
+    schema: Any,
+    given_versions: pa.Table | None,
+    options: _Options,
+    evolution: str,
+    keep: Sequence[str],
+    format: str | None,
+    *,
+    whole: bool,
+) -> Any:
     namespace, name = _table_name(table)
-    options = _Options(
-        _one_of("mode", mode, MODES),
-        _one_of("images", images, IMAGES),
-        complete,
-        _split_keys(split_key_changes, keys),
-    )
     _one_of("evolution", evolution, EVOLUTIONS)
-    changes, kept = _kept_fields(changes, keep)
-    before = schema if isinstance(schema, pa.Table) else versions
-    known = TableVersions() if before is None else versions_of(before, namespace, name)
+    _check_keep(keep)
+    before = schema if isinstance(schema, pa.Table) else given_versions
+    source = Source(changes, keep, said=[] if before is None else [before.schema], format=format, whole=whole)
+    kept = [pa.field(name, pa.null()) if source.schema is None else source.schema.field(name) for name in keep]
+    known = TableVersions(format=source.format) if before is None else versions_of(before, namespace, name, source.format)
     parts = []
     listed = len(known.versions)
-    for rows in rows_of_table(changes, namespace, name, keep):
-        # where all is given, nobody asks how the columns changed
-        is_asked = before is not None or not isinstance(schema, Mapping) or evolution != "union"
-        numbers = (known.take if is_asked else _no_versions)(rows, np.arange(len(rows.kinds)))
-        is_change = np.flatnonzero(rows.kinds != RELATION)
-        parts.append(_Part(rows.chosen(is_change), numbers[is_change], table, known.versions if is_asked else None))
+    try:
+        for rows in rows_of_table(source.batches(), namespace, name, keep):
+            numbers = known.take(rows, np.arange(len(rows.kinds)))
+            is_change = np.flatnonzero(rows.kinds != RELATION)
+            parts.append(_Part(rows.chosen(is_change), numbers[is_change], table, known.versions))
+    except BadRows as error:
+        raise source.told(error) from None
+    source.check()
     if schema is None and not known.versions:
         raise BadRows("changes of this table, or a schema", "none", table=table)
     if isinstance(schema, pa.Table):
@@ -117,6 +159,9 @@ def typed(
         columns = columns_of_versions(known.versions)
     else:
         columns = given_columns(schema, known.versions)
+        _schema(columns, kept, options)  # whose errors are plainer
+        if whole and not any(part.rows.numbered.any() for part in parts):
+            check_named(columns, known.versions, table)
     if evolution == "error":
         _check_columns(known, parts, None if schema is None else {column.name for column in columns})
     if evolution != "versions":
@@ -142,8 +187,8 @@ class _Part:
     rows: ChangeRows
     versions: Array
     table: str
-    known: Sequence[Version] | None
-    """Those versions; None where nobody asks for them."""
+    known: Sequence[Version]
+    """Those versions."""
 
     def of_version(self, number: int) -> _Part:
         places = np.flatnonzero(self.versions == number)
@@ -152,10 +197,6 @@ class _Part:
     def where(self, place: int) -> dict[str, Any]:
         """The place of a change, as attributes of an error."""
         return {"table": self.table, **position(*self.rows.at(place))}
-
-
-def _no_versions(rows: ChangeRows, places: Array) -> Array:
-    return np.zeros(len(places), np.int64)
 
 
 def _table_name(table: str) -> tuple[str, str]:
@@ -207,20 +248,12 @@ def _check_columns(known: TableVersions, parts: list[_Part], given: set[str] | N
                 )
 
 
-def _kept_fields(changes: Changes, keep: Sequence[str]) -> tuple[Changes, list[pa.Field]]:
-    """The changes, and the fields of the columns that are kept; of no type where there are no changes."""
+def _check_keep(keep: Sequence[str]) -> None:
     if isinstance(keep, str):
         raise OptionError(f"option keep: expected a list of columns, got the string {keep!r}")
     twice = [name for name in keep if keep.count(name) > 1]
     if twice:
         raise OptionError(f"option keep: {twice[0]!r} is named twice")
-    if not keep:
-        return changes, []
-    batches = record_batches(changes, keep)
-    first = next(batches, None)
-    if first is None:
-        return [], [pa.field(name, pa.null()) for name in keep]
-    return chain([first], batches), [first.schema.field(name) for name in keep]
 
 
 def _table(parts: list[_Part], columns: list[TypedColumn], kept: list[pa.Field], options: _Options) -> pa.Table:
@@ -289,7 +322,7 @@ def _typed_batch(
     for place, column in enumerate(columns):
         read = {}
         for image, cells in (("new", rows.new), ("old", rows.old)):
-            text = cells.texts(column.name, place)
+            text = cells.texts(column.name, place, rows.numbered if image == "new" else None)
             if column.name in options.keys:
                 texts.setdefault(column.name, []).append(text)
             read[image], misfits = column.read(text, part.versions)
@@ -353,36 +386,41 @@ def _typed_batch(
 
 
 def _check_numbered(part: _Part, columns: list[TypedColumn]) -> None:
-    """Values without names are those of all columns in their order, or nobody knows whose they are."""
-    for shapes in (part.rows.new.shapes, part.rows.old.shapes):
-        names = {column.name for column in columns}
-        for number, listed in enumerate(shapes.lists):
-            if listed and is_numbered(listed) and len(listed) != len(columns) and not names.issuperset(listed):
-                place = int(np.flatnonzero(shapes.ids == number)[0])
-                raise BadRows(
-                    f"{len(columns)} values, one for each column of the schema, where columns have no names",
-                    f"{len(listed)}",
-                    **part.where(place),
-                )
+    """Values without names are those of all columns in their order. Raises BadRows where there are more or fewer."""
+    shapes = part.rows.new.shapes
+    counts = np.array([len(names or ()) for names in shapes.lists])[shapes.ids]
+    others = np.flatnonzero(part.rows.numbered & (counts != len(columns)))
+    if len(others):
+        place = int(others[0])
+        raise BadRows(
+            f"{len(columns)} values, one for each column of the schema, where columns have no names",
+            f"{counts[place]}",
+            **part.where(place),
+        )
 
 
 def _unsent_columns(part: _Part, columns: Sequence[str]) -> Shapes:
     """The columns whose values were not sent: those that a change lists, and those that its new row leaves out.
 
-    Only an UPDATE leaves a column out: GaussDB's styles do, where PostgreSQL's formats list it. Which columns there are
-    says the version of the table.
+    An UPDATE of GaussDB's styles leaves out what PostgreSQL's formats list. An INSERT or UPDATE leaves out a column that
+    the table got later: its version of the table has none, nor has an earlier one. What such a row holds there is the
+    column's default, which was never sent.
     """
     rows = part.rows
+    since = {name: next((n for n, v in enumerate(part.known) if name in v.types), len(part.known)) for name in columns}
     new = rows.new.shapes
-    ids = combined([rows.unchanged.ids, np.where(rows.kinds == UPDATE, new.ids, 0), part.versions])
+    ids = combined([rows.unchanged.ids, new.ids, rows.kinds, part.versions])
     _, firsts, inverse = np.unique(ids, return_index=True, return_inverse=True)
     lists: list[tuple[str, ...] | None] = []
     for first in firsts.tolist():
         listed = rows.unchanged.lists[rows.unchanged.ids[first]] or ()
         sent = new.lists[new.ids[first]]
-        if rows.kinds[first] == UPDATE and sent is not None and not is_numbered(sent):
-            there = columns if part.known is None else part.known[part.versions[first]].types.keys()
-            listed += tuple(name for name in columns if name in there and name not in {*sent, *listed})
+        if sent is not None and not rows.numbered[first]:
+            version = int(part.versions[first])
+            there = part.known[version].types if rows.kinds[first] == UPDATE else {}
+            listed += tuple(
+                name for name in columns if (name in there or since[name] > version) and name not in {*sent, *listed}
+            )
         lists.append(listed or None)
     return Shapes(inverse.reshape(-1), lists)
 

@@ -52,7 +52,7 @@ class WholeTransactions:
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
-        wider = change_schema([*schema.names, "kind", "detail"])
+        wider = change_schema([*schema.names, "kind", "detail"]).with_metadata(schema.metadata)
         for batch in self._engine.batches(messages, wider, first):
             yield self._kept_rows(batch).select(schema.names)
 

@@ -6,10 +6,33 @@ import re
 
 from ..errors import DecodeError
 
-_HEAD_BYTES = 600
+HEAD_BYTES = 600
 """How much is looked at: room for two long names."""
 
 _NAME = rb'(?:[a-z_][a-z0-9_]*|(?:"[^"]*")+)'
+
+_CELLS = rb"[\x00-\x06].(?:[ntub]|\Z)"
+_PGOUTPUT = b"|".join(
+    (
+        rb"w.{24}[BCORYIUDTMSEcAbPKrpL]",
+        rb"k.{16}[\x00\x01]\Z",
+        rb"(?!B.{16}[TON]\x00\x00\x00)B\x00(?:.{19}|.{23}|.{31})\Z",
+        rb"C\x00\x00.{23}\Z|c.{4}\x00\x00.{23}\Z",
+        rb"R(?:.{4})?.{4}[^\x00]{0,63}\x00[^\x00]{1,63}\x00[dnfi]",
+        rb"I(?:.{4})?.{4}N" + _CELLS,
+        rb"U(?:.{4})?.{4}[KON]" + _CELLS,
+        rb"D(?:.{4})?.{4}[KO]" + _CELLS,
+        rb"Y(?:.{4})?.{4}[^\x00]{0,63}\x00[^\x00]{1,63}\x00\Z",
+        rb"O\x00.{7}[^\x00]*\x00\Z",
+        rb"T(?:.{4})?\x00.{3}[\x00-\x03]",
+        rb"M(?:.{4})?[\x00\x01]\x00.{7}[^\x00]*\x00",
+        rb"S.{4}[\x00\x01]\Z|E\Z|A(?!BORT).{8}\Z|A.{24}\Z",
+        rb"[bPKrp]\x00.{27,37}[^\x00]*\x00\Z",
+        rb"L\x00\x00.{7}[^\x00]*\x00",
+    )
+)
+"""In or out of an envelope; where it says a transaction, its number may stand before the relation's. The first byte of
+an LSN is 0: no log is longer than 2^56 bytes."""
 
 LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern, re.DOTALL), tuple(names.split()))
@@ -19,7 +42,7 @@ LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
         (rb"[\x00-\x3f].{11}(?:BEGIN CSN: |commit|COMMIT)", "gaussdb-json gaussdb-text"),
         (rb"[\x00-\x3f].{11}[BCIUDh]", "gaussdb-binary"),
         (rb"h.{24}F\Z|C[XTON]\x00", "gaussdb-binary"),
-        (rb"w.{24}[BCORYIUDTMSEcAbPKrp]|R\x00.{3}[^\x00]{0,63}\x00[^\x00]{1,63}\x00[dnfi]", "pgoutput"),
+        (_PGOUTPUT, "pgoutput"),
         (rb"[BIUD]\x00", "gaussdb-binary pgoutput"),
         (rb"BEGIN CSN: |(?i:commit) (?i:xid): [0-9]", "gaussdb-json gaussdb-text"),
         (rb"BEGIN(?: [0-9]+)? ORIGIN_ID ", "mppdb-json"),
@@ -32,6 +55,14 @@ LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
         ),
         (rb"COMMIT.* CSN [0-9]+\Z", "mppdb-json opengauss-test-decoding"),
         (rb"COMMIT \(at .*\) [0-9]+\Z", "sql-decoding"),
+        (rb"COMMIT [0-9]+ \(at .*\)\Z", "mppdb-json opengauss-test-decoding test-decoding"),
+        (rb"COMMIT [0-9]+\Z", "mppdb-json opengauss-test-decoding sql-decoding test-decoding"),
+        (
+            rb"(?i:commit)(?: \(at .*\))?\Z",
+            "gaussdb-json gaussdb-text mppdb-json opengauss-test-decoding sql-decoding test-decoding",
+        ),
+        (rb"(?:ABORT|PREPARE)(?: [0-9]+)?(?: \(at .*\))?\Z", "mppdb-json opengauss-test-decoding sql-decoding"),
+        (rb"sequence " + _NAME + rb"\." + _NAME + rb": transactional:[01] ", "test-decoding"),
         (rb'\{\s*"table_name"', "gaussdb-json mppdb-json"),
         (
             rb"table " + _NAME + rb"\." + _NAME + rb": (?:INSERT|UPDATE|DELETE):",
@@ -50,10 +81,15 @@ LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
 """Patterns and the formats whose messages or records begin like that; the first that matches counts."""
 
 
+def look(data: bytes | bytearray, start: int, stop: int) -> tuple[str, ...]:
+    """The formats whose messages or records begin like these bytes; none where no pattern matches."""
+    head = data[start : min(stop, start + HEAD_BYTES)]
+    return next((names for pattern, names in LOOKS if pattern.match(head)), ())
+
+
 def looks_like(data: bytes | bytearray, start: int, stop: int, name: str) -> str:
     """The other formats that bytes look like, `a or b`; nothing if they look like the format of this name, or none."""
-    head = data[start : min(stop, start + _HEAD_BYTES)]
-    found = next((names for pattern, names in LOOKS if pattern.match(head)), ())
+    found = look(data, start, stop)
     return "" if name in found else " or ".join(found)
 
 

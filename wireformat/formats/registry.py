@@ -42,6 +42,11 @@ FORMATS = Formats()
 
 def find_format(name: str) -> Format:
     """The format of this name; raises OptionError with the known ones."""
+    return FORMATS[find_format_name(name)]
+
+
+def find_format_name(name: str) -> str:
+    """The name itself, without loading the format; raises OptionError with the known ones."""
     if name not in _PLACES:
         raise OptionError(f"unknown format {name!r}{nearest(name, _PLACES)}; known are {', '.join(_PLACES)}")
-    return FORMATS[name]
+    return name

@@ -191,7 +191,9 @@ TEXT = ColumnType("text", "string", "string")
 
 def column_type(sql: SqlType) -> ColumnType:
     """The column type of an SQL type; text for one that is in no catalogue."""
-    if sql.name == "numeric" and sql.modifiers:
+    if sql.is_own:
+        one = TEXT
+    elif sql.name == "numeric" and sql.modifiers:
         one = _numeric(*sql.modifiers[:2])
     elif sql.name in _BY_NAME and sql.name in _BUILT_IN:
         row = _BY_NAME[sql.name]

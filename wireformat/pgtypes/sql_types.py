@@ -1,11 +1,13 @@
-"""SQL types as the servers spell them: name, modifiers, dimensions."""
+"""SQL types as servers and people spell them: name, modifiers, dimensions."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
-from .catalogue import SQL_NAMES
+from .catalogue import ONLY_OPENGAUSS, ONLY_POSTGRESQL, SQL_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +17,13 @@ class SqlType:
     name         of the type or of its elements, as the catalogue spells it; of a type in no catalogue all of its text
     modifiers    the numbers in parentheses
     dimensions   how many pairs of brackets follow
+    is_own       a server printed this name, and means a user's own type, whichever built-in type is named like it
     """
 
     name: str
     modifiers: tuple[int, ...] = ()
     dimensions: int = 0
+    is_own: bool = False
 
     def __str__(self) -> str:
         first, *rest = self.name.split(" ", 1) if self.name.endswith(" time zone") else (self.name,)
@@ -45,9 +49,28 @@ _ALIASES = {
     **dict.fromkeys(("timestamptz",), "timestamp with time zone"),
     **dict.fromkeys(("TdigestData",), '"TdigestData"'),
 }
-"""Other names of types, as people write them."""
+"""Other names of types, as people write them. No server prints them: on the wire they are names of a user's own types."""
 
 _NAMES = frozenset(name for name in SQL_NAMES.values() if not name.endswith("[]"))
+_OF_POSTGRESQL = _NAMES - ONLY_OPENGAUSS
+_OF_OPENGAUSS = _NAMES - ONLY_POSTGRESQL
+
+BUILT_IN: Mapping[str | None, frozenset[str]] = {
+    "gaussdb-binary": _NAMES,
+    "pgoutput": _NAMES,
+    "test-decoding": _OF_POSTGRESQL,
+    "gaussdb-json": _OF_OPENGAUSS,
+    "gaussdb-text": _OF_OPENGAUSS,
+    "mppdb-json": _OF_OPENGAUSS,
+    "opengauss-test-decoding": _OF_OPENGAUSS,
+    "sql-decoding": _OF_OPENGAUSS,
+    None: _OF_POSTGRESQL & _OF_OPENGAUSS,
+}
+"""The built-in types among the type names of a format's rows; every other name is a user's own type.
+
+The first two formats send numbers, which mean the same on both servers, so that their names are always the catalogue's.
+None: where the format is not known, a name is built in only if it is on both servers."""
+
 _ARRAY = re.compile(r"((?:\[\d*\])*)$")
 _MODIFIED = re.compile(r"([^(]+?) ?\( ?(-?\d{1,9}(?: ?, ?-?\d{1,9})*) ?\)(.*)", re.DOTALL)
 _INTERVAL = re.compile(r"interval( (year|month|day|hour|minute|second)( to (month|hour|minute|second))?)?")
@@ -59,30 +82,62 @@ _PRECISIONS = frozenset(
 
 
 def parse_sql_type(text: str) -> SqlType:
-    """The type behind its spelling, as `numeric(10,2)`, `timestamp(3) without time zone`, `int4`, `integer[]`.
+    """The type that somebody asks for, as `numeric(10,2)`, `int4`, `TIMESTAMPTZ`, `integer[]`.
 
-    What is no type of the catalogue is a type of its own, with its whole text as name.
+    What is no type of the catalogue is a type of its own, with its whole text as name: see `is_known`.
     """
+    return _parsed(text, _asked)
+
+
+def is_known(sql: SqlType) -> bool:
+    """Whether the type is in the catalogue."""
+    return sql.name in _NAMES
+
+
+def known_names() -> list[str]:
+    """The names that can be asked for, sorted."""
+    return sorted(_NAMES | _ALIASES.keys())
+
+
+@cache
+def wire_sql_type(text: str, format: str | None) -> SqlType:
+    """The type behind a name as a server prints it, as `numeric(10,2)`, `timestamp(3) without time zone`, `integer[]`.
+
+    format   of the rows that have the name; None where it is not known. See BUILT_IN
+    What is not built in is a type of its own, with its whole text as name. `pg_catalog.` stands before the name of a
+    built-in type where a user's type of the same name hides it.
+    """
+    names = BUILT_IN[format]
+    found = _parsed(text, lambda name: name if name in names else None)
+    return found if found.name in names else SqlType(text, is_own=True)
+
+
+def _asked(name: str) -> str | None:
+    name = name if name in _NAMES else name.lower() if name.lower() in {*_NAMES, *_ALIASES} else name
+    name = _ALIASES.get(name, name)
+    return name if name in _NAMES else None
+
+
+def _parsed(text: str, find: Callable[[str], str | None]) -> SqlType:
     brackets = _ARRAY.search(text)
     assert brackets is not None  # it may be empty
     inner = " ".join(text[: brackets.start()].split())
     match = _MODIFIED.fullmatch(inner)
     name, numbers = (f"{match[1]}{match[3]}", match[2].split(",")) if match else (inner, [])
     name = name.removeprefix("pg_catalog.")
-    name = name if name in _NAMES else name.lower() if name.lower() in {*_NAMES, *_ALIASES} else name
-    name = "interval" if _INTERVAL.fullmatch(name) else _ALIASES.get(name, name)
-    if name not in _NAMES:
+    found = "interval" if _INTERVAL.fullmatch(name) else find(name)
+    if found is None:
         return SqlType(text)
-    return SqlType(name, tuple(map(int, numbers)), brackets[0].count("["))
+    return SqlType(found, tuple(map(int, numbers)), brackets[0].count("["))
 
 
-def with_typmod(name: str, typmod: int | None) -> SqlType:
-    """The type of a column from its name and its type modifier; -1 and None are no modifier.
+def with_typmod(name: str, typmod: int | None, format: str | None = None) -> SqlType:
+    """The type of a column from its name on the wire and its type modifier; -1 and None are no modifier.
 
     Source: PostgreSQL, the functions numerictypmodout, bpchartypmodout, timestamptypmodout and their like. The scale of
     a numeric has 11 bits with a sign since version 15, and was never above 1000.
     """
-    sql = parse_sql_type(name)
+    sql = wire_sql_type(name, format)
     if typmod is None or typmod < 0 or sql.modifiers:
         return sql
     if sql.name == "numeric" and typmod >= 4:

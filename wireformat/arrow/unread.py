@@ -1,0 +1,105 @@
+"""Row changes in which nothing could be read: a wrong format, seen when the whole input has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ..errors import BadRows, DecodeError
+from ..formats.guess import guess_format
+from ..formats.looks import HEAD_BYTES
+from ..options import ReadOptions
+from ..stream.judged import UNKNOWN, Judged
+from .schemas import change_schema
+
+UNREAD = ("UNKNOWN", "CORRUPT")
+"""Kinds of rows of which nothing but the bytes is known."""
+
+HEADS = 100
+"""The beginnings of so many of them are kept, to guess the format by."""
+
+
+def judged_batches(
+    source: Any, messages: Any, schema: pa.Schema, format: str, options: ReadOptions
+) -> Iterator[pa.RecordBatch]:
+    """The batches of an engine, judged as `wireformat.stream.judged.judged_events` judges events."""
+    if options.mode != "FAILFAST":
+        yield from source.batches(messages, schema)
+        return
+    judged = Judged(messages, format, options)
+    wider = schema if "kind" in schema.names else change_schema([*schema.names, "kind"]).with_metadata(schema.metadata)
+    is_read, unknown = False, 0
+    try:
+        for batch in source.batches(judged.messages, wider):
+            yield batch if wider is schema else batch.select(schema.names)
+            is_read = is_read or not _all_are(batch, (UNKNOWN,))
+            unknown += batch.num_rows
+        if not is_read:
+            judged.check_unknown(unknown)
+    except DecodeError as error:
+        raise judged.named(error) from None
+
+
+class Seen(NamedTuple):
+    """What is known of whether some rows could be read.
+
+    is_read    one of them could
+    rows       how many could not, where none could
+    messages   about how many messages these are of
+    heads      the beginnings of some of those
+    """
+
+    is_read: bool = False
+    rows: int = 0
+    messages: int = 0
+    heads: tuple[bytes, ...] = ()
+
+    def and_of(self, batch: pa.RecordBatch) -> Seen:
+        """The same of these rows and those of a batch."""
+        if self.is_read or not batch.num_rows:
+            return self
+        if not _all_are(batch, UNREAD):
+            return Seen(is_read=True)
+        names = batch.schema.names
+        raws = batch["raw"].slice(0, HEADS - len(self.heads)) if "raw" in names else []
+        heads = tuple(raw.as_buffer().slice(0, HEAD_BYTES).to_pybytes() for raw in raws if raw.is_valid)
+        messages = len(set(batch["message"].to_pylist())) if "message" in names else batch.num_rows
+        return self.and_these(Seen(False, batch.num_rows, messages, heads))
+
+    def and_these(self, other: Seen) -> Seen:
+        """The same of these rows and others."""
+        if self.is_read or other.is_read:
+            return Seen(is_read=True)
+        heads = (self.heads + other.heads)[:HEADS]
+        return Seen(False, self.rows + other.rows, self.messages + other.messages, heads)
+
+    def hint(self) -> str:
+        """What the bytes look like, to be put behind another error's text; empty where something was read."""
+        if self.is_read or not self.heads:
+            return ""
+        guess = guess_format(self.heads)
+        return f"; the messages look like {guess}" if guess.candidates else ""
+
+    def check(self, format: str | None) -> None:
+        """Raises BadRows where there are rows of several messages and none could be read.
+
+        format   that they were read as, if it is known
+        """
+        if self.is_read or self.messages < 2:
+            return
+        guess = guess_format(self.heads)
+        source = "" if format is None else f" of {format}"
+        why = f"; {guess.reason}" if self.heads else ""
+        raise BadRows(
+            f"rows{source} that could be read; decode the messages with the format that they have",
+            f"{self.rows} rows, all of them {' or '.join(UNREAD)}{why}",
+        )
+
+
+def _all_are(batch: pa.RecordBatch, kinds: tuple[str, ...]) -> bool:
+    """Whether all rows are of these kinds; the first row tells of most batches, and is cheap to look at."""
+    if batch.num_rows and batch["kind"][0].as_py() not in kinds:
+        return False
+    return all(kind in kinds for kind in batch["kind"].to_pylist())

@@ -1,0 +1,78 @@
+"""Which format a whole input is likely to be in, by what all of its messages look like."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import DecodeError
+from .looks import HEAD_BYTES, look
+
+LOOKED_AT = 1000
+"""So many messages are looked at: the first ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """The likely format of an input.
+
+    name         the format; None if there is none, or if several fit alike
+    candidates   the formats that fit alike: one where there is a name, none where nothing is recognised
+    reason       why, in a sentence
+    """
+
+    name: str | None
+    candidates: tuple[str, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        return " or ".join(self.candidates) or "no format that this package knows"
+
+
+def guess_format(messages: Iterable[Any]) -> Guess:
+    """The likely format of messages, by how they begin.
+
+    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array; None is left out
+    Looks at the first messages only (`LOOKED_AT`), and at the first bytes of each. Raises TypeError for what holds no
+    bytes.
+    """
+    found: Counter[str] = Counter()
+    count = 0
+    for head in heads(messages):
+        count += 1
+        found.update(look(head, 0, len(head)))
+    if not found:
+        return Guess(None, (), f"none of {count} messages begins like one of a known format")
+    most = max(found.values())
+    names = tuple(sorted(name for name, number in found.items() if number == most))
+    reason = f"{most} of {count} messages begin like those of {' or '.join(names)}"
+    if len(names) == 1:
+        return Guess(names[0], names, reason)
+    return Guess(None, names, f"{reason}, which these messages do not tell apart")
+
+
+def heads(messages: Iterable[Any]) -> Iterator[bytes]:
+    """The beginnings of the first messages."""
+    if isinstance(messages, (bytes, bytearray, memoryview, str)):
+        raise TypeError(f"messages: expected an iterable of messages, got one {type(messages).__name__}")
+    count = 0
+    for message in messages:
+        data = message.as_py() if hasattr(message, "as_py") else message
+        if data is None:
+            continue
+        if isinstance(data, (str, int)):
+            raise TypeError(f"messages: expected bytes, got {type(data).__name__}")
+        count += 1
+        yield bytes(memoryview(data)[:HEAD_BYTES])
+        if count == LOOKED_AT:
+            return
+
+
+def named(error: DecodeError, guess: Guess, format: str) -> DecodeError:
+    """The error with the format that a whole input looks like, where that is another one."""
+    text = f"; the messages look like {guess}"
+    if guess.candidates and format not in guess.candidates and not error.got.endswith(text):
+        error.got += text
+    return error

@@ -1,0 +1,81 @@
+"""Whether a whole input that has ended is of the format that it was read as.
+
+A single message, a part of an input, or one that goes on is never judged: records that no table lists are no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..errors import DecodeError
+from ..formats.guess import LOOKED_AT, Guess, guess_format, named
+from ..formats.looks import HEAD_BYTES
+from ..options import ReadOptions
+from .reader import Located
+
+UNKNOWN = "UNKNOWN"
+
+
+class Judged:
+    """Messages on their way to a reader in FAILFAST, and what can be said of them at the end.
+
+    messages    what the reader takes: as they were given where they have a length, else one by one as it asks for them
+    """
+
+    def __init__(self, messages: Any, format: str, options: ReadOptions) -> None:
+        self._format = format
+        self._may_filter = options.kinds is not None
+        self._heads: list[bytes] = []
+        self._given = messages if hasattr(messages, "__len__") else None
+        self.messages = self._taken(messages) if self._given is None else messages
+
+    def named(self, error: DecodeError) -> DecodeError:
+        """The error with the format that the messages look like, where that is another one."""
+        return named(error, self._guess(), self._format)
+
+    def check_unknown(self, records: int) -> None:
+        """Raises DecodeError where these records, all UNKNOWN, are all that was read, and the format does not fit."""
+        count = len(self._heads if self._given is None else self._given)
+        if not records or count < 2 or self._may_filter:
+            return
+        guess = self._guess()
+        if self._format not in guess.candidates:
+            raise wrong_format(self._format, f"{records} UNKNOWN records and no other", guess)
+
+    def _taken(self, messages: Iterable[Any]) -> Iterator[Any]:
+        for message in messages:
+            if len(self._heads) < LOOKED_AT and isinstance(message, (bytes, bytearray, memoryview)):
+                self._heads.append(bytes(memoryview(message)[:HEAD_BYTES]))
+            yield message
+
+    def _guess(self) -> Guess:
+        return guess_format(self._heads if self._given is None else self._given)
+
+
+def wrong_format(format: str | None, got: str, guess: Guess) -> DecodeError:
+    """The error for an input in which nothing could be read."""
+    expected = "records that can be read" if format is None else f"records of {format}"
+    return DecodeError(f"{expected}; give the format of the messages", f"{got}; {guess.reason}", format=format)
+
+
+def judged_events(source: Any, messages: Any, format: str, options: ReadOptions) -> Iterator[Located]:
+    """The events of an engine. In FAILFAST it raises DecodeError at the end where all of them are UNKNOWN, and the
+    messages look like another format or like none; every DecodeError names the format that the messages look like."""
+    if options.mode != "FAILFAST":
+        yield from source.events(messages)
+        return
+    judged = Judged(messages, format, options)
+    events: Iterator[Located] = source.events(judged.messages)
+    unknown = 0
+    try:
+        for located in events:
+            yield located
+            if located.event.kind != UNKNOWN:
+                break
+            unknown += 1
+        else:
+            judged.check_unknown(unknown)
+        yield from events
+    except DecodeError as error:
+        raise judged.named(error) from None
