@@ -65,7 +65,7 @@ class Decoder:
         return self.events()
 
     def feed(self, data: bytes) -> None:
-        """Add bytes. Raises DecodeError in FAILFAST and OrderError with strict; the events before it can still be taken.
+        """Add bytes. Raises DecodeError in FAILFAST, OrderError with strict; the events before it can still be taken.
 
         Raises OptionError for a format whose messages do not say where they end.
         """
