@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import wireformat as wf
+from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from .installations import MISSING, installations
 from .readings import READINGS, Reading, create_slots
@@ -56,7 +57,8 @@ def read(server: Server, reading: Reading, way: str, client_encoding: str) -> li
     for payload in payloads(connection):
         if payload is None:
             break
-        found.append(payload)
+        if payload[0] == ENVELOPE:
+            found.append(payload[ENVELOPE_BYTES:])
     connection.finish()
     end = time.monotonic() + START_SECONDS
     with server.connect() as session:
