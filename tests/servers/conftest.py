@@ -12,6 +12,7 @@ import pytest
 from .installations import MISSING, installations
 from .replication import Stream
 from .running import run_workload
+from .seeds import run_seed, tell_seed
 from .server import Server, running
 
 
@@ -40,9 +41,10 @@ def runs() -> Iterator[Runs]:
         @cache
         def start(version: int) -> Run:
             server = stack.enter_context(running(installations()[version]))
-            return Run(server, run_workload(server))
+            return Run(server, run_workload(server, run_seed()))
 
         def give(version: int) -> Run:
+            tell_seed()
             if version not in installations():
                 pytest.skip(MISSING[version])
             return start(version)

@@ -42,7 +42,7 @@ def streaming(server: Server, slot: str, reading: Reading) -> Iterator[Stream]:
     """Read the slot while the block runs; then the stream has everything that was logged until the block's end."""
     stream = Stream()
     with ThreadPoolExecutor(1) as pool:
-        connection = _start(server, slot, reading)
+        connection = start_replication(server, slot, reading)
         reader = pool.submit(_read, connection, stream)
         try:
             yield stream
@@ -56,24 +56,26 @@ def streaming(server: Server, slot: str, reading: Reading) -> Iterator[Stream]:
             connection.finish()
 
 
-def _start(server: Server, slot: str, reading: Reading) -> pq.PGconn:
-    target = f"host={server.folder} user=postgres dbname=postgres replication=database"
-    connection = pq.PGconn.connect(target.encode())
+def start_replication(server: Server, slot: str, reading: Reading, target: str = "dbname=postgres") -> pq.PGconn:
+    """A replication connection that sends what the slot has, from its beginning.
+
+    target   the database, and other parameters of the connection
+    """
+    connection = pq.PGconn.connect(f"host={server.folder} user=postgres replication=database {target}".encode())
     options = ", ".join(f'"{name}" {literal(value)}' for name, value in reading.options.items())
-    result = connection.exec_(f'START_REPLICATION SLOT "{slot}" LOGICAL 0/0 ({options})'.encode())
+    listed = f" ({options})" if options else ""
+    result = connection.exec_(f'START_REPLICATION SLOT "{slot}" LOGICAL 0/0{listed}'.encode())
     if result.status != pq.ExecStatus.COPY_BOTH:
         raise RuntimeError(f"no replication: {connection.get_error_message() or connection.status}")
     return connection
 
 
-def _read(connection: pq.PGconn, stream: Stream) -> None:
-    while not stream.stop.is_set():
+def payloads(connection: pq.PGconn) -> Iterator[bytes | None]:
+    """What comes over a replication connection; None where nothing came for a while, and the server is asked."""
+    while True:
         size, data = connection.get_copy_data(1)
         if size > 0:
-            payload = bytes(data)
-            stream.payloads.append(payload)
-            if payload.startswith(b"k"):
-                stream.sent = _END.unpack_from(payload)[1]
+            yield bytes(data)
         elif size < 0:
             raise RuntimeError(f"the stream has ended: {connection.get_error_message()}")
         elif select.select([connection.socket], [], [], ASK_SECONDS)[0]:
@@ -81,3 +83,19 @@ def _read(connection: pq.PGconn, stream: Stream) -> None:
         else:
             connection.put_copy_data(_STATUS)
             connection.flush()
+            yield None
+
+
+def sent_until(keepalive: bytes) -> int:
+    """Everything before this position has been sent."""
+    return int(_END.unpack_from(keepalive)[1])
+
+
+def _read(connection: pq.PGconn, stream: Stream) -> None:
+    for payload in payloads(connection):
+        if stream.stop.is_set():
+            return
+        if payload is not None:
+            stream.payloads.append(payload)
+            if payload.startswith(b"k"):
+                stream.sent = sent_until(payload)

@@ -38,7 +38,7 @@ START_SECONDS = 30
 
 
 class Server:
-    """A running server; sessions come through a Unix socket, as the user postgres, into the database postgres."""
+    """A running server; sessions come through a Unix socket, as the user postgres."""
 
     def __init__(self, installation: Installation, folder: Path) -> None:
         self.installation = installation
@@ -49,9 +49,9 @@ class Server:
         """The major version."""
         return self.installation.version
 
-    def connect(self, **parameters: Any) -> psycopg.Connection[Any]:
+    def connect(self, dbname: str = "postgres", **parameters: Any) -> psycopg.Connection[Any]:
         """A session where every statement commits by itself."""
-        return psycopg.connect(host=str(self.folder), user="postgres", dbname="postgres", autocommit=True, **parameters)
+        return psycopg.connect(host=str(self.folder), user="postgres", dbname=dbname, autocommit=True, **parameters)
 
 
 @contextmanager

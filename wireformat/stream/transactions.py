@@ -430,7 +430,7 @@ class Machine(Generic[Handle]):
         if is_whole:
             del self._streamed[attempt.begin.xid]  # type: ignore[arg-type]
             self._settle(attempt, None)
-        else:
+        elif record.subxid is not None:
             attempt.undone.add(record.subxid)
             self._keep(attempt, handle)
 
