@@ -25,8 +25,8 @@ BATCH_TEXT_BYTES = 1 << 28
 """How much text a column of a record batch may hold before its rows are split: names of columns are repeated in every
 row, so a few bytes of a message may be many of a table. A row that has more is a batch of its own."""
 
-COLUMN_BYTES = 0x7FFFFFFF
-"""How much text a column of a record batch can hold: Arrow's offsets are int32."""
+COLUMN_BYTES = 0x7FFFFFFE
+"""How much text a column of a record batch can hold: Arrow's offsets are int32, and its builders take one byte less."""
 
 SPOT_BYTES = 16
 """How many bytes an error shows of the field that it is about."""

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.arrow import builder, known_relations, row_ranges, scan_lines, scan_pgoutput
 from wireformat.arrow.scans import SCANS
+from wireformat.limits import RECORD_BYTES
 
 from .. import strategies
 from ..accounting import EVERYTHING
-from ..engines import FORMAT, read, rows
+from ..engines import ENGINES, FORMAT, agree, ask, read, rows
 from ..golden_cases import CASES, Case, find_case
-from ..handmade import SAMPLES, begin, cell, change, commit, message, new, old, origin, row_bodies, time, xid
+from ..handmade import SAMPLES, begin, cell, change, commit, message, new, old, origin, row_bodies, time, u16, xid
+from ..handmade_pgoutput import NULL, binary, column, image, relation, text
+from ..handmade_pgoutput import change as row_of
 from .room import shrink
 
 MIXED = message(*row_bodies(800))
@@ -69,6 +75,72 @@ def test_few_rows_at_once_make_many_batches(size_in_rows: int, monkeypatch: pyte
     table = pa.Table.from_batches(found)
     assert table["record"].to_pylist() == list(range(5000))
     assert table["xid"].to_pylist() == list(range(5000))
+
+
+MOST_TEXT = 300
+"""Bytes of texts in a column of a batch; characters may have four each."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_texts_that_are_too_many_for_a_batch_make_more_batches(
+    engine: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = with_plenty()
+    shrink(monkeypatch, BATCH_TEXT_BYTES=MOST_TEXT)
+    found = list(wf.arrow.batches(MESSAGES, FORMAT, mode="PERMISSIVE", engine=engine, threads=threads))
+    assert all(batch.num_rows == 1 or batch["raw"].nbytes < 2 * MOST_TEXT for batch in found)
+    for batch in found:
+        batch.validate(full=True)
+    assert rows(pa.Table.from_batches(found)) == expected.table
+    assert read(MESSAGES, engine, mode="PERMISSIVE") == expected.events
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_texts_of_a_second_look_make_more_batches(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are transcoded, and values in binary form, of which some become long texts and some none."""
+    zeros = binary(u16(1) + u16(250) + u16(0) + u16(0) + u16(1))
+    described = relation(column(b"v", 25), column(b"n", 1700))
+    cells = [(NULL, binary(b"?")), (NULL, zeros), (text("äöü".encode(encoding)), NULL), (text(b"a"), zeros)]
+    inserts = [row_of(b"I", image(b"N", *pair)) for pair in cells * 20]
+    options: dict[str, Any] = {"format": "pgoutput", "mode": "PERMISSIVE", "encoding": encoding}
+    expected = ask([described, *inserts], "declaration", **options)
+    shrink(monkeypatch, BATCH_TEXT_BYTES=MOST_TEXT)
+    answer = agree([described, *inserts], **options)
+    assert answer.events == expected.events
+    assert rows(answer.table) == rows(expected.table)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_row_with_more_text_than_a_column_holds(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The column has no room for it, whatever the batch."""
+    wide = change(b"I", b"s", b"t", new(*[cell(b"a", 25, b"x" * 60)] * 5))
+    for module in (row_ranges, builder):
+        monkeypatch.setattr(module, "BATCH_TEXT_BYTES", MOST_TEXT - 1)
+        monkeypatch.setattr(module, "COLUMN_BYTES", MOST_TEXT - 1)
+    found = wf.arrow.batches([message(commit(), wide)], FORMAT, engine=engine, columns=["kind", "new"])
+    with pytest.raises(wf.LimitExceeded, match=r"COLUMN_BYTES is 299, .* of record 1 of message 0 "):
+        list(found)
+    if engine == "scan":
+        with pytest.raises(wf.LimitExceeded, match="COLUMN_BYTES is 299"):
+            list(wf.decode([message(commit(), wide)], FORMAT))
+
+
+def test_names_for_which_a_chunk_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their rows are read by the declaration."""
+    relations = [relation(column(b"x" * 100), oid=number) for number in range(20000, 20003)]
+    inserts = [row_of(b"I", image(b"N", text(b"v")), oid=number) for number in range(20000, 20003)]
+    expected = ask([*relations, *inserts], "declaration", format="pgoutput")
+    monkeypatch.setattr(known_relations, "MOST_TEXT_OF_CHUNK", 250)
+    assert ask([*relations, *inserts], "scan", format="pgoutput").table == expected.table
+
+
+@pytest.mark.parametrize("open_record", [scan_pgoutput.open_record, scan_lines.open_record, scan_lines.open_message])
+def test_records_that_are_longer_than_servers_send(open_record: Callable[..., tuple[int, int, int, bool]]) -> None:
+    """Their places would need more than 31 bits, with what a scan writes behind them: the declaration reads them."""
+    buffer = np.frombuffer(b"BEGIN", np.uint8)
+    assert open_record(buffer, 0, RECORD_BYTES, 0, 0)[1] == RECORD_BYTES
+    assert open_record(buffer, 0, RECORD_BYTES + 1, 0, 0)[1] == -1
 
 
 @pytest.mark.parametrize("name", ["b_timeout_batch", "b_wide_batch", "handmade_heartbeat_mixed"])

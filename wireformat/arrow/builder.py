@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import LimitExceeded
 from ..events import (
     LITERAL_TYPES,
     Corrupt,
@@ -28,6 +27,7 @@ from ..limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ..lsn import lsn_text, signed
 from ..stream.reader import Located
 from ..times import heartbeat_micros, parse_commit_time, table_time
+from .row_ranges import check_column
 from .spans import DETAIL_KEYS
 
 Row = dict[str, Any]
@@ -38,16 +38,19 @@ def build(located: Iterable[Located], schema: pa.Schema, heartbeat_factor: int) 
 
     Raises LimitExceeded for a row that fits into none.
     """
+    texts = [name for name in _WITH_TEXTS if name in schema.names]
     rows: list[Row] = []
     size = 0
     for item in located:
         for row in event_rows(item.event, heartbeat_factor):
-            characters = sum(_characters(row.get(name)) for name in _WITH_TEXTS)
-            if rows and size + characters > BATCH_TEXT_BYTES // _MOST_BYTES_OF_CHARACTER:
+            own = _MOST_BYTES_OF_CHARACTER * sum(len(text) for name in texts for text in chain(*_texts(row.get(name))))
+            if own > COLUMN_BYTES:
+                _check_row(row, texts, item)
+            if rows and size + own > BATCH_TEXT_BYTES:
                 yield _batch(rows, schema)
                 rows, size = [], 0
             rows.append({**row, "message": item.message, "record": item.record})
-            size += characters
+            size += own
     yield _batch(rows, schema)
 
 
@@ -55,29 +58,28 @@ _WITH_TEXTS = ("new", "old", "unchanged", "types", "detail", "error", "raw")
 _MOST_BYTES_OF_CHARACTER = 4
 
 
-def _characters(value: Any) -> int:
-    """Of the texts of a cell: a text, bytes, a list of texts, or a map."""
-    if value is None:
-        return 0
+def _texts(value: Any) -> Iterator[Iterable[Any]]:
+    """The texts of a cell, which is a text, bytes, a list of texts or a map, by the columns of Arrow that hold them."""
     if not isinstance(value, list):
-        return len(value)
-    return sum(map(len, filter(None, chain.from_iterable(value) if value and isinstance(value[0], tuple) else value)))
+        yield () if value is None else (value,)
+    elif value and isinstance(value[0], tuple):
+        yield (key for key, _ in value)
+        yield (text for _, text in value if text is not None)
+    else:
+        yield value
+
+
+def _check_row(row: Row, names: Sequence[str], item: Located) -> None:
+    for name in names:
+        for texts in _texts(row.get(name)):
+            size = sum(len(text.encode() if isinstance(text, str) else text) for text in texts)
+            check_column(size, item.message, item.record)
 
 
 def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
-    columns = []
-    for field in schema:
-        try:
-            column = pa.array([row.get(field.name) for row in rows], field.type)
-        except pa.ArrowCapacityError:
-            column = None
-        if not isinstance(column, pa.Array):  # but of several chunks
-            raise LimitExceeded(
-                f"limits.COLUMN_BYTES is {COLUMN_BYTES}, column {field.name} of record {rows[0]['record']} of message "
-                f"{rows[0]['message']} has more"
-            )
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema
+    )
 
 
 def row_count(located: Sequence[Located]) -> int:

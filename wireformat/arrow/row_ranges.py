@@ -28,12 +28,16 @@ def check_text(scanned: Scanned, size: int) -> int:
     """
     if size > BATCH_TEXT_BYTES and scanned.row_count > 1:
         raise TooMuchText
+    check_column(size, int(scanned.rows[MESSAGE, 0]), int(scanned.rows[RECORD, 0]))
+    return size
+
+
+def check_column(size: int, message: int, record: int) -> None:
+    """Raises LimitExceeded where a column of one record has more bytes of text than fit into any column."""
     if size > COLUMN_BYTES:
-        message, record = scanned.rows[[MESSAGE, RECORD], 0].tolist()
         raise LimitExceeded(
             f"limits.COLUMN_BYTES is {COLUMN_BYTES}, a column of record {record} of message {message} has {size} bytes"
         )
-    return size
 
 
 def in_ranges(scanned: Scanned, make: Callable[[Scanned], Made]) -> Iterator[Made]:

@@ -21,6 +21,7 @@ from .scan import DONE, LOST, MORE
 from .spans import (
     COMMIT_TIME_KEY,
     CSN,
+    DETAILS_PER_ROW,
     FIRST_LSN,
     GOOD,
     KIND,
@@ -57,6 +58,8 @@ def line_settings(lines: tuple[Line, ...]) -> list[int]:
     """The numbers of a table of lines."""
     numbers = [len(lines)]
     for line in lines:
+        details = [part for part in line.parts if part.value not in (grammar.UNSIGNED, grammar.UNSIGNED_32)]
+        assert len(details) <= DETAILS_PER_ROW, "read_parts notes each of them without a look at the room"
         numbers += [KINDS.index(line.event.kind), mark_word(line.word), len(line.parts)]
         for part in line.parts:
             numbers += _part_settings(part)
