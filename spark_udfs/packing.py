@@ -126,6 +126,7 @@ def _joined(left: Any, right: Any) -> Any:
 
 
 def _name(streams: pa.RecordBatch, row: int) -> str:
+    """The key of a stream in Spark's state: another text for the same values would lose the streams of checkpoints."""
     return json.dumps([column[row].as_py() for column in streams.columns], ensure_ascii=False)
 
 

@@ -40,6 +40,14 @@ LIBRARIES = {
 }
 """Which layers may use a library."""
 
+PICKLES = {
+    "wireformat.arrow.held_events": "files in a temporary folder, which the same process reads",
+    "spark_udfs.frames": "measures how large a row is for Spark",
+}
+"""Modules that may pickle, and why that does not outlive the process."""
+
+PICKLERS = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
+
 NOBODY_IMPORTS = {"tests", "benchmarks", "examples", "tools"}
 
 
@@ -117,6 +125,17 @@ def test_every_library_is_used_where_it_may_be() -> None:
     """Else a row of LIBRARIES would hold for a name that nobody imports."""
     used = {name.split(".")[0] for path in (ROOT / "wireformat").rglob("*.py") for _, name in imports(ROOT, path)}
     assert {"construct", "numba", "pyarrow"} <= used
+
+
+def test_nothing_is_pickled_that_outlives_the_process() -> None:
+    """A state, a checkpoint or a file would hold classes by their names, and reading it would run code."""
+    found = {
+        module_name(ROOT, path)
+        for package in ("wireformat", "spark_udfs")
+        for path in (ROOT / package).rglob("*.py")
+        if PICKLERS & {name.split(".")[0] for _, name in imports(ROOT, path)}
+    }
+    assert found == {*PICKLES}
 
 
 MADE_UP = {

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import spark_udfs
 
 from .conftest import SETTINGS
 
+NO_SETTINGS: Mapping[str, Any] = {}
 
-def main(folder: Path) -> None:
+
+def main(folder: Path, settings: Mapping[str, Any] = NO_SETTINGS) -> None:
     """Go on until all files in FOLDER/rows are read; what was delivered lies in FOLDER/found."""
-    spark = spark_udfs.local_session(2, settings=SETTINGS)
+    spark = spark_udfs.local_session(2, settings={**SETTINGS, **settings})
     schema = spark.read.parquet(str(folder / "rows")).schema
     changes = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "rows"))
     committed = spark_udfs.transactions(changes, stream_by=["stream"], order_by=["offset"])
