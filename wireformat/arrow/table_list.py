@@ -110,6 +110,9 @@ def _by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
 def versions_of(listed: pa.Table, schema: str, table: str) -> TableVersions:
     """The versions of a table out of the list that `tables` made; raises OptionError if it is not in it."""
     found = TableVersions()
+    missing = [name for name in tables_schema(pa.null()).names if name not in listed.column_names]
+    if missing:
+        raise OptionError(f"option schema: expected the list that `tables` gives, missing: {', '.join(missing)}")
     for row in listed.to_pylist():
         if (row["table_schema"], row["table_name"]) != (schema, table):
             continue

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from ..errors import BadCell, BadRows, OptionError
 from ..identifiers import split_pattern
+from ..options.checks import flag, one_of, shown, texts
 from ..options.reading import MODES
 from .change_rows import (
     DELETE,
@@ -91,13 +92,16 @@ def typed(
     """
     namespace, name = _table_name(table)
     options = _Options(
-        _one_of("mode", mode, MODES),
-        _one_of("images", images, IMAGES),
-        complete,
+        one_of("mode", mode, MODES),
+        one_of("images", images, IMAGES),
+        flag("complete", complete),
         _split_keys(split_key_changes, keys),
     )
-    _one_of("evolution", evolution, EVOLUTIONS)
+    one_of("evolution", evolution, EVOLUTIONS)
+    if versions is not None and not isinstance(versions, pa.Table):
+        raise OptionError(f"option versions: expected the pyarrow Table that `tables` gives, got {shown(versions)}")
     changes, kept = _kept_fields(changes, keep)
+    keep = [field.name for field in kept]
     before = schema if isinstance(schema, pa.Table) else versions
     known = TableVersions() if before is None else versions_of(before, namespace, name)
     parts = []
@@ -159,6 +163,8 @@ def _no_versions(rows: ChangeRows, places: Array) -> Array:
 
 
 def _table_name(table: str) -> tuple[str, str]:
+    if not isinstance(table, str):
+        raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
     try:
         namespace, name = split_pattern(table)
     except ValueError as error:
@@ -168,18 +174,11 @@ def _table_name(table: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _one_of(option: str, value: str, allowed: Sequence[str]) -> str:
-    if value not in allowed:
-        raise OptionError(f"option {option}: expected {', '.join(allowed)}, got {value!r}")
-    return value
-
-
 def _split_keys(split: bool, keys: Sequence[str] | None) -> tuple[str, ...]:
-    if isinstance(keys, str):
-        raise OptionError(f"option keys: expected a list of columns, got the string {keys!r}")
-    if split and not keys:
+    named = () if keys is None else texts("keys", keys)
+    if flag("split_key_changes", split) and not named:
         raise OptionError("option split_key_changes: needs keys, the columns of the table's key")
-    return tuple(keys or ()) if split else ()
+    return named if split else ()
 
 
 def _check_typed(known: TableVersions, parts: list[_Part], table: str) -> None:
@@ -209,8 +208,7 @@ def _check_columns(known: TableVersions, parts: list[_Part], given: set[str] | N
 
 def _kept_fields(changes: Changes, keep: Sequence[str]) -> tuple[Changes, list[pa.Field]]:
     """The changes, and the fields of the columns that are kept; of no type where there are no changes."""
-    if isinstance(keep, str):
-        raise OptionError(f"option keep: expected a list of columns, got the string {keep!r}")
+    keep = texts("keep", keep)
     twice = [name for name in keep if keep.count(name) > 1]
     if twice:
         raise OptionError(f"option keep: {twice[0]!r} is named twice")

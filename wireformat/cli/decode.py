@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import typer
 
 from ..arrow import change_schema
+from ..arrow.schemas import widened
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .changes_file import changes_file, check_output
@@ -28,7 +29,7 @@ def decode(
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     schema = change_schema(columns)
-    counted = change_schema([*schema.names, "kind"])
+    counted = widened(schema, "kind")
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
     check_output(output, paths)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from ..errors import OptionError
+from ..options.checks import shown
 from ..options.table import nearest
 from .base import Format
 
@@ -42,6 +43,6 @@ FORMATS = Formats()
 
 def find_format(name: str) -> Format:
     """The format of this name; raises OptionError with the known ones."""
-    if name not in _PLACES:
-        raise OptionError(f"unknown format {name!r}{nearest(name, _PLACES)}; known are {', '.join(_PLACES)}")
+    if not isinstance(name, str) or name not in _PLACES:
+        raise OptionError(f"unknown format {shown(name)}{nearest(name, _PLACES)}; known are {', '.join(_PLACES)}")
     return FORMATS[name]
