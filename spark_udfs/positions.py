@@ -44,9 +44,9 @@ class Places:
         for option, names in (("stream_by", stream_by), ("order_by", order_by)):
             for name in names:
                 found[option].append(place_field(df, option, name))
-        names = [*stream_by, *order_by]
-        for name in names:
-            if names.count(name) > 1:
+        all_names = [*stream_by, *order_by]
+        for name in all_names:
+            if all_names.count(name) > 1:
                 raise wf.OptionError(f"options order_by and stream_by: {name!r} is named twice")
         return cls(tuple(found["stream_by"]), tuple(found["order_by"]))
 

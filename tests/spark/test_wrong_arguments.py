@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import spark_udfs
 
 from ..engines import FORMAT
+from ..handmade import BEGIN, COMMIT, message
 from ..test_arguments import complaint, wrong_calls
 from .test_latest import frame
 from .typed_histories import KEYS, Row
@@ -26,7 +27,7 @@ def options_of(function: Callable[..., Any], leave_out: int) -> list[str]:
 
 
 def test_wrong_arguments_are_refused_in_words(spark: SparkSession) -> None:
-    messages = spark.createDataFrame([(1, b"x")], "seq bigint, value binary")
+    messages = spark.createDataFrame([(1, message(BEGIN, COMMIT))], "seq bigint, value binary")
     changes = spark_udfs.decode(messages, "value", FORMAT, keep=["seq"])
     row = {"part": 1, "id": 1, "step_0": "x", "Long a.b": None, "raw": None}
     typed = frame(spark, [Row("insert", row, sequence=(1, 0))], 1)
@@ -53,13 +54,13 @@ def test_wrong_arguments_are_refused_in_words(spark: SparkSession) -> None:
         "latest": (spark_udfs.latest, (typed, KEYS), options_of(spark_udfs.latest, 2)),
         "register": (spark_udfs.register, (spark,), []),
     }
-    for name, (call, good, options) in calls.items():
-        found = {
-            what: words
-            for what, one in wrong_calls(call, good, options, WRONG)
-            if (words := complaint(one)) is not None
-        }
-        assert not found, name
+    found = {
+        (name, what): words
+        for name, (call, good, options) in calls.items()
+        for what, one in wrong_calls(call, good, options, WRONG)
+        if (words := complaint(one)) is not None
+    }
+    assert not found
 
 
 @pytest.mark.parametrize("options", [{"cores": 0}, {"cores": "x"}, {"cores": [2]}, {"settings": "x"}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from typing import Any
 
 from ..errors import OptionError
 from ..options.checks import shown
@@ -41,7 +42,7 @@ class Formats(Mapping[str, Format]):
 FORMATS = Formats()
 
 
-def find_format(name: str) -> Format:
+def find_format(name: Any) -> Format:
     """The format of this name; raises OptionError with the known ones."""
     if not isinstance(name, str) or name not in _PLACES:
         raise OptionError(f"unknown format {shown(name)}{nearest(name, _PLACES)}; known are {', '.join(_PLACES)}")
