@@ -17,14 +17,33 @@ def count_rows(messages: Sequence[bytes]) -> int:
     return len(pgoutput_reader.read_messages(messages))
 
 
+def count_live_events(messages: Sequence[bytes]) -> int:
+    """Go through the events of a generator, which are there before the next message is asked for."""
+    return sum(1 for _ in wf.decode((message for message in messages), PGOUTPUT))
+
+
+def count_decoded_events(messages: Sequence[bytes]) -> int:
+    """Give each message to a decoder."""
+    decoder = wf.Decoder(PGOUTPUT)
+    return sum(len(decoder.decode(message)) for message in messages)
+
+
 CHANGES = "wf.arrow.changes, pgoutput"
 ONE_THREAD = "pgoutput in one thread"
 STRUCT = "pgoutput with struct by hand"
+
+LIVE = "pgoutput of a generator (events)"
+ONE_BY_ONE = "pgoutput, Decoder.decode (events)"
+
+LIVE_SHARE = 0.03
+"""What comes one by one takes a hundred times as long."""
 
 ALL = len(wf.arrow.CHANGES)
 
 CONTESTANTS = (
     Contestant(CHANGES, partial(wf.arrow.changes, format=PGOUTPUT), columns=ALL, source=PGOUTPUT),
     Contestant(ONE_THREAD, partial(wf.arrow.changes, format=PGOUTPUT, threads=1), columns=ALL, source=PGOUTPUT),
+    Contestant(LIVE, count_live_events, columns=ALL, source=PGOUTPUT, takes=as_list, share=LIVE_SHARE),
+    Contestant(ONE_BY_ONE, count_decoded_events, columns=ALL, source=PGOUTPUT, takes=as_list, share=LIVE_SHARE),
     Contestant(STRUCT, count_rows, columns=struct_reader.FIELDS, source=PGOUTPUT, takes=as_list),
 )

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegralType, StringType, StructField, StructType
 
 import wireformat as wf
-from wireformat.options.table import nearest
+from wireformat.options.checks import one_of, texts
 
 from .batches import decode_batches
 from .carriers import ARROW_CANNOT, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
-from .fields import field_of
+from .fields import check_frame, field_of
 from .frames import decode_frames
 from .relations import Timeline
 from .schemas import change_fields, change_names
@@ -50,9 +50,10 @@ def decode(
     The other options are those of `wireformat.ReadOptions`. Raises OptionError at once. Bad input is found when the
     result is computed: in FAILFAST the query then ends with the text of the DecodeError.
     """
-    if engine not in ENGINES:
-        raise wf.OptionError(f"option engine: expected {', '.join(ENGINES)}; got {engine!r}{nearest(engine, ENGINES)}")
-    run, cannot = ENGINES[engine]
+    check_frame("df", df)
+    if relations is not None:
+        check_frame("relations", relations)
+    run, cannot = ENGINES[one_of("engine", engine, tuple(ENGINES))]
     names = change_names(columns)
     kept = _kept_fields(df, keep, names)
     messages = field_of(df, "payload", payload)
@@ -98,8 +99,7 @@ ENGINES = {"arrow": (_run_arrow, ARROW_CANNOT), "pandas": (_run_pandas, PANDAS_C
 
 def _kept_fields(df: DataFrame, keep: Sequence[str], names: Sequence[str]) -> list[StructField]:
     """The fields of the kept columns; raises OptionError where the result would have no columns or two of one name."""
-    if isinstance(keep, str):
-        raise wf.OptionError(f"option keep: expected a list of strings, got the string {keep!r}")
+    keep = texts("keep", keep)
     if not keep and not names:
         raise wf.OptionError("option columns: no columns and none to keep leave nothing to return")
     taken = {name.lower(): "the row-change table has a column of this name" for name in names}

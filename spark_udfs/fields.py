@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField
 
 import wireformat as wf
+from wireformat.options.checks import shown
 from wireformat.options.table import nearest
+
+
+def check_frame(name: str, value: Any) -> None:
+    """Raises TypeError for what is no DataFrame."""
+    if not isinstance(value, DataFrame):
+        raise TypeError(f"{name}: expected a DataFrame, got {type(value).__name__}")
 
 
 def field_of(df: DataFrame, option: str, name: str) -> StructField:
     """The one field of this name; raises OptionError."""
+    if not isinstance(name, str):
+        raise wf.OptionError(f"option {option}: expected the name of a column, got {shown(name)}")
     found = [field for field in df.schema if field.name == name]
     if not found:
         near = nearest(name, df.columns)

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructField
 
 import wireformat as wf
+from wireformat.options.checks import texts
 
-from .fields import field_of
+from .fields import check_frame, field_of
 from .latest_by_key import rows_by_key
 from .latest_by_row import rows_by_value
 from .positions import place_field
@@ -38,6 +39,7 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
     rows moved to other keys without some of their values, another one, which looks how often. So keep `typed` as a
     table, or cache it, where it costs much. Raises OptionError.
     """
+    check_frame("typed", typed)
     rows = TypedRows(typed, _checked_keys(typed, keys), _checked_streams(typed, stream_by))
     facts = _facts(rows)
     changes = rows.after(facts["truncated"])
@@ -49,8 +51,7 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
 
 
 def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(keys, str):
-        raise wf.OptionError(f"option keys: expected a list of strings, got the string {keys!r}")
+    keys = texts("keys", keys)
     if typed.isStreaming:
         raise wf.OptionError("latest: expected changes that are all there; a streaming DataFrame never is")
     for name in FACTS:
@@ -60,12 +61,11 @@ def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
         if name not in table_columns(typed) or keys.count(name) > 1:
             fault = "is named twice" if keys.count(name) > 1 else "is no column of the table"
             raise wf.OptionError(f"option keys: {name!r} {fault}")
-    return tuple(keys)
+    return keys
 
 
 def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[StructField]:
-    if isinstance(stream_by, str):
-        raise wf.OptionError(f"option stream_by: expected a list of strings, got the string {stream_by!r}")
+    stream_by = texts("stream_by", stream_by)
     fields = [place_field(typed, "stream_by", name) for name in stream_by]
     for name in stream_by:
         if name in (*FACTS, *table_columns(typed)) or stream_by.count(name) > 1:

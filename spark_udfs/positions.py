@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import IntegralType, StringType, StructField
 
 import wireformat as wf
+from wireformat.options.checks import texts
 
 from .carriers import column_of
 from .fields import field_of
@@ -36,17 +37,16 @@ class Places:
     @classmethod
     def check(cls, df: DataFrame, order_by: Sequence[str], stream_by: Sequence[str]) -> Places:
         """The columns of these names; raises OptionError unless they are there and hold integers or strings."""
-        if isinstance(order_by, str) or isinstance(stream_by, str) or not order_by:
-            raise wf.OptionError(
-                "options order_by and stream_by: expected lists of column names, of order_by at least one"
-            )
+        order_by, stream_by = texts("order_by", order_by), texts("stream_by", stream_by)
+        if not order_by:
+            raise wf.OptionError("option order_by: expected the names of columns, got none")
         found: dict[str, list[StructField]] = {"stream_by": [], "order_by": []}
         for option, names in (("stream_by", stream_by), ("order_by", order_by)):
             for name in names:
                 found[option].append(place_field(df, option, name))
-        names = [*stream_by, *order_by]
-        for name in names:
-            if names.count(name) > 1:
+        all_names = [*stream_by, *order_by]
+        for name in all_names:
+            if all_names.count(name) > 1:
                 raise wf.OptionError(f"options order_by and stream_by: {name!r} is named twice")
         return cls(tuple(found["stream_by"]), tuple(found["order_by"]))
 

@@ -18,6 +18,8 @@ def register(spark: SparkSession) -> None:
 
     Once a session is enough; again does no harm. docs/spark.md says how to call them.
     """
+    if not isinstance(spark, SparkSession):
+        raise TypeError(f"spark: expected a SparkSession, got {type(spark).__name__}")
     spark.udtf.register("wal_changes", arrow_udtf(WalChanges, returnType=rows_of_table()))  # type: ignore[arg-type]
     committed = arrow_udtf(WalTransactions, returnType=rows_of_transactions())
     spark.udtf.register("wal_transactions", committed)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.types import IntegralType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 import wireformat as wf
 from wireformat.formats.pgoutput import PgOutput
@@ -19,7 +19,8 @@ from wireformat.formats.relations import Relations, Said
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from .carriers import column_of
-from .fields import field_of
+from .fields import check_frame, field_of
+from .positions import Places
 
 STREAM, POSITION, PAYLOAD = "stream", "position", "payload"
 KINDS = "RSEcAp"
@@ -48,14 +49,8 @@ def relations(
     The columns must hold integers or strings. The result can be kept as a table and grow with the capture. Raises
     OptionError.
     """
-    if isinstance(order_by, str) or isinstance(stream_by, str) or not order_by:
-        raise wf.OptionError("options order_by and stream_by: expected lists of column names, of order_by at least one")
-    for option, names in (("order_by", order_by), ("stream_by", stream_by)):
-        for name in names:
-            field = field_of(df, option, name)
-            if not isinstance(field.dataType, (IntegralType, StringType)):
-                found = field.dataType.simpleString()
-                raise wf.OptionError(f"option {option}: expected integers or strings, {name!r} is {found}")
+    check_frame("df", df)
+    Places.check(df, order_by, stream_by)
     message = column_of(field_of(df, "payload", payload))
     columns = [_struct(df, "order_by", order_by).alias(POSITION)]
     if stream_by:

@@ -19,9 +19,10 @@ def change_names(columns: Sequence[str] | None = None) -> tuple[str, ...]:
     names = tuple(name for name in wf.arrow.CHANGES.names if name != MESSAGE)
     if columns is None:
         return names
-    if MESSAGE in columns and not isinstance(columns, str):
+    found = tuple(wf.arrow.change_schema(columns).names)
+    if MESSAGE in found:
         raise wf.OptionError(f"option columns: {MESSAGE!r} is not there on Spark; keep columns of the input instead")
-    return tuple(wf.arrow.change_schema(columns).names)
+    return found
 
 
 def change_fields(names: Sequence[str]) -> list[StructField]:

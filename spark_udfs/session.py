@@ -12,6 +12,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession, is_remote
 
+from wireformat.options.checks import mapping, number
+
 LEAST_JAVA = 17
 """Spark 4 needs it."""
 
@@ -31,15 +33,18 @@ def local_session(
 
     cores       a number, or * for all
     settings    Spark's settings by name; they go before the ones made here
-    Sets PYSPARK_PYTHON, which is how Spark finds the interpreter. Raises JavaMissing; RemoteProcess where a session of
-    Spark Connect was made in this process, or is asked for by SPARK_REMOTE.
+    Sets PYSPARK_PYTHON, which is how Spark finds the interpreter. Raises OptionError; JavaMissing;
+    RemoteProcess where a session of Spark Connect was made in this process, or is asked for by SPARK_REMOTE.
     """
+    if cores != "*":
+        number("cores", int(cores) if isinstance(cores, str) and cores.isdecimal() else cores, 1)
+    given = mapping("settings", settings)
     check_not_remote()
     check_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
-    for name, value in {**SETTINGS, **(settings or {})}.items():
+    for name, value in {**SETTINGS, **given}.items():
         builder = builder.config(name, str(value))
     return builder.getOrCreate()
 

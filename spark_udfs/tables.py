@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 import wireformat as wf
 
 from .carriers import column_of
-from .fields import field_of
+from .fields import check_frame, field_of
 from .positions import Places
 
 POSITION = "position"
@@ -32,6 +32,7 @@ def tables(changes: DataFrame, *, order_by: Sequence[str] = ()) -> DataFrame:
     alone, as by a DELETE with its key, counts for the version that was there where it was said first. Raises
     OptionError.
     """
+    check_frame("changes", changes)
     if changes.isStreaming:
         raise wf.OptionError("tables: expected changes that are all there; a streaming DataFrame never is")
     columns = [column_of(field_of(changes, "changes", name)) for name in NEEDED]

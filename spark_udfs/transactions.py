@@ -10,10 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
+from wireformat.options.checks import flag, one_of, shown
 from wireformat.options.table import nearest
 from wireformat.stream.transactions import TWO_PHASE
 
 from .carriers import ARROW_CANNOT, carrier, is_text, packed, unpacked
+from .fields import check_frame
 from .packing import PACKED, Layout, pack_batches, unpack_batches
 from .positions import MOST_CHUNKS, Places
 from .schemas import added_fields, change_fields
@@ -46,7 +48,8 @@ def transactions(
     result is computed the query ends with the text of an OrderError where a record cannot be, of an OptionError where a
     position is null or not unique.
     """
-    places = _checked(changes, order_by, stream_by, two_phase)
+    check_frame("changes", changes)
+    places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     fields = committed_fields(changes)
     if changes.isStreaming:
         return _streamed(changes, places, fields, {"two_phase": two_phase, "drop_resent": drop_resent})
@@ -69,9 +72,10 @@ def open_transactions(
     Batch only: of a stream they lie in the state of the query. Put before the rows that follow (`union`), they lose
     nothing. Arguments and errors are those of `transactions`.
     """
+    check_frame("changes", changes)
     if changes.isStreaming:
         raise wf.OptionError("open_transactions: expected a batch; of a stream they lie in the state of the query")
-    places = _checked(changes, order_by, stream_by, two_phase)
+    places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     from .chunked import open_rows
 
     return open_rows(changes, places, _chunks(changes, chunks), two_phase, drop_resent)
@@ -93,17 +97,19 @@ def unknown_prepared(
     """
     if changes.isStreaming:
         raise wf.OptionError("unknown_prepared: expected a batch; of a stream they are in the logs of the workers")
-    places = _checked(changes, order_by, stream_by, two_phase)
+    places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     from .chunked import unknown_prepared_rows
 
     return unknown_prepared_rows(changes, places, _chunks(changes, chunks), two_phase, drop_resent)
 
 
-def _checked(changes: DataFrame, order_by: Sequence[str], stream_by: Sequence[str], two_phase: str) -> Places:
+def _checked(
+    changes: DataFrame, order_by: Sequence[str], stream_by: Sequence[str], two_phase: str, drop_resent: bool
+) -> Places:
     """Raises OptionError."""
     _check_columns(changes)
-    if two_phase not in TWO_PHASE:
-        raise wf.OptionError(f"option two_phase: expected {' or '.join(TWO_PHASE)}, got {two_phase!r}")
+    one_of("two_phase", two_phase, TWO_PHASE)
+    flag("drop_resent", drop_resent)
     return Places.check(changes, order_by, stream_by)
 
 
@@ -112,7 +118,7 @@ def _chunks(changes: DataFrame, given: int | None) -> int:
         given = int(str(changes.sparkSession.conf.get("spark.sql.shuffle.partitions")))
         return min(given, MOST_CHUNKS)
     if type(given) is not int or not 1 <= given <= MOST_CHUNKS:
-        raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {given!r}")
+        raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {shown(given)}")
     return given
 
 

@@ -17,10 +17,11 @@ from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
 from wireformat.identifiers import split_pattern
+from wireformat.options.checks import shown, texts
 
 from .batches import PIECE_BYTES
 from .carriers import ARROW_CANNOT, carrier, column_of, is_text, packed, unpacked
-from .fields import field_of
+from .fields import check_frame, field_of
 from .tables import NEEDED, tables
 
 TOLD = ("sequence", "record", "xid", "commit_time")
@@ -64,6 +65,9 @@ def typed(
         "keys": keys,
         "keep": keep,
     }
+    check_frame("changes", changes)
+    if not isinstance(table, str):
+        raise wf.OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
     kept = _kept_fields(changes, keep)
     own = _rows_of(changes, table, keep)
     if isinstance(schema, StructType):
@@ -105,9 +109,7 @@ def _check_versions(listed: pa.Table, table: str, evolution: str) -> None:
 
 
 def _kept_fields(changes: DataFrame, keep: Sequence[str]) -> list[StructField]:
-    if isinstance(keep, str):
-        raise wf.OptionError(f"option keep: expected a list of strings, got the string {keep!r}")
-    return [field_of(changes, "keep", name) for name in keep]
+    return [field_of(changes, "keep", name) for name in texts("keep", keep)]
 
 
 def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:

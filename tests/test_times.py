@@ -196,7 +196,7 @@ def test_heartbeat_times(number: int, unit: str | None) -> None:
 
 def test_the_years_that_python_can_say() -> None:
     first, last = (one.replace(tzinfo=timezone.utc) - EPOCH for one in (datetime.min, datetime.max))  # noqa: DTZ901
-    assert [FIRST_MICROS, LAST_MICROS] == [one // timedelta(microseconds=1) for one in (first, last)]
+    assert [one // timedelta(microseconds=1) for one in (first, last)] == [FIRST_MICROS, LAST_MICROS]
 
 
 SAYABLE = {

@@ -42,6 +42,16 @@ class TupleData:
     values: tuple[str | Unchanged | None, ...] = ()
     types: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raises TypeError unless there are as many values as names, and as many types, or none."""
+        try:
+            names, values, types = len(self.names), len(self.values), len(self.types)
+        except TypeError:
+            raise TypeError("TupleData: expected three tuples: names, values, types; got something else") from None
+        if names != values or types not in (names, 0):
+            got = f"{names} names, {values} values, {types} types"
+            raise TypeError(f"TupleData: expected as many values and types as names, got {got}")
+
     def as_dict(self) -> dict[str, str | Unchanged | None]:
         """Column name to value."""
         return dict(zip(self.names, self.values, strict=True))
@@ -362,3 +372,10 @@ class Corrupt(Event):
     kind: ClassVar[str] = "CORRUPT"
     error: str
     raw: bytes
+
+
+def check_event(event: Event) -> Event:
+    """The same; raises TypeError for what is no event."""
+    if not isinstance(event, Event):
+        raise TypeError(f"events: expected events, got {type(event).__name__} among them")
+    return event

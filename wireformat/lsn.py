@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .errors import OptionError
+
 _FORM = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 _WRAP = 1 << 64
 
@@ -12,19 +14,23 @@ def lsn_text(value: int) -> str:
     """Print an LSN as the servers do: `0/CFE5C80`, without padding.
 
     value   unsigned 64-bit, or the int64 with the same bits, as the row-change table stores it
-    Raises ValueError outside that range. Source: PostgreSQL manual, "pg_lsn Type".
+    Raises OptionError, a ValueError, outside that range. Source: PostgreSQL manual, "pg_lsn Type".
     """
+    if not isinstance(value, int):
+        raise TypeError(f"lsn: expected a number, got {type(value).__name__}")
     if not -(1 << 63) <= value < _WRAP:
-        raise ValueError(f"an LSN has 64 bits, got {value}")
+        raise OptionError(f"lsn: expected a number of 64 bits, got {value}")
     value %= _WRAP
     return f"{value >> 32:X}/{value & 0xFFFFFFFF:X}"
 
 
 def lsn_value(text: str) -> int:
-    """Read `0/CFE5C80` as an unsigned 64-bit number; raises ValueError on anything else."""
+    """Read `0/CFE5C80` as an unsigned 64-bit number; raises OptionError, a ValueError, on anything else."""
+    if not isinstance(text, str):
+        raise TypeError(f"lsn: expected a text, got {type(text).__name__}")
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f"an LSN is two hexadecimal numbers of up to 8 digits with a slash between, got {text!r}")
+        raise OptionError(f"lsn: expected two hexadecimal numbers of up to 8 digits with a slash between, got {text!r}")
     return int(match[1], 16) << 32 | int(match[2], 16)
 
 

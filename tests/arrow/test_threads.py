@@ -90,7 +90,7 @@ def test_results_keep_the_order_of_the_items() -> None:
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
 def test_what_is_no_number_of_threads(threads: object) -> None:
-    with pytest.raises(wf.OptionError, match="option threads: expected a number from 1 on"):
+    with pytest.raises(wf.OptionError, match="option threads: expected a whole number from 1 on"):
         wf.arrow.changes([], CASE.format, threads=threads)  # type: ignore[arg-type]
 
 

@@ -72,7 +72,7 @@ def test_kept_columns() -> None:
     by_version = wf.arrow.typed(given, TABLE, evolution="versions", mode="PERMISSIVE", keep=["stream"])
     assert [part["stream"].to_pylist() for part in by_version.values()] == [["a", "b", "d"]]
     faults: list[tuple[Any, str]] = [
-        ("stream", "expected a list of columns"),
+        ("stream", "expected a list of strings"),
         (["streams"], "expected one column 'streams' in changes, got 0"),
         (["stream", "stream"], "'stream' is named twice"),
     ]
@@ -367,7 +367,7 @@ def test_what_may_have_changed_the_table_is_refused(row: dict[str, Any], words: 
         ({"images": "old"}, "option images: expected new, both"),
         ({"evolution": "none"}, "option evolution: expected union, error, versions"),
         ({"split_key_changes": True}, "needs keys"),
-        ({"split_key_changes": True, "keys": "id"}, "expected a list of columns"),
+        ({"split_key_changes": True, "keys": "id"}, "expected a list of strings"),
         ({"split_key_changes": True, "keys": ["no"]}, "no column no"),
         ({"schema": {"id": 4}}, "expected an SQL type as text for column id"),
         ({"schema": 4}, "expected a mapping, a pyarrow Schema"),

@@ -142,7 +142,7 @@ def test_rows_of_the_table() -> None:
 
 
 def test_messages_say_no_end() -> None:
-    with pytest.raises(wf.OptionError, match="does not say where it ends.* give whole messages to decode"):
+    with pytest.raises(wf.OptionError, match=r"does not say where it ends.* give whole messages to decode"):
         wf.Decoder(FORMAT).feed(b"")
 
 

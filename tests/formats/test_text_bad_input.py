@@ -119,7 +119,7 @@ def test_a_decoder_cannot_take_texts_that_are_not_batched(format: str, engine: s
 
 @pytest.mark.parametrize("format", ["mppdb-json", "opengauss-test-decoding", "sql-decoding"])
 def test_a_decoder_cannot_take_serial_formats(format: str) -> None:
-    with pytest.raises(wf.OptionError, match="does not say where it ends.* give whole messages to decode"):
+    with pytest.raises(wf.OptionError, match=r"does not say where it ends.* give whole messages to decode"):
         wf.Decoder(format).feed(b"")
 
 

@@ -266,8 +266,8 @@ class TestOptions:
         ("options", "words"),
         [
             ({"order_by": []}, "of order_by at least one"),
-            ({"order_by": "seq"}, "expected lists of column names"),
-            ({"order_by": ["seq"], "stream_by": "stream"}, "expected lists of column names"),
+            ({"order_by": "seq"}, "expected a list of strings"),
+            ({"order_by": ["seq"], "stream_by": "stream"}, "expected a list of strings"),
             ({"order_by": ["sequence"]}, "option order_by: no column 'sequence'"),
             ({"order_by": ["seq"], "stream_by": ["topic"]}, "option stream_by: no column 'topic'"),
             ({"order_by": ["price"]}, "option order_by: expected integers or strings, 'price' is double"),

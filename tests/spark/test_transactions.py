@@ -173,7 +173,7 @@ class TestWrongInput:
         ("options", "message"),
         [
             ({"order_by": []}, "of order_by at least one"),
-            ({"order_by": "offset"}, "expected lists of column names"),
+            ({"order_by": "offset"}, "expected a list of strings"),
             ({"order_by": ["offst"]}, "no column 'offst', did you mean 'offset'"),
             ({"order_by": ["detail"]}, "expected integers or strings, 'detail' is map"),
             ({"order_by": [OFFSET], "stream_by": [OFFSET]}, "'offset' is named twice"),

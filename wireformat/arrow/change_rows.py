@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -103,7 +103,7 @@ def record_batches(changes: Any, keep: Sequence[str] = ()) -> Iterator[pa.Record
                     f"option keep: expected one column {name!r} in changes, got {changes.schema.names.count(name)}"
                 )
         yield changes.select([name for name in changes.schema.names if name in USED or name in keep])
-    elif isinstance(changes, Iterable):
+    elif isinstance(changes, Iterable) and not isinstance(changes, (str, bytes, Mapping)):
         for one in changes:
             yield from record_batches(one, keep)
     else:

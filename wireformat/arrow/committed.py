@@ -63,6 +63,8 @@ class Transactions:
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The committed rows that a batch settles, in the order of the commits; to be read to its end."""
+        if not isinstance(batch, pa.RecordBatch):
+            raise TypeError(f"row changes: expected a pyarrow record batch, got {type(batch).__name__}")
         schema = self._check(batch.schema)
         rows = Rows.of(batch)
         output = Output(rows, schema, self._row_changes, self._held.bytes_of)

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ..errors import DecodeError, OptionError
+from ..errors import DecodeError
 from ..formats.base import Format
 from ..formats.relations import Relations
 from ..grammar.tuple_text import CHANGES
 from ..limits import BATCH_TEXT_BYTES
 from ..options import ReadOptions
-from ..options.table import nearest
+from ..options.checks import one_of
 from ..stream.reader import Located, Reader
 from .builder import build, row_count
 from .event_rows import located_events
@@ -262,8 +262,7 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan", thread
     A format without a scan is read by its declaration, whatever the name; so is gaussdb-text where a known table is
     named like a mark, since the scan takes the first mark for one.
     """
-    if name not in ENGINES:
-        raise OptionError(f"option engine: expected {', '.join(ENGINES)}; got {name!r}{nearest(name, ENGINES)}")
+    one_of("engine", name, tuple(ENGINES))
     odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
     engine = ENGINES["declaration" if odd or format.name not in SCANS else name]
     count = checked_threads(threads)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ..options.checks import number
 from .temporary_folder import TemporaryFolder
 
 Handle = int | str
@@ -37,7 +38,7 @@ class HeldRows:
     """
 
     def __init__(self, memory_limit: int) -> None:
-        self._limit = memory_limit
+        self._limit = number("memory_limit", memory_limit, 0)
         self._bytes = 0
         self._next = 0
         self._files = 0

@@ -12,7 +12,7 @@ from ..formats.relations import Relations
 from ..lsn import unsigned
 from ..stream.order import Facts, Order
 from ..stream.reader import Located
-from .schemas import change_schema
+from .schemas import widened
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -51,8 +51,7 @@ class Ordered:
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches; raises OrderError."""
-        wider = change_schema([*schema.names, *_COLUMNS]).with_metadata(schema.metadata)
-        for batch in self._engine.batches(messages, wider, first):
+        for batch in self._engine.batches(messages, widened(schema, *_COLUMNS), first):
             self._check_rows(batch)
             yield batch.select(schema.names)
 

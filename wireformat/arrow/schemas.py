@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..errors import OptionError
 from ..formats.registry import find_format_name
+from ..options.checks import texts
 from ..options.table import nearest
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
@@ -63,16 +64,25 @@ def with_format(schema: pa.Schema, format: str | None) -> pa.Schema:
 
 
 def change_schema(columns: Sequence[str] | None = None) -> pa.Schema:
-    """The schema of the columns asked for, in the order of the table; raises OptionError for an unknown one."""
+    """The schema of the columns asked for, in the order of the table.
+
+    Raises OptionError for a column that is unknown or named twice.
+    """
     if columns is None:
         return CHANGES
-    if isinstance(columns, str):
-        raise OptionError(f"option columns: expected a list of strings, got the string {columns!r}")
+    columns = texts("columns", columns)
     for name in columns:
+        if columns.count(name) > 1:
+            raise OptionError(f"option columns: {name!r} is named twice")
         if name not in CHANGES.names:
             near = nearest(name, CHANGES.names)
             raise OptionError(f"option columns: no column {name!r}{near}; there are {', '.join(CHANGES.names)}")
     return pa.schema([field for field in CHANGES if field.name in columns])
+
+
+def widened(schema: pa.Schema, *names: str) -> pa.Schema:
+    """The schema of some columns of the row-change table, and of these too; with the same metadata."""
+    return change_schema(tuple({*schema.names, *names})).with_metadata(schema.metadata)
 
 
 SEQUENCE = pa.struct(
@@ -86,6 +96,8 @@ def committed_schema(changes: pa.Schema) -> pa.Schema:
 
     Raises OptionError where the row changes have columns of these names.
     """
+    if not isinstance(changes, pa.Schema):
+        raise TypeError(f"changes: expected a pyarrow Schema, got {type(changes).__name__}")
     added = ("sequence", "username", "origin")
     taken = [name for name in added if name in changes.names]
     if taken:

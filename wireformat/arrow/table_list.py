@@ -118,6 +118,9 @@ def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -
     format   of the rows that name the types; None where it is not known
     """
     found = TableVersions(format=format)
+    missing = [name for name in tables_schema(pa.null()).names if name not in listed.column_names]
+    if missing:
+        raise OptionError(f"option schema: expected the list that `tables` gives, missing: {', '.join(missing)}")
     for row in listed.to_pylist():
         if (row["table_schema"], row["table_name"]) != (schema, table):
             continue

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ..errors import OptionError
+from ..options.checks import number
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -20,9 +20,7 @@ def checked_threads(threads: object) -> int:
     """How many threads to use; None is as many as Arrow uses (`pyarrow.cpu_count`). Raises OptionError."""
     if threads is None:
         return int(pa.cpu_count())
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise OptionError(f"option threads: expected a number from 1 on, or None, got {threads!r}")
-    return threads
+    return number("threads", threads, 1)
 
 
 def ahead(items: Iterator[Item], work: Callable[[Item], Result], threads: int) -> Iterator[tuple[Item, Result]]:

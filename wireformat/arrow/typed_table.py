@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import BadCell, BadRows, OptionError
 from ..identifiers import split_pattern
+from ..options.checks import flag, one_of, shown, texts
 from ..options.reading import MODES
 from .change_rows import (
     DELETE,
@@ -52,9 +53,9 @@ class _Options:
     """
 
     def __init__(self, mode: str, images: str, complete: bool, split: bool, keys: Sequence[str] | None) -> None:
-        self.mode = _one_of("mode", mode, MODES)
-        self.images = _one_of("images", images, IMAGES)
-        self.complete = complete
+        self.mode = one_of("mode", mode, MODES)
+        self.images = one_of("images", images, IMAGES)
+        self.complete = flag("complete", complete)
         self.keys = _split_keys(split, keys)
 
 
@@ -134,12 +135,18 @@ def _typed(
     whole: bool,
 ) -> Any:
     namespace, name = _table_name(table)
-    _one_of("evolution", evolution, EVOLUTIONS)
-    _check_keep(keep)
+    one_of("evolution", evolution, EVOLUTIONS)
+    if given_versions is not None and not isinstance(given_versions, pa.Table):
+        raise OptionError(
+            f"option versions: expected the pyarrow Table that `tables` gives, got {shown(given_versions)}"
+        )
+    keep = _checked_keep(keep)
     before = schema if isinstance(schema, pa.Table) else given_versions
     source = Source(changes, keep, said=[] if before is None else [before.schema], format=format, whole=whole)
     kept = [pa.field(name, pa.null()) if source.schema is None else source.schema.field(name) for name in keep]
-    known = TableVersions(format=source.format) if before is None else versions_of(before, namespace, name, source.format)
+    known = (
+        TableVersions(format=source.format) if before is None else versions_of(before, namespace, name, source.format)
+    )
     parts = []
     listed = len(known.versions)
     try:
@@ -200,6 +207,8 @@ class _Part:
 
 
 def _table_name(table: str) -> tuple[str, str]:
+    if not isinstance(table, str):
+        raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
     try:
         namespace, name = split_pattern(table)
     except ValueError as error:
@@ -209,18 +218,11 @@ def _table_name(table: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _one_of(option: str, value: str, allowed: Sequence[str]) -> str:
-    if value not in allowed:
-        raise OptionError(f"option {option}: expected {', '.join(allowed)}, got {value!r}")
-    return value
-
-
 def _split_keys(split: bool, keys: Sequence[str] | None) -> tuple[str, ...]:
-    if isinstance(keys, str):
-        raise OptionError(f"option keys: expected a list of columns, got the string {keys!r}")
-    if split and not keys:
+    named = () if keys is None else texts("keys", keys)
+    if flag("split_key_changes", split) and not named:
         raise OptionError("option split_key_changes: needs keys, the columns of the table's key")
-    return tuple(keys or ()) if split else ()
+    return named if split else ()
 
 
 def _check_typed(known: TableVersions, parts: list[_Part], table: str) -> None:
@@ -248,12 +250,12 @@ def _check_columns(known: TableVersions, parts: list[_Part], given: set[str] | N
                 )
 
 
-def _check_keep(keep: Sequence[str]) -> None:
-    if isinstance(keep, str):
-        raise OptionError(f"option keep: expected a list of columns, got the string {keep!r}")
+def _checked_keep(keep: Sequence[str]) -> Sequence[str]:
+    keep = texts("keep", keep)
     twice = [name for name in keep if keep.count(name) > 1]
     if twice:
         raise OptionError(f"option keep: {twice[0]!r} is named twice")
+    return keep
 
 
 def _table(parts: list[_Part], columns: list[TypedColumn], kept: list[pa.Field], options: _Options) -> pa.Table:

@@ -13,7 +13,7 @@ from ..formats.relations import Relations
 from ..options import ReadOptions
 from ..stream.reader import Located
 from ..stream.transaction_filter import TransactionFilter
-from .schemas import change_schema
+from .schemas import widened
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -52,7 +52,7 @@ class WholeTransactions:
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
-        wider = change_schema([*schema.names, "kind", "detail"]).with_metadata(schema.metadata)
+        wider = widened(schema, "kind", "detail")
         for batch in self._engine.batches(messages, wider, first):
             yield self._kept_rows(batch).select(schema.names)
 

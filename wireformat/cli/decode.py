@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow import change_schema
+from ..arrow.schemas import widened
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .decoding import Decoding
@@ -36,7 +37,7 @@ def decode(
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     schema = change_schema(columns)
-    counted = change_schema([*schema.names, "kind"])
+    counted = widened(schema, "kind")
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
     written = find_output(output, to, paths)

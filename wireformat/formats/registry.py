@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from typing import Any
 
 from ..errors import OptionError
+from ..options.checks import shown
 from ..options.table import nearest
 from .base import Format
 
@@ -40,13 +42,13 @@ class Formats(Mapping[str, Format]):
 FORMATS = Formats()
 
 
-def find_format(name: str) -> Format:
+def find_format(name: Any) -> Format:
     """The format of this name; raises OptionError with the known ones."""
     return FORMATS[find_format_name(name)]
 
 
-def find_format_name(name: str) -> str:
+def find_format_name(name: Any) -> str:
     """The name itself, without loading the format; raises OptionError with the known ones."""
-    if name not in _PLACES:
-        raise OptionError(f"unknown format {name!r}{nearest(name, _PLACES)}; known are {', '.join(_PLACES)}")
+    if not isinstance(name, str) or name not in _PLACES:
+        raise OptionError(f"unknown format {shown(name)}{nearest(name, _PLACES)}; known are {', '.join(_PLACES)}")
     return name

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
+from .checks import mapping, number, one_of
 from .kinds import Share, Value
 from .reading import KINDS
 from .rules import NEEDS, PARALLEL_FORMATS, PLUGINS, VIA, Setting
 from .spec import MODES, PRODUCTS, Option, Spec
-from .table import OPTIONS, check_names, nearest
+from .table import OPTIONS, check_names
 
 
 class PrintedOption(NamedTuple):
@@ -63,10 +64,11 @@ class Options:
         max_process_memory_mb   of the server: two ranges depend on it, and are open at their end if it is not known
         Raises OptionError with the option, the value, what is allowed, and the nearest known name.
         """
-        given = dict(given or {})
+        given = mapping("options", given)
         for name, choice, known in (("plugin", plugin, PLUGINS), ("product", product, PRODUCTS), ("via", via, VIA)):
-            if choice not in known:
-                raise OptionError(f"{name}: expected {', '.join(known)}; got {choice!r}{nearest(choice, known)}")
+            one_of(name, choice, tuple(known))
+        if max_process_memory_mb is not None:
+            number("max_process_memory_mb", max_process_memory_mb, 1)
         row = PLUGINS[plugin]
         if product not in row.products:
             raise OptionError(f"plugin: {product} has no {plugin}; {', '.join(row.products)} has it")

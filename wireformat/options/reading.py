@@ -11,7 +11,7 @@ from ..errors import OptionError
 from ..events import Event, Relation, RowChange, Truncate
 from ..identifiers import split_pattern
 from ..times import UNITS
-from .table import nearest
+from .checks import flag, one_of, shown, texts
 
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 """Spelled as in Spark: raise, keep as CORRUPT rows, or leave out and count."""
@@ -99,36 +99,21 @@ class ReadOptions:
         dialect: str = "postgresql",
     ) -> ReadOptions:
         """The options as users give them, checked."""
-        _check_choice("dialect", dialect, DIALECTS)
-        _check_choice("mode", mode, MODES)
-        _check_choice("encoding_errors", encoding_errors, ENCODING_ERRORS)
-        if heartbeat_unit is not None:
-            _check_choice("heartbeat_unit", heartbeat_unit, tuple(UNITS))
-        lists = (("tables", tables), ("kinds", kinds), ("known_tables", known_tables), ("exclude_users", exclude_users))
-        for name, value in lists:
-            if isinstance(value, str):
-                raise OptionError(f"option {name}: expected a list of strings, got the string {value!r}")
-        users = frozenset(exclude_users or ())
-        if not all(isinstance(user, str) for user in users):
-            raise OptionError("option exclude_users: expected a list of strings, got something else in the list")
-        for name, flag in (("skip_empty_xacts", skip_empty_xacts), ("strict", strict)):
-            if not isinstance(flag, bool):
-                raise OptionError(f"option {name}: expected True or False, got {flag!r}")
-        wanted = None if kinds is None else frozenset(kinds)
-        for kind in wanted or ():
-            _check_choice("kinds", kind, KINDS)
+        wanted = None if kinds is None else texts("kinds", kinds)
+        named = None if tables is None else texts("tables", tables)
+        known = () if known_tables is None else texts("known_tables", known_tables)
         return cls(
-            mode=mode,
+            mode=one_of("mode", mode, MODES),
             encoding=_checked_encoding(encoding),
-            encoding_errors=encoding_errors,
-            heartbeat_unit=heartbeat_unit,
-            tables=None if tables is None else tuple(_pattern("tables", text) for text in tables),
-            kinds=wanted,
-            known_tables=frozenset(map(_known_table, known_tables or ())),
-            exclude_users=users,
-            skip_empty_xacts=skip_empty_xacts,
-            strict=strict,
-            dialect=dialect,
+            encoding_errors=one_of("encoding_errors", encoding_errors, ENCODING_ERRORS),
+            heartbeat_unit=None if heartbeat_unit is None else one_of("heartbeat_unit", heartbeat_unit, tuple(UNITS)),
+            tables=None if named is None else tuple(_pattern("tables", text) for text in named),
+            kinds=None if wanted is None else frozenset(one_of("kinds", kind, KINDS) for kind in wanted),
+            known_tables=frozenset(map(_known_table, known)),
+            exclude_users=frozenset(() if exclude_users is None else texts("exclude_users", exclude_users)),
+            skip_empty_xacts=flag("skip_empty_xacts", skip_empty_xacts),
+            strict=flag("strict", strict),
+            dialect=one_of("dialect", dialect, DIALECTS),
         )
 
     @property
@@ -157,11 +142,6 @@ class ReadOptions:
         return any(schema in (None, table[0]) and name in (None, table[1]) for schema, name in self.tables)
 
 
-def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise OptionError(f"option {name}: expected {', '.join(allowed)}; got {value!r}{nearest(str(value), allowed)}")
-
-
 _SHIFTS = r"\u0041 +AEE- ~{!!~} =41 %41" + "\x1b$B!!\x1b(B \x1b$)A\x0e!!\x0f.xn--mnchen-3ya"
 """ASCII that means something else in encodings that do not extend it, though each of its characters alone may not."""
 
@@ -177,7 +157,7 @@ def _checked_encoding(encoding: str) -> str:
             extends_ascii = False
     if not extends_ascii:
         raise OptionError(
-            f"option encoding: expected a Python encoding that extends ASCII, as all servers' do; got {encoding!r}"
+            f"option encoding: expected a Python encoding that extends ASCII, as all servers' do; got {shown(encoding)}"
         )
     return name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..events import Event
 from ..formats.registry import find_format
 from ..limits import BATCH_BYTES
+from ..options.checks import number
 from .callbacks import OutputPlugin
 from .context import Context
 
@@ -19,7 +20,7 @@ class Encoder(OutputPlugin):
 
     def __init__(self, format: str, *, batch_bytes: int = BATCH_BYTES) -> None:
         self._format = find_format(format)
-        self._batch_bytes = batch_bytes
+        self._batch_bytes = number("batch_bytes", batch_bytes, 0)
 
     def startup(self, ctx: Context) -> None:
         """Check the options."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import EncodeError, OptionError, PluginError
-from ..events import Begin, Corrupt, Event, Message, StreamStart
+from ..events import Begin, Corrupt, Event, Message, StreamStart, check_event
 from ..options import ReadOptions
+from ..options.checks import mapping
 from .callbacks import STREAMING, TWO_PHASE, OutputPlugin, callbacks_of
 from .context import OUTPUT_TYPES, Context
 from .delivery import Delivery
@@ -64,17 +65,21 @@ def replay(
     Raises PluginError and OptionError at once for a plugin or options that the server refuses; later PluginError for
     what a callback must not do, EncodeError for CORRUPT, and what callbacks raise.
     """
+    if not isinstance(events, Iterable):
+        raise TypeError(f"events: expected an iterable of events, got {type(events).__name__}")
     found = callbacks_of(plugin)
-    ctx = Context(dict(options or {}), ReadOptions.check(encoding=encoding).encoding)
-    if options and "startup" not in found:
-        raise OptionError(f"{type(plugin).__name__} has no startup, so it takes no options; got {', '.join(options)}")
+    given = mapping("options", options)
+    ctx = Context(given, ReadOptions.check(encoding=encoding).encoding)
+    if given and "startup" not in found:
+        names = ", ".join(map(str, given))
+        raise OptionError(f"{type(plugin).__name__} has no startup, so it takes no options; got {names}")
     ctx.enter("startup")
     plugin.startup(ctx)
     ctx.leave()
     if ctx.output_type not in OUTPUT_TYPES:
         expected = " or ".join(OUTPUT_TYPES)
         raise PluginError(f"startup: expected output_type {expected}, got {ctx.output_type!r}")
-    return _messages(_delivered(events, plugin, found, ctx), plugin, found, ctx)
+    return _messages(_delivered(map(check_event, events), plugin, found, ctx), plugin, found, ctx)
 
 
 def _delivered(events: Iterable[Event], plugin: OutputPlugin, found: frozenset[str], ctx: Context) -> Iterator[Event]:

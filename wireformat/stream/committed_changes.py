@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import OrderError
-from ..events import Ddl, Event, Message, RowChange, Truncate, TupleData
+from ..events import Ddl, Event, Message, RowChange, Truncate, TupleData, check_event
 from ..limits import OPEN_TRANSACTIONS_BYTES
+from ..options.checks import number
 from .transactions import CONTROLS, DELIVERED, Attempt, Control, Facts, Fate, Machine, Position
 
 
@@ -76,10 +77,12 @@ class CommittedChanges(Iterator[CommittedChange]):
         after: Position | None = None,
     ) -> None:
         self._machine: Machine[_Here | _Held] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
-        self._memory_limit = memory_limit
+        self._memory_limit = number("memory_limit", memory_limit, 0)
         self._bytes = 0
         self._make_store = make_store
         self._store: EventStore | None = None
+        if not isinstance(events, Iterable):
+            raise TypeError(f"events: expected an iterable of events, got {type(events).__name__}")
         self._changes = self._walk(events)
 
     def __next__(self) -> CommittedChange:
@@ -114,7 +117,7 @@ class CommittedChanges(Iterator[CommittedChange]):
             self._store.close()
 
     def _walk(self, events: Iterable[Event]) -> Generator[CommittedChange, None, None]:
-        for place, event in enumerate(events):
+        for place, event in enumerate(map(check_event, events)):
             try:
                 fates = self._take(place, event)
             except OrderError as error:

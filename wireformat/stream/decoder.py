@@ -65,10 +65,15 @@ class Decoder:
         return self.events()
 
     def feed(self, data: bytes) -> None:
-        """Add bytes. Raises DecodeError in FAILFAST, OrderError with strict; the events before it can still be taken.
+        """Add bytes.
 
-        Raises OptionError for a format whose messages do not say where they end.
+        Raises DecodeError in FAILFAST and OrderError with strict; the events before it can still be taken. Raises
+        OptionError for a format whose messages do not say where they end.
         """
+        try:
+            memoryview(data)
+        except TypeError:
+            raise TypeError(f"data: expected a bytes-like object, got {type(data).__name__}") from None
         buffer = self._own_buffer()
         if buffer.lost is not None:
             self._lose(bytes(data))

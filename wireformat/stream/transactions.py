@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..errors import OptionError, OrderError
+from ..options.checks import flag, one_of, shown
 
 CONTROLS = (
     "BEGIN",
@@ -155,8 +156,10 @@ class Machine(Generic[Handle]):
     """
 
     def __init__(self, *, two_phase: str = "commit", drop_resent: bool = True, after: Position | None = None) -> None:
-        if two_phase not in TWO_PHASE:
-            raise OptionError(f"option two_phase: expected {' or '.join(TWO_PHASE)}, got {two_phase!r}")
+        one_of("two_phase", two_phase, TWO_PHASE)
+        flag("drop_resent", drop_resent)
+        if after is not None and not isinstance(after, Position):
+            raise OptionError(f"option after: expected a Position, got {shown(after)}")
         self.two_phase = two_phase
         self._at_prepare = two_phase == "prepare"
         self.drop_resent = drop_resent

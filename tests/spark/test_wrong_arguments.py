@@ -1,0 +1,70 @@
+"""Wrong arguments of spark_udfs: refused on the driver, in words, before a query runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import spark_udfs
+
+from ..engines import FORMAT
+from ..handmade import BEGIN, COMMIT, message
+from ..test_arguments import complaint, wrong_calls
+from .test_latest import frame
+from .typed_histories import KEYS, Row
+
+pytestmark = pytest.mark.spark
+
+WRONG: tuple[Any, ...] = (None, 5, True, "x", b"x", [5], [[]], ["x", "x"], {"x": []}, object())
+
+
+def options_of(function: Callable[..., Any], leave_out: int) -> list[str]:
+    return list(inspect.signature(function).parameters)[leave_out:]
+
+
+def test_wrong_arguments_are_refused_in_words(spark: SparkSession) -> None:
+    messages = spark.createDataFrame([(1, message(BEGIN, COMMIT))], "seq bigint, value binary")
+    changes = spark_udfs.decode(messages, "value", FORMAT, keep=["seq"])
+    row = {"part": 1, "id": 1, "step_0": "x", "Long a.b": None, "raw": None}
+    typed = frame(spark, [Row("insert", row, sequence=(1, 0))], 1)
+    placed: dict[str, Any] = {"order_by": ["seq"]}
+    schema = {"id": "integer"}
+
+    def ordered(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given, **options: function(*given, **{**placed, **options})
+
+    def typed_changes(*given: Any, **options: Any) -> Any:
+        return spark_udfs.typed(*given, **{"schema": schema, **options})
+
+    calls: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
+        "decode": (spark_udfs.decode, (messages, "value", FORMAT), options_of(spark_udfs.decode, 3)),
+        "relations": (ordered(spark_udfs.relations), (messages, "value"), options_of(spark_udfs.relations, 2)),
+        "transactions": (ordered(spark_udfs.transactions), (changes,), options_of(spark_udfs.transactions, 1)),
+        "open_transactions": (
+            ordered(spark_udfs.open_transactions),
+            (changes,),
+            options_of(spark_udfs.open_transactions, 1),
+        ),
+        "tables": (ordered(spark_udfs.tables), (changes,), options_of(spark_udfs.tables, 1)),
+        "typed": (typed_changes, (changes, "s.t"), options_of(spark_udfs.typed, 2)),
+        "latest": (spark_udfs.latest, (typed, KEYS), options_of(spark_udfs.latest, 2)),
+        "register": (spark_udfs.register, (spark,), []),
+    }
+    found = {
+        (name, what): words
+        for name, (call, good, options) in calls.items()
+        for what, one in wrong_calls(call, good, options, WRONG)
+        if (words := complaint(one)) is not None
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("options", [{"cores": 0}, {"cores": "x"}, {"cores": [2]}, {"settings": "x"}])
+def test_a_session_that_cannot_be(options: dict[str, Any]) -> None:
+    assert complaint(lambda: spark_udfs.local_session(**options)) is None
+    with pytest.raises(ValueError, match="expected"):
+        spark_udfs.local_session(**options)
