@@ -10,7 +10,8 @@ import pytest
 
 import wireformat as wf
 
-from .tiers import CAPTURES_OF_A_FORMAT, MARKS, SERVERS, format_of, format_of_capture, parameters_of
+from .groups import group_of
+from .tiers import CAPTURES_OF_A_FORMAT, MARKS, SERVERS, fixtures_of, format_of, format_of_capture, parameters_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -81,16 +82,20 @@ def test_every_format_has_quick_tests(quick: list[pytest.Item], format: str) -> 
 def test_quick_tests_start_neither_spark_nor_a_server(quick: list[pytest.Item]) -> None:
     for item in quick:
         assert isinstance(item, pytest.Function)
-        assert not MARKS.keys() & set(item.fixturenames), item.nodeid
+        assert not MARKS.keys() & fixtures_of(item), item.nodeid
         starts = STARTERS & set(item.function.__code__.co_names)
         assert not starts or item.originalname in REFUSED, item.nodeid
 
 
 def test_a_short_run_has_spark_and_a_server_of_each_kind(short: list[pytest.Item], quick: list[pytest.Item]) -> None:
     assert set(quick) < set(short)
-    assert sum(item.get_closest_marker("spark") is not None for item in short) > 100
-    on_servers = [parameters_of(item) for item in short if item.get_closest_marker("server")]
-    assert {parameters["version"] for parameters in on_servers if "version" in parameters} == set(SERVERS)
+    """One session, and one server of each kind: all tests that share them run in one process."""
+    on_spark, on_servers = ([one for one in short if one.get_closest_marker(mark)] for mark in ("spark", "server"))
+    assert len(on_spark) > 100
+    assert {group_of(item.nodeid) for item in on_spark} == {"spark"}
+    assert {group_of(item.nodeid) for item in on_servers} == {"servers"}
+    versions = [parameters_of(item).get("version") for item in on_servers]
+    assert set(versions) - {None} == set(SERVERS)
 
 
 def test_every_test_over_captures_has_some_in_a_short_run(items: list[pytest.Item], short: list[pytest.Item]) -> None:

@@ -35,9 +35,9 @@ def mark(items: Iterable[pytest.Item]) -> None:
     """Mark the tests by the fixtures that they use; then those that a short run has enough of."""
     alike: dict[tuple[Any, ...], list[pytest.Item]] = {}
     for item in items:
-        for name in {MARKS[fixture] for fixture in MARKS.keys() & set(getattr(item, "fixturenames", ()))}:
-            item.add_marker(name)
         parameters = parameters_of(item)
+        for name in {MARKS[fixture] for fixture in MARKS.keys() & fixtures_of(item)}:
+            item.add_marker(name)
         captures = {name: format for name, value in parameters.items() if (format := format_of_capture(value))}
         if captures:
             others = [repr(value) for name, value in parameters.items() if name not in captures]
@@ -49,6 +49,11 @@ def mark(items: Iterable[pytest.Item]) -> None:
         for number, item in enumerate(cases):
             if number not in enough:
                 item.add_marker("slow")
+
+
+def fixtures_of(item: pytest.Item) -> set[str]:
+    """The fixtures that a test uses, or that those use; pytest counts its parameters among them."""
+    return set(getattr(item, "fixturenames", ())) - parameters_of(item).keys()
 
 
 def parameters_of(item: pytest.Item) -> dict[str, Any]:

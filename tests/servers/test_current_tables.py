@@ -27,7 +27,7 @@ from .tables import Row, all_tables
 
 __all__ = ["set_conf", "spark"]
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]  # a second session, beside the servers
 
 
 @pytest.fixture(autouse=True)
@@ -170,7 +170,6 @@ def held_by(readings: Iterable[str]) -> Wanted:
     return Wanted({server: read_tables(server) for server in set(servers.values())}, servers)
 
 
-@pytest.mark.slow
 def test_every_table_by_pgoutput(spark: SparkSession, live: Live | None) -> None:
     """By all captures and a slot that is read live, at once: nothing of one stream gets into the tables of another."""
     stored = held_by(BY_PGOUTPUT)
@@ -184,7 +183,6 @@ def test_every_table_by_pgoutput(spark: SparkSession, live: Live | None) -> None
     assert_current(changes, Wanted(held, servers, in_binary))
 
 
-@pytest.mark.slow
 def test_every_table_by_text(spark: SparkSession) -> None:
     """By test_decoding and by GaussDB's styles; JSON cannot say a row without columns."""
     by_format: dict[str, dict[str, list[bytes]]] = {}
