@@ -1,6 +1,6 @@
 # What a developer types. `make` alone lists it; every target does the set-up that it needs.
 
-# ARGS is handed on: make test ARGS='tests/formats -x'
+# ARGS is handed on: make quick ARGS='tests/formats -x'
 ARGS ?=
 PYTHON_IN_VENV := $(CURDIR)/.venv/bin/python
 
@@ -13,7 +13,7 @@ RUN = "$(PYTHON_IN_VENV)"
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 .PHONY: setup
 setup: venv ## make .venv, install the pinned packages, make sure of Java (APT=no: leave the system as it is)
@@ -27,9 +27,20 @@ venv:
 demo: venv ## decode the sample capture on Spark, show the row changes and write them as Parquet
 	@$(WITH_JAVA) $(RUN) examples/demo.py $(ARGS)
 
+# The tests of one file share a process: with one file a second process would find nothing to do.
+PYTEST = $(RUN) -m pytest $(if $(findstring .py,$(ARGS)),,-n logical)
+
+.PHONY: quick
+quick: venv ## run in two minutes what a change needs: all layers and formats, few examples, no Spark, no server
+	@HYPOTHESIS_PROFILE=quick JAVA_HOME=/nowhere $(PYTEST) -m 'not spark and not server and not slow' $(ARGS)
+
 .PHONY: test
-test: venv ## run all tests
-	@$(WITH_JAVA) $(RUN) -m pytest $(if $(ARGS),,-n logical) $(ARGS)
+test: venv ## the same, with Spark and a PostgreSQL server of each kind
+	@$(WITH_JAVA) HYPOTHESIS_PROFILE=quick $(PYTEST) -m 'not slow' $(ARGS)
+
+.PHONY: test-all
+test-all: venv ## run all tests, with all examples
+	@$(WITH_JAVA) $(PYTEST) $(ARGS)
 
 .PHONY: check
 check: venv ## formatter, linter, strict types, import rules

@@ -1,32 +1,27 @@
-"""How tests run: hypothesis takes the same examples every time, or others with HYPOTHESIS_PROFILE=thorough or few; and
-tests that share a fixture run in one process."""
+"""How tests run: each knows what it needs, and tests that share a fixture run in one process."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 
+from . import examples, tiers, warm_up
 from .groups import group_of, rank_of
 
-# Generated events are large for hypothesis, and the first call of the scan may compile: neither is a fault of a test.
-_COMMON = {
-    "deadline": None,
-    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
-    "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-}
-
-settings.register_profile("default", derandomize=True, max_examples=50, **_COMMON)
-settings.register_profile("thorough", max_examples=2000, print_blob=True, **_COMMON)
-settings.register_profile("few", derandomize=True, max_examples=5, **_COMMON)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+__all__ = ["examples"]  # imported before any test: it loads hypothesis's profile
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m leaves out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups in the order in which they begin."""
+    """Marks; groups in the order in which they begin."""
+    tiers.mark(items)
     items.sort(key=lambda item: rank_of(group_of(item.nodeid)))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What the tests share is compiled once."""
+    warm_up.compile_share(session.config)
 
 
 @pytest.hookimpl(optionalhook=True)

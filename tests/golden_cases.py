@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +110,12 @@ class Case:
     def messages(self) -> list[bytes]:
         return self.array.to_pylist()
 
-    @property
+    @cached_property
     def array(self) -> pa.ChunkedArray:
         """The messages as they come out of the file."""
         return pq.read_table(self.path, columns=["payload"])["payload"]
 
-    @property
+    @cached_property
     def truth(self) -> list[dict[str, Any]]:
         with (FOLDER / f"{self.name}.truth.jsonl").open(encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]

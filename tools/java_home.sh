@@ -31,6 +31,6 @@ Spark needs Java 17 or newer, and none was found in JAVA_HOME, on PATH or in the
   Fedora, RHEL      dnf install java-21-openjdk-headless
   macOS             brew install openjdk@21, then set JAVA_HOME to what `brew --prefix openjdk@21` prints
   elsewhere         unpack any JDK from 17 on and set JAVA_HOME to its folder
-Only Spark needs it. Everything else works now; its tests: .venv/bin/python -m pytest -m 'not spark'
+Only Spark needs it. Everything else works now; its tests: make quick
 END
 exit 1

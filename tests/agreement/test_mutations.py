@@ -101,7 +101,7 @@ def test_failfast_says_what_permissive_keeps() -> None:
         assert answer.events == kept[: kept.index(corrupt[0])]
         assert str(answer.error) == corrupt[0].error
         bad += 1
-    assert bad > 100
+    assert bad > len(SOME) // 2 > 20
 
 
 @pytest.mark.parametrize("name", OTHER_SPELLINGS)

@@ -307,7 +307,7 @@ RUNS = {
 @pytest.fixture(scope="module")
 def runs() -> Iterator[dict[str, subprocess.Popen[str]]]:
     """Both at the same time: each takes minutes, and one processor."""
-    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow")
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
     started = {name: start({**os.environ, **env}, *command, *tests) for name, (env, tests) in RUNS.items()}
     yield started
     for process in started.values():

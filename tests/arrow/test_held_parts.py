@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow import committed, committed_rows, held_parts, transaction_rows
 from wireformat.arrow.held_rows import HeldRows
 
+from ..examples import at_most
 from ..histories import histories, table
 from ..stream.reference import reference
 from .test_transactions import said, told
@@ -107,7 +108,7 @@ LIMITS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50)
+@at_most(50)
 @given(SMALL_ONES | histories(), LIMITS, st.sampled_from([1, 7, 60, 1000]), st.sampled_from([0, 1 << 20]))
 def test_neither_batches_nor_limits_matter(
     events: list[wf.Event], limits: dict[str, int], size: int, memory_limit: int

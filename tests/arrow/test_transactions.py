@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
@@ -18,6 +18,7 @@ from wireformat.arrow.held_rows import HeldRows
 from wireformat.lsn import unsigned
 from wireformat.times import parse_commit_time
 
+from ..examples import at_most
 from ..golden_cases import CASES, find_case
 from ..histories import histories, table
 from ..servers.captures import capture_names, read_capture
@@ -354,7 +355,7 @@ def test_kept_columns_of_any_type_are_held(batches_held: int) -> None:
     assert len(wf.arrow.open_transactions(pieces, memory_limit=limit)) == 6 * len(rows)
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=30), st.booleans())
 def test_unsigned_numbers(steps: list[int], falls: bool) -> None:
     """Positions around 2**63 are compared as what they are."""

@@ -13,6 +13,9 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
 CAPTURE = ROOT / "examples" / "sample_capture.parquet"
+IN_A_SHORT_RUN = 2
+"""So many of the examples; each starts an interpreter or more."""
+
 EXAMPLES = re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)+)", PAGE, re.MULTILINE)
 
 
@@ -21,7 +24,13 @@ def test_the_examples_are_found() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the examples are for a POSIX shell")
-@pytest.mark.parametrize(("command", "printed"), EXAMPLES, ids=[command for command, _ in EXAMPLES])
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        pytest.param(*example, id=example[0], marks=[pytest.mark.slow] if number >= IN_A_SHORT_RUN else [])
+        for number, example in enumerate(EXAMPLES)
+    ],
+)
 def test_example(command: str, printed: str, tmp_path: Path) -> None:
     (tmp_path / "sample_capture.parquet").symlink_to(CAPTURE)
     (tmp_path / "capture.bin").write_bytes(pq.read_table(CAPTURE)["payload"][0].as_py())

@@ -304,7 +304,7 @@ def test_an_error_never_shows_a_value() -> None:
         *splices(data, data, step=5),
     ]
     texts = [event.error for event in read(mutants, mode="PERMISSIVE") if isinstance(event, wf.Corrupt)]
-    assert len(texts) > 1000
+    assert len(texts) > len(mutants) // 2 > 500
     shown = value.hex(" ")
     leaks = [text for text in texts if MARKER in text or shown in text or value.hex() in text]
     assert leaks == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def capture_names(plugin: str = "") -> list[str]:
     return [name for name in names if name.split("-", 1)[1].startswith(plugin) and not name.endswith(TABLES)]
 
 
+@cache
 def read_capture(name: str) -> Capture:
     """The capture of this name."""
     table = pq.read_table(FOLDER / f"{name}.parquet")

@@ -27,7 +27,7 @@ from .tables import Row, all_tables
 
 __all__ = ["set_conf", "spark"]
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]  # a second session, beside the servers
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ def test_settings(servers: Servers, version: int) -> None:
             assert str(value) in shown[0], name
 
 
+@pytest.mark.server
 def test_a_server_ends_with_its_folder() -> None:
     """By its own process: another server, with other sessions, goes on."""
     version = max(installations(), default=0)
