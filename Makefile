@@ -31,6 +31,10 @@ demo: venv ## decode the sample capture on Spark, show the row changes and write
 test: venv ## run all tests
 	@$(WITH_JAVA) $(RUN) -m pytest $(if $(ARGS),,-n logical) $(ARGS)
 
+.PHONY: environments
+environments: ## run the quick tests with the lowest versions, and with every Python that is here (ARGS='lowest 3.10': these)
+	@tools/try_environments.sh $(ARGS)
+
 .PHONY: check
 check: venv ## formatter, linter, strict types, import rules
 	$(RUN) -m ruff format --check .
