@@ -42,6 +42,10 @@ test: venv ## the same, with Spark and a PostgreSQL server of each kind
 test-all: venv ## run all tests, with all examples
 	@$(WITH_JAVA) $(PYTEST) $(ARGS)
 
+.PHONY: environments
+environments: ## run the quick tests with the lowest versions, and with every Python that is here (ARGS='lowest 3.10': these)
+	@tools/try_environments.sh $(ARGS)
+
 .PHONY: check
 check: venv ## formatter, linter, strict types, import rules
 	$(RUN) -m ruff format --check .

@@ -19,14 +19,17 @@ typed_rows reads the columns, latest_by_key and latest_by_row are the two ways t
 
 from __future__ import annotations
 
-from .dataframe import decode
-from .latest import latest
-from .registration import register
-from .relations import relations
-from .session import local_session
-from .tables import tables
-from .transactions import open_transactions, transactions, unknown_prepared
-from .typed import typed
+from wireformat.extras import needs
+
+with needs("spark", "spark_udfs"):
+    from .dataframe import decode
+    from .latest import latest
+    from .registration import register
+    from .relations import relations
+    from .session import local_session
+    from .tables import tables
+    from .transactions import open_transactions, transactions, unknown_prepared
+    from .typed import typed
 
 __all__ = [
     "decode",

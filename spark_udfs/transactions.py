@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
+from wireformat.extras import needs
 from wireformat.options.checks import flag, one_of, shown
 from wireformat.options.table import nearest
 from wireformat.stream.transactions import TWO_PHASE
@@ -152,6 +153,8 @@ def _streamed(changes: DataFrame, places: Places, fields: Sequence[StructField],
             f"transactions of a streaming DataFrame lie in a RocksDB state store: set {STATE_STORE} to {ROCKSDB}, "
             f"got {provider}"
         )
+    with needs("spark", "transactions of a streaming DataFrame"):
+        import google.protobuf  # type: ignore[import-untyped]  # noqa: F401 - Spark's state needs it in the workers
     layout = Layout(
         tuple(changes.columns),
         tuple(field.name for field in places.stream_by),

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 ROWS = (
     "errors lsn limits identifiers times",
+    "extras",
     "pgtypes ddl",
     "events declare grammar options",
     "framing",

@@ -43,8 +43,9 @@ def test_examples_are_found() -> None:
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
-def test_examples_run(page: Path) -> None:
-    """One after the other; a line that begins with # is what the example prints."""
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, in an empty folder; a line that begins with # is what the example prints."""
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in blocks(page):
         printed = io.StringIO()

@@ -17,13 +17,13 @@ say_and_stop() {
 }
 
 find_python() {
-    for python in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10 python}; do
+    for python in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python3.10 python}; do
         if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
             echo "$python"
             return
         fi
     done
-    say_and_stop "No Python 3.10 or newer was found (looked for: ${PYTHON:-python3, python3.10 to python3.13, python})." \
+    say_and_stop "No Python 3.10 or newer was found (looked for: ${PYTHON:-python3, python3.10 to python3.14, python})." \
         "Install one, or name it: make setup PYTHON=/path/to/python3"
 }
 

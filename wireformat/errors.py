@@ -29,6 +29,10 @@ class LimitExceeded(WireformatError, ValueError):
     """A named limit of `wireformat.limits` was passed; the text says which, its value, and what was asked."""
 
 
+class MissingExtra(WireformatError, ImportError):
+    """A package is missing, or too old, that an extra of this one brings; the text names the extra."""
+
+
 class DecodeError(WireformatError, ValueError):
     """Bytes that are not what the format says they are.
 

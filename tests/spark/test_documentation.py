@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -29,7 +30,8 @@ def raw(spark: SparkSession) -> None:
     changes.selectExpr("offset AS seq", "'s' AS stream", "*").createOrReplaceTempView("changes_of_topics")
 
 
-def test_readme(spark: SparkSession) -> None:
+def test_readme(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         for block in BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8")):

@@ -1,5 +1,23 @@
-"""`python -m wireformat.cli`: the command `wireformat` where its script is not on the PATH."""
+"""Runs the command: for its script, and as `python -m wireformat.cli` where that is not on the PATH."""
 
-from .main import main
+from __future__ import annotations
 
-main()
+import sys
+
+from ..errors import MissingExtra
+from ..extras import needs
+
+
+def main() -> None:
+    """Run the command; without the extra cli, say how to install it."""
+    try:
+        with needs("cli", "the command"):
+            from .main import run
+
+            run()
+    except MissingExtra as error:
+        sys.exit(f"wireformat: {error}")
+
+
+if __name__ == "__main__":
+    main()

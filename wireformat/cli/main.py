@@ -39,8 +39,8 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """Entry point of the script `wireformat`."""
+def run() -> None:
+    """Run the command with the arguments of this process."""
     open_missing_streams()
     app(prog_name="wireformat")
 

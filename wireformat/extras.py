@@ -1,0 +1,24 @@
+"""The extras of this package: what each brings, and the error where that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .errors import MissingExtra
+
+PACKAGES = {"cli": ("rich", "typer"), "spark": ("google", "pandas", "pyspark")}
+"""The modules that an extra brings and this package imports."""
+
+
+@contextmanager
+def needs(extra: str, user: str) -> Iterator[None]:
+    """Import what an extra brings, for the part of this package that is named; raises MissingExtra."""
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").split(".")[0] not in PACKAGES[extra]:
+            raise
+        raise MissingExtra(
+            f"{user} needs the extra {extra}: pip install 'wireformat[{extra}]' ({error})", name=error.name
+        ) from None
