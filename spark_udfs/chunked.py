@@ -14,12 +14,15 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from wireformat.arrow.transactions_chunk import DELIVERED, FATES, OPEN, WHOLE
 from wireformat.stream.transactions import DELIVERED as DELIVERED_KINDS
 
-from .labels import DETAILS, FACTS, FATE, TOLD, Narrow, fates_of_stream, label_batches, summary_batches
+from .carriers import ARROW_CANNOT, carrier, is_text, unpacked
+from .fields import format_of
+from .labels import DETAILS, FACTS, FATE, TOLD, Narrow, check_batches, fates_of_stream, label_batches, summary_batches
+from .named_columns import raw_head
 from .positions import Places, chunk_of
 from .schemas import change_fields
 
@@ -31,8 +34,8 @@ def committed_rows(
     changes: DataFrame, places: Places, fields: Sequence[StructField], chunks: int, two_phase: str, drop_resent: bool
 ) -> DataFrame:
     """The result of `transactions`, whose columns are `fields`."""
-    narrow = Narrow(len(places.stream_by), _names(places), two_phase, drop_resent)
-    found = _labels_with_fates(changes, places, chunks, narrow)
+    narrow = Narrow(len(places.stream_by), _names(places), two_phase, drop_resent, format=format_of([changes], None))
+    found, fates = _labels_and_fates(changes, places, chunks, narrow)
     own, fate = partial(_column, "own"), partial(_column, "fate")
     is_whole = fate("fate") == WHOLE
     is_undone = F.coalesce(F.array_contains(fate("undone"), own("xid")), F.lit(False))
@@ -58,18 +61,35 @@ def committed_rows(
     of_row = {field.name: _of_row(place) for place, field in enumerate(changes.schema)}
     of_label = {name: F.col(name) for name in ("sequence", *TOLD)}
     columns = {**of_row, **of_label}
-    return joined.select(*[columns[field.name].alias(field.name, metadata=field.metadata) for field in fields])
+    rows = joined.select(*[columns[field.name].alias(field.name, metadata=field.metadata) for field in fields])
+    return rows.union(_checked(fates, narrow, fields))
 
 
 def open_rows(changes: DataFrame, places: Places, chunks: int, two_phase: str, drop_resent: bool) -> DataFrame:
     """The result of `open_transactions`."""
-    narrow = Narrow(len(places.stream_by), _names(places), two_phase, drop_resent, controls=True)
-    found = _labels_with_fates(changes, places, chunks, narrow)
+    format = format_of([changes], None)
+    narrow = Narrow(len(places.stream_by), _names(places), two_phase, drop_resent, controls=True, format=format)
+    found, fates = _labels_and_fates(changes, places, chunks, narrow)
     labels = found.where(_column("fate", "fate") == OPEN).select(*_keys(found, len(narrow.keys)))
     joined = _joined(_rows_with_keys(changes, places), labels, len(narrow.keys), "left_semi")
-    return joined.select(
+    rows = joined.select(
         *[_of_row(place).alias(field.name, metadata=field.metadata) for place, field in enumerate(changes.schema)]
     )
+    return rows.union(_checked(fates, narrow, changes.schema.fields))
+
+
+def _checked(fates: DataFrame, narrow: Narrow, fields: Sequence[StructField]) -> DataFrame:
+    """No rows, in these fields: a branch that ends the query with an error where the others found one.
+
+    Where a table has no rows that could be delivered, or a filter leaves none, Spark drops the branch of the labels with
+    the errors in it. This one has no join in which it could be dropped. What it reads Spark has shuffled already.
+    """
+    carried = StructType([carrier(field, ARROW_CANNOT) for field in fields])
+    said = fates.where(F.col("seen").isNotNull()).select("seen").coalesce(1)
+    checked = said.mapInArrow(partial(check_batches, narrow), carried)
+    if any(is_text(field, ARROW_CANNOT) for field in fields):
+        return checked.select(*[unpacked(field, ARROW_CANNOT) for field in fields])
+    return checked
 
 
 def _names(places: Places) -> tuple[str, ...]:
@@ -95,8 +115,11 @@ def _within() -> list[Column]:
     return [F.col("record"), tie.cast(BinaryType())]
 
 
-def _labels_with_fates(changes: DataFrame, places: Places, chunks: int, narrow: Narrow) -> DataFrame:
-    """A row for each one that may be delivered: key_0 …, own_… as its chunk says it, fate_… as its stream does."""
+def _labels_and_fates(
+    changes: DataFrame, places: Places, chunks: int, narrow: Narrow
+) -> tuple[DataFrame, DataFrame]:
+    """A row for each one that may be delivered: key_0 …, own_… as its chunk says it, fate_… as its stream does; and what
+    the streams say, with `seen`: whether any row could be read."""
     rows = _narrow_rows(changes, places, chunks)
     streams, keys = len(places.stream_by), len(narrow.keys)
     stream_fields = [StructField(f.name, f.dataType) for f in places.stream_by]
@@ -108,24 +131,25 @@ def _labels_with_fates(changes: DataFrame, places: Places, chunks: int, narrow: 
     labels = labels.toDF(
         "own_chunk", *[f"key_{place}" for place in range(keys)], *[f"own_{f.name}" for f in (*numbers, *told, segment)]
     )
+    summary, seen = StructField("summary", BinaryType()), StructField("seen", StringType())
     summaries = rows.mapInArrow(
-        partial(summary_batches, narrow), _numbered([chunk, *stream_fields, StructField("summary", BinaryType())])
+        partial(summary_batches, narrow), _numbered([chunk, *stream_fields, summary, seen])
     )
     fate_fields = list(from_arrow_schema(FATES.remove_metadata()).fields)
     of_fate = [StructField(f.name, f.dataType) for name in FATE for f in fate_fields if f.name == name]
     fates = summaries.groupBy(*[F.col(str(1 + place)) for place in range(streams)]).applyInArrow(
         lambda found: fates_of_stream(narrow, found),  # Spark wants the hints of anything that has some
-        _numbered([chunk, *stream_fields, segment, *of_fate]),
+        _numbered([chunk, *stream_fields, segment, *of_fate, seen]),
     )
-    fates = fates.toDF(
-        "fate_chunk", *[f"stream_{place}" for place in range(streams)], "fate_segment", *[f"fate_{n}" for n in FATE]
-    )
+    of_stream = [f"stream_{place}" for place in range(streams)]
+    fates = fates.toDF("fate_chunk", *of_stream, "fate_segment", *[f"fate_{n}" for n in FATE], "seen")
     same = [
         F.col("own_chunk") == F.col("fate_chunk"),
         F.col("own_segment") == F.col("fate_segment"),
         *[F.col(f"key_{place}") == F.col(f"stream_{place}") for place in range(streams)],
     ]
-    return labels.join(F.broadcast(fates), reduce(and_, same))
+    of_rows = fates.where(F.col("seen").isNull()).drop("seen")
+    return labels.join(F.broadcast(of_rows), reduce(and_, same)), fates
 
 
 def _narrow_rows(changes: DataFrame, places: Places, chunks: int) -> DataFrame:
@@ -138,6 +162,7 @@ def _narrow_rows(changes: DataFrame, places: Places, chunks: int) -> DataFrame:
         *within,
         *[F.col(name) for name in FACTS],
         *[F.try_element_at(detail, F.lit(key)) for key in DETAILS],
+        raw_head(changes),
     ]
     rows = changes.select(*[column.alias(str(place)) for place, column in enumerate(columns)])
     order = [str(place) for place in range(1 + len(places.fields) + len(within))]

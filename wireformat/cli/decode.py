@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from ..arrow import change_schema
+from ..arrow.schemas import change_schema, with_format
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .changes_file import changes_file, check_output
@@ -27,7 +27,7 @@ def decode(
     columns     of the row-change table; all of them if None
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
-    schema = change_schema(columns)
+    schema = with_format(change_schema(columns), format)
     counted = change_schema([*schema.names, "kind"])
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
@@ -44,6 +44,7 @@ def decode(
                 corrupt += _corrupt_rows(batch)
                 file.write(batch.select(schema.names))
             advance(part.read_bytes)
+        decoding.check()
     summary = [f"{rows:,} rows from {decoding.messages:,} messages"]
     if corrupt:
         summary.append(f"{corrupt:,} of them CORRUPT")
