@@ -81,8 +81,8 @@ def open_rows(changes: DataFrame, places: Places, chunks: int, two_phase: str, d
 def _checked(fates: DataFrame, narrow: Narrow, fields: Sequence[StructField]) -> DataFrame:
     """No rows, in these fields: a branch that ends the query with an error where the others found one.
 
-    Where a table has no rows that could be delivered, or a filter leaves none, Spark drops the branch of the labels with
-    the errors in it. This one has no join in which it could be dropped. What it reads Spark has shuffled already.
+    Where there are no rows that could be delivered, or a filter leaves none, Spark drops the branch of the labels and
+    the errors in it. This one is in no join with which it could be dropped. Its input was shuffled for the labels.
     """
     carried = StructType([carrier(field, ARROW_CANNOT) for field in fields])
     said = fates.where(F.col("seen").isNotNull()).select("seen").coalesce(1)
@@ -115,11 +115,11 @@ def _within() -> list[Column]:
     return [F.col("record"), tie.cast(BinaryType())]
 
 
-def _labels_and_fates(
-    changes: DataFrame, places: Places, chunks: int, narrow: Narrow
-) -> tuple[DataFrame, DataFrame]:
-    """A row for each one that may be delivered: key_0 …, own_… as its chunk says it, fate_… as its stream does; and what
-    the streams say, with `seen`: whether any row could be read."""
+def _labels_and_fates(changes: DataFrame, places: Places, chunks: int, narrow: Narrow) -> tuple[DataFrame, DataFrame]:
+    """A row for each one that may be delivered: key_0 …, own_… as its chunk says it, fate_… as its stream does.
+
+    And what the streams say, with `seen`: whether any row could be read.
+    """
     rows = _narrow_rows(changes, places, chunks)
     streams, keys = len(places.stream_by), len(narrow.keys)
     stream_fields = [StructField(f.name, f.dataType) for f in places.stream_by]
@@ -132,9 +132,7 @@ def _labels_and_fates(
         "own_chunk", *[f"key_{place}" for place in range(keys)], *[f"own_{f.name}" for f in (*numbers, *told, segment)]
     )
     summary, seen = StructField("summary", BinaryType()), StructField("seen", StringType())
-    summaries = rows.mapInArrow(
-        partial(summary_batches, narrow), _numbered([chunk, *stream_fields, summary, seen])
-    )
+    summaries = rows.mapInArrow(partial(summary_batches, narrow), _numbered([chunk, *stream_fields, summary, seen]))
     fate_fields = list(from_arrow_schema(FATES.remove_metadata()).fields)
     of_fate = [StructField(f.name, f.dataType) for name in FATE for f in fate_fields if f.name == name]
     fates = summaries.groupBy(*[F.col(str(1 + place)) for place in range(streams)]).applyInArrow(

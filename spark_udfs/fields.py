@@ -24,7 +24,10 @@ def format_of(dfs: Sequence[DataFrame], given: str | None) -> str | None:
     Raises OptionError for an unknown format, and for two different ones.
     """
     fields = [field for df in dfs for field in df.schema if field.name == TYPES]
-    said = [pa.schema([], {key: value for key, value in field.metadata.items() if key == FORMAT.decode()}) for field in fields]
+    said = [
+        pa.schema([], {key: value for key, value in field.metadata.items() if key == FORMAT.decode()})
+        for field in fields
+    ]
     return schemas.format_of(said, given)
 
 

@@ -38,8 +38,8 @@ Place = tuple[pa.Scalar, ...]
 
 @dataclass(frozen=True)
 class Narrow:
-    """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; FACTS; DETAILS; and
-    the beginning of the bytes of rows that could not be read.
+    """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; FACTS; DETAILS.
+    The last one has the beginning of the bytes of rows that could not be read.
 
     streams     how many of the places tell streams apart
     places      their names
@@ -72,8 +72,10 @@ def label_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def summary_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs over the same rows: chunk, stream, the summary of the stream's part of the chunk, and whether
-    any of its rows could be read."""
+    """What mapInArrow runs over the same rows: chunk, stream, the summary of the stream's part of the chunk.
+
+    And whether any of its rows could be read.
+    """
     for place, chunk, parts in _chunks(narrow, batches):
         for _ in _labelled(chunk, parts):
             pass

@@ -1,7 +1,7 @@
 """Whether the rows of a table name the columns of a schema that the caller gives: a look at the call.
 
-A task sees some rows only, and columns come and go: so no task can say that a column is misspelled. Most often the first
-INSERT names all columns, and tells enough; all rows are looked at only where it does not.
+A task sees some rows only, and columns come and go, so no task can say that a column is misspelled. Most often the
+first INSERT names all columns, and that is enough. All rows are read only where it does not.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ def told_format(fields: Sequence[StructField], format: str | None) -> list[Struc
         return list(fields)
     told = {FORMAT.decode(): format}
     return [
-        StructField(field.name, field.dataType, field.nullable, {**field.metadata, **told}) if field.name == TYPES else field
+        StructField(field.name, field.dataType, field.nullable, {**field.metadata, **told})
+        if field.name == TYPES
+        else field
         for field in fields
     ]
 

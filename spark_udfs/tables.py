@@ -39,10 +39,11 @@ def tables(changes: DataFrame, *, order_by: Sequence[str] = (), format: str | No
     return tables_of(changes, order_by, format_of([changes], format), judged=True)
 
 
-def tables_of(
-    changes: DataFrame, order_by: Sequence[str], format: str | None, *, judged: bool = False
-) -> DataFrame:
-    """`tables` of changes in this format; judged: they are all of an input, which somebody must have been able to read."""
+def tables_of(changes: DataFrame, order_by: Sequence[str], format: str | None, *, judged: bool = False) -> DataFrame:
+    """`tables` of changes in this format.
+
+    judged   they are all rows of an input: some must have been read, else the query ends with a BadRows
+    """
     if changes.isStreaming:
         raise wf.OptionError("tables: expected changes that are all there; a streaming DataFrame never is")
     columns = [column_of(field_of(changes, "changes", name)) for name in NEEDED]

@@ -50,7 +50,8 @@ class WalTransactions:
             yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)
 
     def terminate(self) -> None:
-        """After the last row of a stream. What has not ended is not delivered. Raises BadRows where none could be read."""
+        """After the last row of a stream. What has not ended is not delivered. Raises BadRows where no row could be
+        read."""
         if self._transactions is not None:
             self._transactions.close()
         self._seen.check(None)

@@ -122,7 +122,9 @@ def test_verbs_that_read_all(verb: object) -> None:
     assert callable(verb)
     rows = wf.arrow.changes(SHORTEST["gaussdb-binary"], "pgoutput", mode="PERMISSIVE")
     for given in (rows, rows.drop_columns(["message"]), rows.to_batches(max_chunksize=1)):
-        with pytest.raises(wf.BadRows, match=r"rows of pgoutput that could be read.*begin like those of gaussdb-binary"):
+        with pytest.raises(
+            wf.BadRows, match=r"rows of pgoutput that could be read.*begin like those of gaussdb-binary"
+        ):
             verb(given)
     with pytest.raises(wf.BadRows, match="all of them UNKNOWN or CORRUPT \\["):
         verb(rows.select([name for name in rows.schema.names if name != "raw"]))

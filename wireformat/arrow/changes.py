@@ -11,8 +11,8 @@ from ..errors import OptionError
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .engine import make_engine
-from .unread import judged_batches
 from .schemas import change_schema, with_format
+from .unread import judged_batches
 
 DROPPED = b"wireformat.dropped"
 """Key of the table's metadata that says how many records DROPMALFORMED left out."""

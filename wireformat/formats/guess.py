@@ -73,7 +73,7 @@ def heads(messages: Iterable[Any]) -> Iterator[bytes]:
 
 
 def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeError:
-    """The error with the format that several messages look like, where that is another one and it does not say so yet."""
+    """The error with the format that several messages look like, where that is another and it does not say so yet."""
     guess = guess_format(messages)
     if guess.messages > 1 and guess.candidates and format not in guess.candidates:
         _, _, looks = error.got.partition(LOOKS_LIKE)
