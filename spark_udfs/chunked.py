@@ -19,17 +19,21 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 from wireformat.arrow.transactions_chunk import DELIVERED, FATES, OPEN, WHOLE
 from wireformat.stream.transactions import DELIVERED as DELIVERED_KINDS
 
+from .carriers import ARROW_CANNOT, carrier, is_text, unpacked
+from .fields import format_of
 from .labels import (
     DETAILS,
     FACTS,
     FATE,
     TOLD,
     Narrow,
+    check_batches,
     fates_of_stream,
     label_batches,
     summary_batches,
     unknown_of_stream,
 )
+from .named_columns import raw_head
 from .positions import Places, chunk_of
 from .schemas import change_fields
 
@@ -43,8 +47,8 @@ def committed_rows(
     changes: DataFrame, places: Places, fields: Sequence[StructField], chunks: int, two_phase: str, drop_resent: bool
 ) -> DataFrame:
     """The result of `transactions`, whose columns are `fields`."""
-    narrow = Narrow(len(places.stream_by), _names(places), two_phase, drop_resent)
-    found = _labels_with_fates(changes, places, chunks, narrow)
+    narrow = Narrow(len(places.stream_by), _names(places), two_phase, drop_resent, format=format_of([changes], None))
+    found, fates = _labels_and_fates(changes, places, chunks, narrow)
     own, fate = partial(_column, "own"), partial(_column, "fate")
     is_whole = fate("fate") == WHOLE
     is_undone = F.coalesce(F.array_contains(fate("undone"), own("xid")), F.lit(False))
@@ -70,18 +74,35 @@ def committed_rows(
     of_row = {field.name: _of_row(place) for place, field in enumerate(changes.schema)}
     of_label = {name: F.col(name) for name in ("sequence", *TOLD)}
     columns = {**of_row, **of_label}
-    return joined.select(*[columns[field.name].alias(field.name, metadata=field.metadata) for field in fields])
+    rows = joined.select(*[columns[field.name].alias(field.name, metadata=field.metadata) for field in fields])
+    return rows.union(_checked(fates, narrow, fields))
 
 
 def open_rows(changes: DataFrame, places: Places, chunks: int, two_phase: str, drop_resent: bool) -> DataFrame:
     """The result of `open_transactions`."""
-    narrow = Narrow(len(places.stream_by), _names(places), two_phase, drop_resent, controls=True)
-    found = _labels_with_fates(changes, places, chunks, narrow)
+    format = format_of([changes], None)
+    narrow = Narrow(len(places.stream_by), _names(places), two_phase, drop_resent, controls=True, format=format)
+    found, fates = _labels_and_fates(changes, places, chunks, narrow)
     labels = found.where(_column("fate", "fate") == OPEN).select(*_keys(found, len(narrow.keys)))
     joined = _joined(_rows_with_keys(changes, places), labels, len(narrow.keys), "left_semi")
-    return joined.select(
+    rows = joined.select(
         *[_of_row(place).alias(field.name, metadata=field.metadata) for place, field in enumerate(changes.schema)]
     )
+    return rows.union(_checked(fates, narrow, changes.schema.fields))
+
+
+def _checked(fates: DataFrame, narrow: Narrow, fields: Sequence[StructField]) -> DataFrame:
+    """No rows, in these fields: a branch that ends the query with an error where the others found one.
+
+    Where there are no rows that could be delivered, or a filter leaves none, Spark drops the branch of the labels and
+    the errors in it. This one is in no join with which it could be dropped. Its input was shuffled for the labels.
+    """
+    carried = StructType([carrier(field, ARROW_CANNOT) for field in fields])
+    said = fates.where(F.col("seen").isNotNull()).select("seen").coalesce(1)
+    checked = said.mapInArrow(partial(check_batches, narrow), carried)
+    if any(is_text(field, ARROW_CANNOT) for field in fields):
+        return checked.select(*[unpacked(field, ARROW_CANNOT) for field in fields])
+    return checked
 
 
 def unknown_prepared_rows(
@@ -119,8 +140,11 @@ def _within() -> list[Column]:
     return [F.col("record"), tie.cast(BinaryType())]
 
 
-def _labels_with_fates(changes: DataFrame, places: Places, chunks: int, narrow: Narrow) -> DataFrame:
-    """A row for each one that may be delivered: key_0 …, own_… as its chunk says it, fate_… as its stream does."""
+def _labels_and_fates(changes: DataFrame, places: Places, chunks: int, narrow: Narrow) -> tuple[DataFrame, DataFrame]:
+    """A row for each one that may be delivered: key_0 …, own_… as its chunk says it, fate_… as its stream does.
+
+    And what the streams say, with `seen`: whether any row could be read.
+    """
     rows = _narrow_rows(changes, places, chunks)
     streams, keys = len(places.stream_by), len(narrow.keys)
     stream_fields = _stream_fields(places)
@@ -136,22 +160,23 @@ def _labels_with_fates(changes: DataFrame, places: Places, chunks: int, narrow: 
     of_fate = [StructField(f.name, f.dataType) for name in FATE for f in fate_fields if f.name == name]
     fates = _summaries(rows, places, narrow).applyInArrow(
         lambda found: fates_of_stream(narrow, found),  # Spark wants the hints of anything that has some
-        _numbered([chunk, *stream_fields, segment, *of_fate]),
+        _numbered([chunk, *stream_fields, segment, *of_fate, StructField("seen", StringType())]),
     )
-    fates = fates.toDF(
-        "fate_chunk", *[f"stream_{place}" for place in range(streams)], "fate_segment", *[f"fate_{n}" for n in FATE]
-    )
+    of_stream = [f"stream_{place}" for place in range(streams)]
+    fates = fates.toDF("fate_chunk", *of_stream, "fate_segment", *[f"fate_{n}" for n in FATE], "seen")
     same = [
         F.col("own_chunk") == F.col("fate_chunk"),
         F.col("own_segment") == F.col("fate_segment"),
         *[F.col(f"key_{place}") == F.col(f"stream_{place}") for place in range(streams)],
     ]
-    return labels.join(F.broadcast(fates), reduce(and_, same))
+    of_rows = fates.where(F.col("seen").isNull()).drop("seen")
+    return labels.join(F.broadcast(of_rows), reduce(and_, same)), fates
 
 
 def _summaries(rows: DataFrame, places: Places, narrow: Narrow) -> GroupedData:
-    """The summaries of the chunks, by stream."""
-    fields = [CHUNK, *_stream_fields(places), StructField("summary", BinaryType())]
+    """The summaries of the chunks, and whether any of their rows could be read, by stream."""
+    said = [StructField("summary", BinaryType()), StructField("seen", StringType())]
+    fields = [CHUNK, *_stream_fields(places), *said]
     summaries = rows.mapInArrow(partial(summary_batches, narrow), _numbered(fields))
     return summaries.groupBy(*[F.col(str(1 + place)) for place in range(len(places.stream_by))])
 
@@ -170,6 +195,7 @@ def _narrow_rows(changes: DataFrame, places: Places, chunks: int) -> DataFrame:
         *within,
         *[F.col(name) for name in FACTS],
         *[F.try_element_at(detail, F.lit(key)) for key in DETAILS],
+        raw_head(changes),
     ]
     rows = changes.select(*[column.alias(str(place)) for place, column in enumerate(columns)])
     order = [str(place) for place in range(1 + len(places.fields) + len(within))]

@@ -86,12 +86,16 @@ def decode(
 
 
 def _run_arrow(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:
-    return df.mapInArrow(partial(decode_batches, plan, timeline), StructType([*kept, *change_fields(plan.columns)]))
+    return df.mapInArrow(
+        partial(decode_batches, plan, timeline), StructType([*kept, *change_fields(plan.columns, plan.format)])
+    )
 
 
 def _run_pandas(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:
     nullable = [StructField(field.name, field.dataType, True, field.metadata) for field in kept]  # all of pandas is
-    return df.mapInPandas(partial(decode_frames, plan, timeline), StructType([*nullable, *change_fields(plan.columns)]))
+    return df.mapInPandas(
+        partial(decode_frames, plan, timeline), StructType([*nullable, *change_fields(plan.columns, plan.format)])
+    )
 
 
 ENGINES = {"arrow": (_run_arrow, ARROW_CANNOT), "pandas": (_run_pandas, PANDAS_CANNOT)}

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField
 
 import wireformat as wf
+from wireformat.arrow import schemas
+from wireformat.arrow.schemas import FORMAT
 from wireformat.options.checks import shown
 from wireformat.options.table import nearest
+
+from .schemas import TYPES
+
+
+def format_of(dfs: Sequence[DataFrame], given: str | None) -> str | None:
+    """The format that row changes were read from, by the metadata of their column `types`; None where it is not known.
+
+    dfs     row changes, and what `tables` lists
+    given   what the caller says
+    Raises OptionError for an unknown format, and for two different ones.
+    """
+    fields = [field for df in dfs for field in df.schema if field.name == TYPES]
+    said = [
+        pa.schema([], {key: value for key, value in field.metadata.items() if key == FORMAT.decode()})
+        for field in fields
+    ]
+    return schemas.format_of(said, given)
 
 
 def check_frame(name: str, value: Any) -> None:

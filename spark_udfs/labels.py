@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 import wireformat as wf
 from wireformat.arrow.schemas import SEGMENT
 from wireformat.arrow.transactions_chunk import FATES, UNKNOWN_PREPARED, Chunk, carry
+from wireformat.arrow.unread import Seen
 
 FACTS = ("kind", "lsn", "xid", "csn", "commit_lsn", "commit_time")
 """Columns of the row-change table that go to the worker as they are."""
@@ -38,10 +40,12 @@ Place = tuple[pa.Scalar, ...]
 @dataclass(frozen=True)
 class Narrow:
     """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; FACTS; DETAILS.
+    The last one has the beginning of the bytes of rows that could not be read.
 
     streams     how many of the places tell streams apart
     places      their names
     controls    whether control records have labels too
+    format      that the rows were read from; None where it is not known
     """
 
     streams: int
@@ -49,6 +53,7 @@ class Narrow:
     two_phase: str
     drop_resent: bool
     controls: bool = False
+    format: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -68,50 +73,78 @@ def label_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def summary_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs over the same rows: chunk, stream, and the summary of the stream's part of the chunk."""
+    """What mapInArrow runs over the same rows: chunk, stream, the summary of the stream's part of the chunk.
+
+    And whether any of its rows could be read.
+    """
     for place, chunk, parts in _chunks(narrow, batches):
         for _ in _labelled(chunk, parts):
             pass
-        yield _numbered([*[pa.repeat(value, 1) for value in place], pa.array([chunk.summary], pa.binary())])
+        said = [pa.array([chunk.summary], pa.binary()), pa.array([parts.seen.to_json()])]
+        yield _numbered([*[pa.repeat(value, 1) for value in place], *said])
 
 
 def fates_of_stream(narrow: Narrow, summaries: pa.Table) -> pa.Table:
-    """What applyInArrow runs over the summaries of one stream: chunk, stream, segment and FATE."""
-    (number, *stream), fates = _fates(narrow, summaries)
+    """What applyInArrow runs over the summaries of one stream: chunk, stream, segment, FATE, and a null. One more row
+    has nulls, and whether any row of the stream could be read."""
+    (number, *stream), seen, fates = _fates(narrow, summaries)
     places = [column.take(fates["chunk"]) for column in (number, *stream)]
     columns = [*places, *[fates[name] for name in (SEGMENT.name, *FATE)]]
-    return pa.table(columns, names=[str(place) for place in range(len(columns))])
+    of_stream = reduce(Seen.and_these, map(Seen.from_json, seen.to_pylist()))
+    said = [pa.concat_arrays([column.combine_chunks(), pa.nulls(1, column.type)]) for column in columns]
+    said.append(pa.array([*[None] * len(fates), of_stream.to_json()], pa.string()))
+    return pa.table(said, names=[str(place) for place in range(len(said))])
 
 
 def unknown_of_stream(narrow: Narrow, summaries: pa.Table) -> pa.Table:
     """What applyInArrow runs over the same: stream and gid of each end of what the stream has not prepared."""
-    (_, *stream), fates = _fates(narrow, summaries)
+    (_, *stream), _, fates = _fates(narrow, summaries)
     gids = pa.array(json.loads(fates.schema.metadata[UNKNOWN_PREPARED]), pa.string())
     columns = [*[column.take(pa.array([0] * len(gids), pa.int64())) for column in stream], gids]
     return pa.table(columns, names=[str(place) for place in range(len(columns))])
 
 
-def _fates(narrow: Narrow, summaries: pa.Table) -> tuple[list[pa.ChunkedArray], pa.Table]:
-    """Chunk, and the values of stream_by, of one stream's summaries; and its fates."""
+def _fates(narrow: Narrow, summaries: pa.Table) -> tuple[list[pa.ChunkedArray], pa.ChunkedArray, pa.Table]:
+    """Chunk, and the values of stream_by, of one stream's summaries; whether rows could be read; its fates."""
     summaries = summaries.sort_by("0")
-    *places, texts = summaries.columns
-    return places, carry(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
+    *places, texts, seen = summaries.columns
+    return places, seen, carry(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
 
 
-def _chunks(
-    narrow: Narrow, batches: Iterable[pa.RecordBatch]
-) -> Iterator[tuple[Place, Chunk, Iterator[pa.RecordBatch]]]:
+def check_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What mapInArrow runs over what all streams say of whether their rows could be read: no rows, or BadRows."""
+    texts = [text for batch in batches for text in batch.column(0).to_pylist()]
+    reduce(Seen.and_these, map(Seen.from_json, texts), Seen()).check(narrow.format)
+    yield from ()
+
+
+class _Parts:
+    """The rows of a chunk and stream, and whether any of those that were taken could be read."""
+
+    def __init__(self, parts: Iterator[tuple[Place, pa.RecordBatch]]) -> None:
+        self._parts = parts
+        self.seen = Seen()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for _, rows in self._parts:
+            self.seen = self.seen.and_of(rows)
+            yield rows.drop_columns(["raw"])
+
+
+def _chunks(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Place, Chunk, _Parts]]:
     """Each chunk and stream, with its rows; those are to be read before the next one."""
     for place, parts in groupby(_parts(narrow, batches), itemgetter(0)):
-        chunk = Chunk(drop_resent=narrow.drop_resent, controls=narrow.controls)
-        yield place, chunk, (rows for _, rows in parts)
+        yield place, Chunk(drop_resent=narrow.drop_resent, controls=narrow.controls), _Parts(parts)
 
 
-def _labelled(chunk: Chunk, parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _labelled(chunk: Chunk, parts: _Parts) -> Iterator[pa.RecordBatch]:
     try:
         for rows in parts:
             yield from chunk.take(rows)
         yield from chunk.finish()
+    except wf.OrderError as error:
+        error.got += parts.seen.hint()
+        raise
     finally:
         chunk.close()
 
@@ -124,9 +157,9 @@ def _parts(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[
             continue
         chunk, *others = batch.columns
         keys, facts = others[: len(narrow.keys)], others[len(narrow.keys) :]
-        given = facts[: len(FACTS)]
+        given, details, raw = facts[: len(FACTS)], facts[len(FACTS) : -1], facts[-1]
         rows = pa.RecordBatch.from_arrays(
-            [*keys, *given, _details(facts[len(FACTS) :])], names=[*narrow.keys, *FACTS, "detail"]
+            [*keys, *given, _details(details), raw], names=[*narrow.keys, *FACTS, "detail", "raw"]
         )
         is_new = [
             _differs(column, value)

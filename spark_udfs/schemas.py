@@ -9,6 +9,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 import wireformat as wf
+from wireformat.arrow.schemas import FORMAT
+
+TYPES = "types"
+"""The column whose metadata name the format that the rows were read from: it says what type names mean."""
 
 MESSAGE = "message"
 """The column that Spark does not get: there, the columns that the caller keeps tell the messages apart."""
@@ -25,9 +29,22 @@ def change_names(columns: Sequence[str] | None = None) -> tuple[str, ...]:
     return found
 
 
-def change_fields(names: Sequence[str]) -> list[StructField]:
-    """The Spark fields of these columns."""
-    return list(from_arrow_schema(wf.arrow.change_schema(names)).fields)
+def change_fields(names: Sequence[str], format: str | None = None) -> list[StructField]:
+    """The Spark fields of these columns; `types` says in its metadata of which format the rows are."""
+    return told_format(list(from_arrow_schema(wf.arrow.change_schema(names)).fields), format)
+
+
+def told_format(fields: Sequence[StructField], format: str | None) -> list[StructField]:
+    """The fields, with the name of the format in the metadata of `types`."""
+    if format is None:
+        return list(fields)
+    told = {FORMAT.decode(): format}
+    return [
+        StructField(field.name, field.dataType, field.nullable, {**field.metadata, **told})
+        if field.name == TYPES
+        else field
+        for field in fields
+    ]
 
 
 def arrow_schema(names: Sequence[str]) -> pa.Schema:

@@ -118,7 +118,8 @@ class Processor(StatefulProcessor):
         if last is not None and first <= last:
             raise wf.OptionError(
                 f"option order_by: rows must come in their order from one micro-batch to the next; a row at "
-                f"{_place(within, first)} of stream {key[0]} came after one at {_place(within, last)}"
+                f"{_place(within, first)} of stream {key[0]} came after one at {_place(within, last)}. Spark takes "
+                "files by the time of their last modification"
             )
         held = Held(self._pieces, next_piece)
         with wf.arrow.Transactions(**self._options, store=held, state=machine) as transactions:

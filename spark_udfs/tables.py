@@ -9,12 +9,15 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 
 import wireformat as wf
 
 from .carriers import column_of
-from .fields import check_frame, field_of
+from .fields import check_frame, field_of, format_of
+from .named_columns import raw_head
 from .positions import Places
+from .schemas import told_format
 
 POSITION = "position"
 NEEDED = ("kind", "table_schema", "table_name", "new", "old", "unchanged", "types")
@@ -22,33 +25,43 @@ NEEDED = ("kind", "table_schema", "table_name", "new", "old", "unchanged", "type
 KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
 
 
-def tables(changes: DataFrame, *, order_by: Sequence[str] = ()) -> DataFrame:
+def tables(changes: DataFrame, *, order_by: Sequence[str] = (), format: str | None = None) -> DataFrame:
     """The tables of changes, a row for each version of each: the columns are those of `wireformat.arrow.tables`.
 
     changes    of `transactions`, or of `decode`; a batch
     order_by   columns (integers or strings) that order the messages, where changes have no `sequence`
+    format     that the changes were decoded from, where the metadata of their column `types` do not say it
     Tasks look at what records say about columns, and hand on each thing that is said once, with its first and last
     position: little is put together, and the result is the same however the rows are cut. What is said of some columns
     alone, as by a DELETE with its key, counts for the version that was there where it was said first. Raises
-    OptionError.
+    OptionError; where several rows are given and none could be read, the query ends with the text of a BadRows.
+    """
+    return tables_of(changes, order_by, format_of([changes], format), judged=True)
+
+
+def tables_of(changes: DataFrame, order_by: Sequence[str], format: str | None, *, judged: bool = False) -> DataFrame:
+    """`tables` of changes in this format.
+
+    judged   they are all rows of an input: some must have been read, else the query ends with a BadRows
     """
     check_frame("changes", changes)
     if changes.isStreaming:
         raise wf.OptionError("tables: expected changes that are all there; a streaming DataFrame never is")
     columns = [column_of(field_of(changes, "changes", name)) for name in NEEDED]
     if "detail" in changes.columns:
-        columns.append(column_of(field_of(changes, "changes", "detail")))
-    given = changes.where(F.col("kind").isin(*KINDS)).select(*columns, _position(changes, order_by).alias(POSITION))
+        columns.append(F.when(F.col("kind") == "RELATION", F.col("detail")).alias("detail"))
+    rows = changes if judged else changes.where(F.col("kind").isin(*KINDS))
+    given = rows.select(*columns, raw_head(changes).alias("raw"), _position(changes, order_by).alias(POSITION))
     position = to_arrow_schema(given.select(POSITION).schema).field(0).type
     said = (
         given.mapInArrow(partial(_said, position), from_arrow_schema(_sayings_schema(position)))
         .groupBy("table_schema", "table_name", "facts")
         .agg(F.min("first").alias("first"), F.max("last").alias("last"), F.sum("changes").alias("changes"))
     )
-    listed = from_arrow_schema(_tables_schema(position))
+    listed = StructType(told_format(from_arrow_schema(_tables_schema(position)).fields, format))
 
     def versions(of_table: pa.Table) -> pa.Table:
-        return _versions(of_table, position)
+        return _versions(of_table, position, format)
 
     return said.groupBy("table_schema", "table_name").applyInArrow(versions, listed)
 
@@ -76,13 +89,28 @@ def _tables_schema(position: pa.DataType) -> pa.Schema:
 
 
 def _said(position: pa.DataType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What rows say about columns; at the end a row without a table, which says whether any of them could be read."""
     from wireformat.arrow.column_sayings import sayings
+    from wireformat.arrow.unread import Seen
 
+    seen = Seen()
     for batch in batches:
+        seen = seen.and_of(batch)
         yield sayings(batch, batch[POSITION].cast(position))
+    said = {"facts": seen._replace(rows=0, messages=0).to_json(), "changes": seen.rows}
+    yield pa.RecordBatch.from_pylist([said], _sayings_schema(position))
 
 
-def _versions(said: pa.Table, position: pa.DataType) -> pa.Table:
+def _versions(said: pa.Table, position: pa.DataType, format: str | None) -> pa.Table:
+    """The versions of one table; of what was said without a table none, but BadRows where no task could read a row."""
     from wireformat.arrow.column_sayings import versions_of_sayings
+    from wireformat.arrow.unread import Seen
 
-    return versions_of_sayings(said.to_pylist(), position)
+    rows = said.to_pylist()
+    if rows[0]["table_name"] is None:
+        seen = Seen()
+        for row in rows:
+            seen = seen.and_these(Seen.from_json(row["facts"])._replace(rows=row["changes"], messages=row["changes"]))
+        seen.check(format)
+        return _tables_schema(position).empty_table()
+    return versions_of_sayings(rows, position)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
+from wireformat.formats.guess import named
 from wireformat.formats.registry import find_format
 
 from .relations import Key, Run, Timeline
@@ -103,6 +104,7 @@ class Task:
                     places = pc.subtract(batch.column(MESSAGE), first)
                     yield places if order is None else order.places.take(places), batch.drop_columns([MESSAGE])
         except wf.DecodeError as error:
+            named(error, messages, self.plan.format)
             number = error.message
             known_by = None if number is None else note(place(number))
             raise error.add(note=known_by, message=None if known_by else number) from None

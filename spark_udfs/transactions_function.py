@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
+from wireformat.arrow.unread import Seen
 
 from .logs import log_unknown_prepared
 from .packing import check_positions
@@ -29,6 +30,7 @@ class WalTransactions:
     def __init__(self) -> None:
         self._transactions: wf.arrow.Transactions | None = None
         self._last: tuple[Any, ...] | None = None
+        self._seen = Seen()
 
     def eval(
         self, changes: pa.RecordBatch, two_phase: pa.Array | None = None, drop_resent: pa.Array | None = None
@@ -43,15 +45,18 @@ class WalTransactions:
                 **{name: value for name, value in given.items() if value is not None}
             )
         rows = self._in_order(_rows(changes))
+        self._seen = self._seen.and_of(rows)
         for committed in self._transactions.take(rows):
             wanted = committed_table()
             yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)
 
     def terminate(self) -> None:
-        """After the last row of a stream. What has not ended is not delivered."""
+        """After the last row of a stream. What has not ended is not delivered. Raises BadRows where no row could be
+        read."""
         if self._transactions is not None:
             log_unknown_prepared(self._transactions.unknown_prepared, NAME)
             self._transactions.close()
+        self._seen.check(None)
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Raises OptionError unless rows are sorted by seq and record."""

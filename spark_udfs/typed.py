@@ -21,8 +21,9 @@ from wireformat.options.checks import shown, texts
 
 from .batches import PIECE_BYTES
 from .carriers import ARROW_CANNOT, carrier, column_of, is_text, packed, unpacked
-from .fields import check_frame, field_of
-from .tables import NEEDED, tables
+from .fields import check_frame, field_of, format_of
+from .named_columns import check_named, check_readable, raw_head
+from .tables import NEEDED, tables_of
 
 TOLD = ("sequence", "record", "xid", "commit_time")
 """Columns that come out or tell of a change in an error, where changes have them."""
@@ -43,15 +44,18 @@ def typed(
     keys: Sequence[str] | None = None,
     order_by: Sequence[str] = (),
     keep: Sequence[str] = (),
+    format: str | None = None,
 ) -> Any:
     """The changes of one table, with real column types: `wireformat.arrow.typed` in every task.
 
     changes    of `transactions`, or of `decode` (then `_sequence` is null); batch or streaming
     table      `public.orders`; names with a dot in double quotes
     schema     None: found out by `tables`, which reads the changes at the call. Else its result, a mapping of column to
-               SQL type, a pyarrow or a Spark schema; a streaming DataFrame needs one
+               SQL type, a pyarrow or a Spark schema; a streaming DataFrame needs one. Of a batch, a look at the call
+               finds a column that no row of the table names, but in the result of `tables`
     order_by   columns that order the messages, where schema is None and changes have no `sequence`
     keep       columns of changes that come first in the result, as those that tell streams apart
+    format     that the changes were decoded from, where the metadata of their column `types` do not say it
     returns    a DataFrame; with evolution="versions" a dict of them, by the number of the version in `tables`
     The other options, the columns and the types are those of `wireformat.arrow.typed`; but a time of day is the text as
     sent. Raises OptionError at once, and BadRows where there are several versions and evolution is "error". Bad values
@@ -69,7 +73,8 @@ def typed(
     if not isinstance(table, str):
         raise wf.OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
     kept = _kept_fields(changes, keep)
-    own = _rows_of(changes, table, keep)
+    own = _rows_of(changes, table, (*keep, *order_by))
+    options["format"] = format = format_of([changes, *([schema] if isinstance(schema, DataFrame) else [])], format)
     if isinstance(schema, StructType):
         schema = to_arrow_schema(schema)
     elif isinstance(schema, DataFrame):
@@ -77,19 +82,23 @@ def typed(
     elif schema is None:
         if changes.isStreaming:
             raise wf.OptionError("option schema: a streaming DataFrame needs one; tables() of what is there gives it")
-        schema = tables(own, order_by=order_by).toArrow()
+        schema = tables_of(own, order_by, format).toArrow()
         if not schema.num_rows:
+            check_readable(changes, own, format)
             raise wf.BadRows("changes of this table, or a schema", "none", table=table)
+    columns = _columns(schema, table, format)
+    if not changes.isStreaming and not isinstance(schema, pa.Table):
+        check_named(changes, own, list(columns) if isinstance(columns, Mapping) else columns.names, table, format)
     if isinstance(schema, pa.Table):
         options["versions"] = schema
         _check_versions(schema, table, evolution)
     if evolution != "versions":
-        return _run(own, kept, TypedPlan(table, _columns(schema, table), {**options, "evolution": evolution}))
+        return _run(own, kept, TypedPlan(table, columns, {**options, "evolution": evolution}))
     if not isinstance(schema, pa.Table):
         raise wf.OptionError('option evolution: "versions" needs None or what tables() returns as schema')
     return {
         row["version"]: _run(
-            own, kept, TypedPlan(table, _columns(schema.slice(place, 1), table), options, row["version"])
+            own, kept, TypedPlan(table, _columns(schema.slice(place, 1), table, format), options, row["version"])
         )
         for place, row in enumerate(schema.to_pylist())
         if (row["table_schema"], row["table_name"]) == split_pattern(table)
@@ -126,7 +135,8 @@ def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:
     own = (F.col("table_schema") == namespace) & (F.col("table_name") == name)
     may_be = F.col("kind").isin(*HIDDEN) | ((F.col("kind") == "TRUNCATE") & F.col("table_name").isNull())
     own_rows = changes.where(own | may_be)
-    return own_rows.select(*[_sent(field) for field in columns])
+    raw = [] if "raw" in keep else [raw_head(changes).alias("raw")]
+    return own_rows.select(*[_sent(field) for field in columns], *raw)
 
 
 def _sent(field: StructField) -> Column:
@@ -152,7 +162,9 @@ class TypedPlan:
         """The typed rows of some changes."""
         if self.version is not None:
             changes = _of_version(changes, self)
-        return wf.arrow.typed(changes, self.table, schema=self.columns, **self.options)
+        from wireformat.arrow.typed_table import typed_part
+
+        return typed_part(changes, self.table, schema=self.columns, **self.options)
 
 
 def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
@@ -161,7 +173,7 @@ def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     from wireformat.arrow.table_list import versions_of
 
     namespace, name = split_pattern(plan.table)
-    known = versions_of(plan.options["versions"], str(namespace), str(name))
+    known = versions_of(plan.options["versions"], str(namespace), str(name), plan.options["format"])
     found = []
     for rows in rows_of_table(changes, str(namespace), str(name)):
         numbers = known.take(rows, np.arange(len(rows.kinds)))
@@ -208,9 +220,9 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _columns(schema: Any, table: str) -> Any:
+def _columns(schema: Any, table: str, format: str | None) -> Any:
     """The columns for the workers, as a mapping or an Arrow schema: those of all versions, and no times of day."""
-    empty = wf.arrow.typed(wf.arrow.CHANGES.empty_table(), table, schema=schema).schema
+    empty = wf.arrow.typed(wf.arrow.CHANGES.empty_table(), table, schema=schema, format=format).schema
     from wireformat.arrow.typed_table import ABOUT
 
     fields = [field for field in empty if field.name not in ABOUT]

@@ -26,8 +26,8 @@ def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) 
     options     those of `ReadOptions`: mode, encoding, encoding_errors, heartbeat_unit, tables, kinds, known_tables,
                 exclude_users, skip_empty_xacts, strict
     Raises DecodeError in FAILFAST and OrderError with strict, after the events before it; OptionError at once. In
-    FAILFAST an input of several messages in which all records are UNKNOWN is an error too, at its end, unless the
-    messages look like the format.
+    FAILFAST an input of several messages in which all records are UNKNOWN is an error too, at its end, where they look
+    like another format.
     """
     from .stream.judged import judged_events
 
@@ -98,12 +98,14 @@ def transactions(
     after           the `position` of the one before, where this goes on with its `open` events and those behind them
 
     An iterator; `open` gives the events of what has not ended. docs/transactions.md says what is delivered, and when.
-    Raises OrderError while iterating, OptionError at once.
+    Raises OrderError while iterating, and DecodeError at the end where several events came and all were UNKNOWN;
+    OptionError at once.
     """
     from .stream.committed_changes import CommittedChanges
+    from .stream.judged import judged_input
 
     return CommittedChanges(
-        events,
+        judged_input(events),
         make_store=_event_store,
         two_phase=two_phase,
         drop_resent=drop_resent,

@@ -85,8 +85,8 @@ def test_batches_and_changes_give_the_same(mode: str, engine: str) -> None:
     schema = wf.arrow.CHANGES.with_metadata({"wireformat.format": FORMAT})
     assert all(batch.schema.equals(schema, check_metadata=True) for batch in found)
     assert rows(pa.Table.from_batches(found, wf.arrow.CHANGES)) == rows(table)
-    dropped = {"DROPMALFORMED": {b"wireformat.dropped": b"4"}}
-    assert table.schema.metadata == dropped.get(mode)
+    dropped = {b"wireformat.dropped": b"4"} if mode == "DROPMALFORMED" else {}
+    assert table.schema.metadata == {b"wireformat.format": FORMAT.encode(), **dropped}
 
 
 def test_texts_of_every_length_at_every_place() -> None:

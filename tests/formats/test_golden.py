@@ -67,7 +67,7 @@ def test_events_equal_the_truth(case: Case, engine: str) -> None:
 def test_rows_equal_the_truth(case: Case, engine: str) -> None:
     table = wf.arrow.changes(case.array, case.format, engine=engine, **case.reading)
     table.validate(full=True)
-    assert table.schema.equals(wf.arrow.CHANGES, check_metadata=True)
+    assert table.schema.equals(wf.arrow.CHANGES.with_metadata({"wireformat.format": case.format}), check_metadata=True)
     assert rows(table) == rows_of(case.truth)
 
 
@@ -236,7 +236,7 @@ def test_dropmalformed_leaves_them_out_and_counts(case: Case, engine: str) -> No
     ]
     table = wf.arrow.changes(case.messages, case.format, engine=engine, mode="DROPMALFORMED")
     assert table.num_rows == len(case.truth) - bad
-    assert table.schema.metadata == {b"wireformat.dropped": str(bad).encode()}
+    assert table.schema.metadata[b"wireformat.dropped"] == str(bad).encode()
     if case.format != "gaussdb-binary":  # unbatched texts do not say where they end
         return
     decoder = wf.Decoder(case.format, engine=engine, mode="DROPMALFORMED")

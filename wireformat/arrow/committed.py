@@ -23,6 +23,7 @@ from .schemas import CHANGES, committed_schema
 from .transaction_facts import stretch_facts, whole
 from .transaction_rows import At, Column, Rows, Run, Stretch, check_columns
 from .transactions_state import read_state, write_state
+from .unread import judged_rows
 
 POSITION = b"wireformat.position"
 """Key of the metadata of open rows that says how far the stream was delivered; who goes on with them goes on there."""
@@ -193,10 +194,12 @@ def transactions(
     changes     the row-change table of one stream, in its order: a table, a record batch, or an iterable of them;
                 further columns pass through
     The options are those of `Transactions`. docs/transactions.md says what is delivered, and when.
-    Raises OrderError, OptionError.
+    Raises OrderError, OptionError; BadRows where several messages are given and none could be read.
     """
-    source = batches_of(changes)
-    with Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found:
+    with (
+        judged_rows(batches_of(changes)) as source,
+        Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found,
+    ):
         committed = list(chain.from_iterable(map(found.take, source)))
         return pa.Table.from_batches(committed, schema=committed_schema(found.schema))
 
@@ -214,8 +217,11 @@ def open_transactions(
     Put before the rows that follow they lose nothing; the metadata of the table says how far the stream was delivered,
     so that what is sent again is recognised there too.
     """
-    with Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found:
-        for batch in batches_of(changes):
+    with (
+        judged_rows(batches_of(changes)) as source,
+        Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found,
+    ):
+        for batch in source:
             for _ in found.take(batch):
                 pass
         return found.open

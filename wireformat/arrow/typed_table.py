@@ -404,9 +404,9 @@ def _check_numbered(part: _Part, columns: list[TypedColumn]) -> None:
 def _unsent_columns(part: _Part, columns: Sequence[str]) -> Shapes:
     """The columns whose values were not sent: those that a change lists, and those that its new row leaves out.
 
-    An UPDATE of GaussDB's styles leaves out what PostgreSQL's formats list. An INSERT or UPDATE leaves out a column that
-    the table got later: its version of the table has none, nor has an earlier one. What such a row holds there is the
-    column's default, which was never sent.
+    An UPDATE of GaussDB's styles leaves out what PostgreSQL's formats list. An INSERT or UPDATE leaves out a column
+    that the table got later: its version of the table has none, nor has an earlier one. What such a row holds there is
+    the column's default, which was never sent.
     """
     rows = part.rows
     since = {name: next((n for n, v in enumerate(part.known) if name in v.types), len(part.known)) for name in columns}

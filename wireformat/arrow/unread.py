@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..errors import BadRows, DecodeError
+from ..errors import BadRows, DecodeError, OrderError
 from ..formats.guess import guess_format
 from ..formats.looks import HEAD_BYTES
 from ..options import ReadOptions
 from ..stream.judged import UNKNOWN, Judged
-from .schemas import change_schema
+from .schemas import change_schema, format_of
 
 UNREAD = ("UNKNOWN", "CORRUPT")
 """Kinds of rows of which nothing but the bytes is known."""
@@ -64,7 +66,7 @@ class Seen(NamedTuple):
             return Seen(is_read=True)
         names = batch.schema.names
         raws = batch["raw"].slice(0, HEADS - len(self.heads)) if "raw" in names else []
-        heads = tuple(raw.as_buffer().slice(0, HEAD_BYTES).to_pybytes() for raw in raws if raw.is_valid)
+        heads = tuple(bytes(memoryview(raw.as_buffer())[:HEAD_BYTES]) for raw in raws if raw.is_valid)
         messages = len(set(batch["message"].to_pylist())) if "message" in names else batch.num_rows
         return self.and_these(Seen(False, batch.num_rows, messages, heads))
 
@@ -74,6 +76,16 @@ class Seen(NamedTuple):
             return Seen(is_read=True)
         heads = (self.heads + other.heads)[:HEADS]
         return Seen(False, self.rows + other.rows, self.messages + other.messages, heads)
+
+    def to_json(self) -> str:
+        """As text, to be sent from task to task."""
+        return json.dumps([self.is_read, self.rows, self.messages, [head.hex() for head in self.heads]])
+
+    @classmethod
+    def from_json(cls, text: str) -> Seen:
+        """What `to_json` made the text of."""
+        is_read, rows, messages, heads = json.loads(text)
+        return cls(is_read, rows, messages, tuple(map(bytes.fromhex, heads)))
 
     def hint(self) -> str:
         """What the bytes look like, to be put behind another error's text; empty where something was read."""
@@ -96,6 +108,29 @@ class Seen(NamedTuple):
             f"rows{source} that could be read; decode the messages with the format that they have",
             f"{self.rows} rows, all of them {' or '.join(UNREAD)}{why}",
         )
+
+
+@contextmanager
+def judged_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
+    """All row changes of an input, for who puts them into transactions inside of the block.
+
+    Raises BadRows at its end where nothing could be read; an OrderError names the format that the messages look like.
+    """
+    seen, format = Seen(), None
+
+    def noted() -> Iterator[pa.RecordBatch]:
+        nonlocal seen, format
+        for batch in batches:
+            if "kind" in batch.schema.names:
+                seen, format = seen.and_of(batch), format or format_of([batch.schema])
+            yield batch
+
+    try:
+        yield noted()
+    except OrderError as error:
+        error.got += seen.hint()
+        raise
+    seen.check(format)
 
 
 def _all_are(batch: pa.RecordBatch, kinds: tuple[str, ...]) -> bool:

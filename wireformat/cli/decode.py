@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow import change_schema
-from ..arrow.schemas import widened
+from ..arrow.schemas import change_schema, widened, with_format
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .decoding import Decoding
@@ -36,7 +35,7 @@ def decode(
     columns     of the row-change table; all of them if None
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
-    schema = change_schema(columns)
+    schema = with_format(change_schema(columns), format)
     counted = widened(schema, "kind")
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
@@ -53,6 +52,7 @@ def decode(
                 corrupt += _corrupt_rows(batch)
                 write(batch.select(schema.names))
             advance(part.read_bytes)
+        decoding.check()
     summary = [f"{rows:,} rows from {decoding.messages:,} messages"]
     if corrupt:
         summary.append(f"{corrupt:,} of them CORRUPT")

@@ -9,10 +9,13 @@ import pyarrow as pa
 
 from ..arrow.builder import build
 from ..arrow.engine import make_engine
+from ..arrow.unread import Seen
 from ..errors import DecodeError
 from ..events import Event
 from ..formats.base import Format
+from ..formats.guess import guess_format
 from ..options import ReadOptions
+from ..stream.judged import wrong_format
 from ..stream.reader import Located
 from .exits import BAD_DATA, Failed
 from .inputs import Part
@@ -33,6 +36,8 @@ class Decoding:
         self._engine = make_engine(format, options, threads=None)
         self._filter = TableFilter(format, options, name_text)
         self._separator_bytes = len(format.separator)
+        self._format = format.name
+        self._seen = Seen(is_read=options.mode != "FAILFAST" or options.kinds is not None)
         self.messages = 0
 
     @property
@@ -59,7 +64,15 @@ class Decoding:
             if part.is_lost:
                 yield from build(self._lost(part, first), schema, self._options.heartbeat_factor)
             else:
-                yield from self._engine.batches(part.messages, schema, first)
+                for batch in self._engine.batches(part.messages, schema, first):
+                    yield batch
+                    self._seen = self._seen.and_of(batch)
+
+    def check(self) -> None:
+        """When all rows were made: raises Failed where all are UNKNOWN, and look like another format. In FAILFAST."""
+        guess = guess_format(self._seen.heads)
+        if self._seen.messages > 1 and guess.candidates and self._format not in guess.candidates:
+            raise Failed(str(wrong_format(self._format, "UNKNOWN records and no other", guess)), BAD_DATA)
 
     @contextmanager
     def _next(self, part: Part) -> Iterator[int]:

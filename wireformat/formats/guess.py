@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DecodeError
-from .looks import HEAD_BYTES, look
+from .looks import HEAD_BYTES, LOOKS_LIKE, look
 
 LOOKED_AT = 1000
 """So many messages are looked at: the first ones."""
@@ -21,11 +21,13 @@ class Guess:
     name         the format; None if there is none, or if several fit alike
     candidates   the formats that fit alike: one where there is a name, none where nothing is recognised
     reason       why, in a sentence
+    messages     how many were looked at
     """
 
     name: str | None
     candidates: tuple[str, ...]
     reason: str
+    messages: int
 
     def __str__(self) -> str:
         return " or ".join(self.candidates) or "no format that this package knows"
@@ -44,13 +46,13 @@ def guess_format(messages: Iterable[Any]) -> Guess:
         count += 1
         found.update(look(head, 0, len(head)))
     if not found:
-        return Guess(None, (), f"none of {count} messages begins like one of a known format")
+        return Guess(None, (), f"none of {count} messages begins like one of a known format", count)
     most = max(found.values())
     names = tuple(sorted(name for name, number in found.items() if number == most))
     reason = f"{most} of {count} messages begin like those of {' or '.join(names)}"
     if len(names) == 1:
-        return Guess(names[0], names, reason)
-    return Guess(None, names, f"{reason}, which these messages do not tell apart")
+        return Guess(names[0], names, reason, count)
+    return Guess(None, names, f"{reason}, which these messages do not tell apart", count)
 
 
 def heads(messages: Iterable[Any]) -> Iterator[bytes]:
@@ -70,9 +72,11 @@ def heads(messages: Iterable[Any]) -> Iterator[bytes]:
             return
 
 
-def named(error: DecodeError, guess: Guess, format: str) -> DecodeError:
-    """The error with the format that a whole input looks like, where that is another one."""
-    text = f"; the messages look like {guess}"
-    if guess.candidates and format not in guess.candidates and not error.got.endswith(text):
-        error.got += text
+def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeError:
+    """The error with the format that several messages look like, where that is another and it does not say so yet."""
+    guess = guess_format(messages)
+    if guess.messages > 1 and guess.candidates and format not in guess.candidates:
+        _, _, looks = error.got.partition(LOOKS_LIKE)
+        if not set(guess.candidates) <= set(looks.split(" or ")):
+            error.got += f"; the messages look like {guess}"
     return error

@@ -9,6 +9,8 @@ from ..errors import DecodeError
 HEAD_BYTES = 600
 """How much is looked at: room for two long names."""
 
+LOOKS_LIKE = "; it looks like "
+
 _NAME = rb'(?:[a-z_][a-z0-9_]*|(?:"[^"]*")+)'
 
 _CELLS = rb"[\x00-\x06].(?:[ntub]|\Z)"
@@ -97,5 +99,5 @@ def hinted(error: DecodeError, data: bytes | bytearray, start: int, stop: int, n
     """The error with a word on what the bytes look like, where that is another format."""
     found = looks_like(data, start, stop, name)
     if found:
-        error.got += f"; it looks like {found}"
+        error.got += LOOKS_LIKE + found
     return error

@@ -49,7 +49,7 @@ _ALIASES = {
     **dict.fromkeys(("timestamptz",), "timestamp with time zone"),
     **dict.fromkeys(("TdigestData",), '"TdigestData"'),
 }
-"""Other names of types, as people write them. No server prints them: on the wire they are names of a user's own types."""
+"""Other names of types, as people write them. No server prints them: on the wire they name a user's own types."""
 
 _NAMES = frozenset(name for name in SQL_NAMES.values() if not name.endswith("[]"))
 _OF_POSTGRESQL = _NAMES - ONLY_OPENGAUSS

@@ -93,13 +93,16 @@ def decimal(precision: int, scale: int) -> One:
     return read
 
 
+_ISO = "in ISO form, as the server prints it after SET datestyle TO ISO"
+
+
 def _beyond(text: str, what: str) -> Misfit:
     """What a date that does not fit is, in words."""
     if text in ("infinity", "-infinity"):
         return Misfit(f"an infinite {what}")
     years = _YEARS.fullmatch(text)
     if years is None:
-        return Misfit(f"a text that is no {what}")
+        return Misfit(f"a text that is no {what} {_ISO}")
     return Misfit(f"a {what} before year 1" if years[1] else f"a {what} that is in no calendar, or after year 9999")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..errors import DecodeError
+from ..events import Event, Unknown
 from ..formats.guess import LOOKED_AT, Guess, guess_format, named
 from ..formats.looks import HEAD_BYTES
 from ..options import ReadOptions
@@ -32,15 +33,15 @@ class Judged:
 
     def named(self, error: DecodeError) -> DecodeError:
         """The error with the format that the messages look like, where that is another one."""
-        return named(error, self._guess(), self._format)
+        return named(error, self._heads if self._given is None else self._given, self._format)
 
     def check_unknown(self, records: int) -> None:
-        """Raises DecodeError where these records, all UNKNOWN, are all that was read, and the format does not fit."""
+        """Raises DecodeError where these records, all UNKNOWN, are all that was read, and look like another format."""
         count = len(self._heads if self._given is None else self._given)
         if not records or count < 2 or self._may_filter:
             return
-        guess = self._guess()
-        if self._format not in guess.candidates:
+        guess = guess_format(self._heads if self._given is None else self._given)
+        if guess.candidates and self._format not in guess.candidates:
             raise wrong_format(self._format, f"{records} UNKNOWN records and no other", guess)
 
     def _taken(self, messages: Iterable[Any]) -> Iterator[Any]:
@@ -49,8 +50,20 @@ class Judged:
                 self._heads.append(bytes(memoryview(message)[:HEAD_BYTES]))
             yield message
 
-    def _guess(self) -> Guess:
-        return guess_format(self._heads if self._given is None else self._given)
+
+def judged_input(events: Iterable[Event]) -> Iterator[Event]:
+    """All events of an input. Raises DecodeError at the end where there are several and all are UNKNOWN."""
+    left = iter(events)
+    raws = []
+    for event in left:
+        yield event
+        if not isinstance(event, Unknown):
+            break
+        raws.append(event.raw[:HEAD_BYTES])
+    else:
+        if len(raws) > 1:
+            raise wrong_format(None, f"{len(raws)} UNKNOWN records and no other", guess_format(raws))
+    yield from left
 
 
 def wrong_format(format: str | None, got: str, guess: Guess) -> DecodeError:
@@ -61,7 +74,7 @@ def wrong_format(format: str | None, got: str, guess: Guess) -> DecodeError:
 
 def judged_events(source: Any, messages: Any, format: str, options: ReadOptions) -> Iterator[Located]:
     """The events of an engine. In FAILFAST it raises DecodeError at the end where all of them are UNKNOWN, and the
-    messages look like another format or like none; every DecodeError names the format that the messages look like."""
+    messages look like another format; and every DecodeError names the format that the messages look like."""
     if options.mode != "FAILFAST":
         yield from source.events(messages)
         return
