@@ -128,8 +128,8 @@ class Processor(StatefulProcessor):
                     for committed in transactions.take(piece):
                         for out in _pieces(committed):
                             yield pd.DataFrame({"rows": [pack(out)]})
+            log_unknown_prepared(transactions.take_unknown_prepared(), f"stream {key[0]}")
             machine = transactions.state
-            log_unknown_prepared(transactions.unknown_prepared, f"stream {key[0]}")
         held.save()
         self._machine.update((write_stream(self._layout, max(part.last for part in parts), held.number, machine),))
 

@@ -109,9 +109,15 @@ class Transactions:
 
     @property
     def unknown_prepared(self) -> tuple[str, ...]:
-        """The gids of prepared transactions whose end came, and which this object has not seen prepared; see
-        docs/transactions.md. Known when all was taken; no part of `state`."""
+        """The gids of prepared transactions whose end came and whose PREPARE did not; see docs/transactions.md.
+
+        Known when all was taken; `state` keeps them.
+        """
         return self._machine.unknown_prepared
+
+    def take_unknown_prepared(self) -> tuple[str, ...]:
+        """The same, and forget them: for a stream without end, whose state would grow with them."""
+        return self._machine.take_unknown_prepared()
 
     @property
     def state(self) -> bytes:

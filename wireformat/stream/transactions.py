@@ -178,6 +178,11 @@ class Machine(Generic[Handle]):
         """See above."""
         return tuple(self._unknown)
 
+    def take_unknown_prepared(self) -> tuple[str, ...]:
+        """The same, and forget them."""
+        gids, self._unknown = tuple(self._unknown), {}
+        return gids
+
     def go_on(self, after: Position) -> None:
         """Nothing was taken yet: the stream was delivered up to there before."""
         self._position = after
