@@ -14,7 +14,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 import wireformat as wf
 from wireformat.formats.pgoutput import PgOutput
-from wireformat.formats.pgoutput_messages import ASIDE_BYTES, FIRST_NORMAL_XID
 from wireformat.formats.relations import Relations, Said
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
@@ -23,12 +22,12 @@ from .fields import check_frame, field_of
 from .positions import Places
 
 STREAM, POSITION, PAYLOAD = "stream", "position", "payload"
-KINDS = "RSEcAp"
-"""The messages that say how rows look, or where streamed blocks and transactions begin and end."""
+SAYING, BEGINNING = "RSEcAp", "Bb"
+"""The messages that say how rows look, or where streamed blocks and transactions begin and end; and those that begin a
+plain transaction, which count only where a connection broke inside a block. What else may come first on a new
+connection means the same in a block and outside."""
 
-OPENING = "BbPKr"
-"""The messages with which a connection may begin, beside those of KINDS and a MESSAGE. They count only where one broke
-inside a block, so of all others no more than where they are is looked at."""
+KINDS = SAYING + BEGINNING
 
 SNAPSHOT_STEP = 64
 
@@ -55,29 +54,17 @@ def relations(
     columns = [_struct(df, "order_by", order_by).alias(POSITION)]
     if stream_by:
         columns.append(_struct(df, "stream_by", stream_by).alias(STREAM))
-    kind, aside = _kind(message), _is_aside(message)
-    return df.where(kind.isin(*map(_hex, KINDS + OPENING)) | aside).select(*columns, message.alias(PAYLOAD))
+    return df.where(_kind(message).isin(*map(_hex, KINDS))).select(*columns, message.alias(PAYLOAD))
 
 
 def _hex(letter: str) -> str:
     return f"{ord(letter):02X}"
 
 
-def _head(message: Column, start: int, count: int) -> Column:
-    """Some bytes of the message, without its envelope, as hex digits."""
-    plain, enveloped = (F.hex(F.substring(message, start + more, count)) for more in (1, ENVELOPE_BYTES + 1))
-    return F.when(F.hex(F.substring(message, 1, 1)) == f"{ENVELOPE:02X}", enveloped).otherwise(plain)
-
-
 def _kind(message: Column) -> Column:
-    return _head(message, 0, 1)
-
-
-def _is_aside(message: Column) -> Column:
-    """What `is_aside` says of a message."""
-    xid, flags = _head(message, 1, 4), _head(message, ASIDE_BYTES - 1, 1)
-    is_aside = (flags > "01") | (xid < f"{FIRST_NORMAL_XID:08X}")
-    return (_kind(message) == _hex("M")) & (F.length(flags) == 2) & xid.startswith("00") & is_aside
+    """The kind byte of the message, behind its envelope if it has one, as hex digits."""
+    first, enveloped = (F.hex(F.substring(message, place, 1)) for place in (1, ENVELOPE_BYTES + 1))
+    return F.when(first == f"{ENVELOPE:02X}", enveloped).otherwise(first)
 
 
 def _struct(df: DataFrame, option: str, names: Sequence[str]) -> Any:
@@ -187,9 +174,9 @@ class Run(NamedTuple):
 
 
 def _collected(found: DataFrame) -> list[Row]:
-    """The messages of KINDS; and of the others the first behind each block without a stop."""
+    """The messages of SAYING; and of BEGINNING the first behind each block without a stop."""
     kind = _kind(F.col(PAYLOAD))
-    said = found.where(kind.isin(*map(_hex, KINDS))).collect()
+    said = found.where(kind.isin(*map(_hex, SAYING))).collect()
     broken = _broken([(row[STREAM] if STREAM in found.columns else None, row[POSITION], row[PAYLOAD]) for row in said])
     if not broken:
         return said
@@ -205,7 +192,7 @@ def _collected(found: DataFrame) -> list[Row]:
     here = F.col(STREAM) if STREAM in fields else F.lit(None)
     position = F.col(POSITION)
     inside = here.eqNullSafe(of) & (position > begin) & (end.isNull() | (position < end))
-    others = found.where(kind.isin(*map(_hex, OPENING)) | _is_aside(F.col(PAYLOAD))).join(blocks, inside)
+    others = found.where(kind.isin(*map(_hex, BEGINNING))).join(blocks, inside)
     first = F.min(F.struct(position, *([here.alias(STREAM)] if STREAM in fields else []), F.col(PAYLOAD)))
     return said + others.groupBy(of, begin).agg(first.alias("first")).select("first.*").collect()
 
