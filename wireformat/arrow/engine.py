@@ -27,7 +27,7 @@ from .scanner import Scanned, Scanner, Walk
 from .scans import SCANS
 from .threads import ahead, checked_threads
 
-SCANNED_ALONE_BYTES = 160
+SCANNED_ALONE_BYTES = 128
 """A message of a live source that is no longer than this is read by its declaration: a scan of one message takes as
 long as the declaration takes for so many bytes."""
 

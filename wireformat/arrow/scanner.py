@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,9 @@ from .spans import (
     Spans,
 )
 from .whole_images import spell_whole
+
+if TYPE_CHECKING:
+    from .known_relations import RelationWords
 
 Array = np.ndarray[Any, Any]
 
@@ -162,6 +165,7 @@ class Scanner:
         self._settings = [options.encoding == "utf-8", filters.kinds, *more]
         self._filters = (filters.patterns, filters.names)
         self.reader = Reader(format, options)
+        self._relation_words: RelationWords | None = None  # kept from call to call: few relations are new
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[Scanned]:
         """The rows of all messages, in order; what is yielded is valid until the next step.
@@ -180,10 +184,11 @@ class Scanner:
         if format.relations is not None:
             from .known_relations import RelationWords, known_relations
 
+            if self._relation_words is None:
+                self._relation_words = RelationWords(self._options)
             first_reader = format.fresh(format.relations.copy())  # runs ahead of the own one, and comes to the same
-            table = RelationWords(self._options)
             for chunk in chunks(messages, first):
-                known = known_relations(chunk, first_reader, table, self._settings, self._options)
+                known = known_relations(chunk, first_reader, self._relation_words, self._settings, self._options)
                 yield Walk(self._scan, chunk, known, self._filters)
         else:
             known = Known(WORDS, np.array(self._settings, np.int64), b"")
