@@ -16,15 +16,15 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from wireformat.arrow.transactions_chunk import DELIVERED, FATES, OPEN, WHOLE
+from wireformat.arrow.committed.chunk import DELIVERED, FATES, OPEN, WHOLE
 from wireformat.stream.transactions import DELIVERED as DELIVERED_KINDS
 
 from .carriers import ARROW_CANNOT, carrier, is_text, unpacked
 from .fields import format_of
 from .labels import (
     DETAILS,
-    FACTS,
     FATE,
+    RECORD_COLUMNS,
     TOLD,
     Narrow,
     check_batches,
@@ -193,7 +193,7 @@ def _narrow_rows(changes: DataFrame, places: Places, chunks: int) -> DataFrame:
         chunk_of(changes, places, chunks, within),
         *places.columns,
         *within,
-        *[F.col(name) for name in FACTS],
+        *[F.col(name) for name in RECORD_COLUMNS],
         *[F.try_element_at(detail, F.lit(key)) for key in DETAILS],
         raw_head(changes),
     ]

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
+from wireformat.arrow.committed.chunk import FATES, UNKNOWN_PREPARED, Chunk, carry
 from wireformat.arrow.schemas import SEGMENT
-from wireformat.arrow.transactions_chunk import FATES, UNKNOWN_PREPARED, Chunk, carry
 from wireformat.arrow.unread import Seen
 
-FACTS = ("kind", "lsn", "xid", "csn", "commit_lsn", "commit_time")
+RECORD_COLUMNS = ("kind", "lsn", "xid", "csn", "commit_lsn", "commit_time")
 """Columns of the row-change table that go to the worker as they are."""
 
 DETAILS = ("username", "origin", "gid", "prepare_time", "first_segment", "subxid", "transactional")
@@ -39,7 +39,7 @@ Place = tuple[pa.Scalar, ...]
 
 @dataclass(frozen=True)
 class Narrow:
-    """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; FACTS; DETAILS.
+    """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; RECORD_COLUMNS; DETAILS.
     The last one has the beginning of the bytes of rows that could not be read.
 
     streams     how many of the places tell streams apart
@@ -157,9 +157,9 @@ def _parts(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[
             continue
         chunk, *others = batch.columns
         keys, facts = others[: len(narrow.keys)], others[len(narrow.keys) :]
-        given, details, raw = facts[: len(FACTS)], facts[len(FACTS) : -1], facts[-1]
+        given, details, raw = facts[: len(RECORD_COLUMNS)], facts[len(RECORD_COLUMNS) : -1], facts[-1]
         rows = pa.RecordBatch.from_arrays(
-            [*keys, *given, _details(details), raw], names=[*narrow.keys, *FACTS, "detail", "raw"]
+            [*keys, *given, _details(details), raw], names=[*narrow.keys, *RECORD_COLUMNS, "detail", "raw"]
         )
         is_new = [
             _differs(column, value)

@@ -18,7 +18,7 @@ from .fields import check_frame, field_of
 from .latest_by_key import rows_by_key
 from .latest_by_row import rows_by_value
 from .positions import place_field
-from .typed_rows import FACTS, IMAGES, TypedRows, table_columns
+from .typed_rows import ABOUT_COLUMNS, IMAGES, TypedRows, table_columns
 
 
 def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = ()) -> DataFrame:
@@ -54,7 +54,7 @@ def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
     keys = texts("keys", keys)
     if typed.isStreaming:
         raise wf.OptionError("latest: expected changes that are all there; a streaming DataFrame never is")
-    for name in FACTS:
+    for name in ABOUT_COLUMNS:
         field_of(typed, "typed", name)
     for name in keys:
         field_of(typed, "keys", name)
@@ -68,7 +68,7 @@ def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[Str
     stream_by = texts("stream_by", stream_by)
     fields = [place_field(typed, "stream_by", name) for name in stream_by]
     for name in stream_by:
-        if name in (*FACTS, *table_columns(typed)) or stream_by.count(name) > 1:
+        if name in (*ABOUT_COLUMNS, *table_columns(typed)) or stream_by.count(name) > 1:
             fault = "is named twice" if stream_by.count(name) > 1 else "is no column that typed was asked to keep"
             raise wf.OptionError(f"option stream_by: {name!r} {fault}")
     return fields

@@ -12,10 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from wireformat.arrow.images import is_numbered
-from wireformat.arrow.typed_columns import no_such_column
+from wireformat.arrow.typed_tables.columns import no_such_column
+from wireformat.arrow.typed_tables.images import is_numbered
 from wireformat.arrow.unread import HEADS, UNREAD, Seen
-from wireformat.formats.looks import HEAD_BYTES
+from wireformat.formats.signatures import HEAD_BYTES
 
 NAMES = "array<string>"
 

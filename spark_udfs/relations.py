@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StringType, StructField, StructType
 
 import wireformat as wf
-from wireformat.formats.pgoutput import PgOutput
-from wireformat.formats.relations import Relations, Said
+from wireformat.formats.pgoutput.reader import PgOutput
+from wireformat.formats.pgoutput.relations import Relations, Said
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from .carriers import column_of
@@ -27,7 +27,7 @@ SAYING, BEGINNING = "RSEcAp", "Bb"
 plain transaction, which count only where a connection broke inside a block. What else may come first on a new
 connection means the same in a block and outside."""
 
-KINDS = SAYING + BEGINNING
+RELATION_TAGS = SAYING + BEGINNING
 
 SNAPSHOT_STEP = 64
 
@@ -54,7 +54,7 @@ def relations(
     columns = [_struct(df, "order_by", order_by).alias(POSITION)]
     if stream_by:
         columns.append(_struct(df, "stream_by", stream_by).alias(STREAM))
-    return df.where(_kind(message).isin(*map(_hex, KINDS))).select(*columns, message.alias(PAYLOAD))
+    return df.where(_kind(message).isin(*map(_hex, RELATION_TAGS))).select(*columns, message.alias(PAYLOAD))
 
 
 def _hex(letter: str) -> str:

@@ -10,7 +10,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.formats.pgoutput import PgOutput
+from wireformat.formats.pgoutput.reader import PgOutput
 
 from .arguments import read_arguments
 from .frames import python_values

@@ -77,20 +77,20 @@ def _position(changes: DataFrame, order_by: Sequence[str]) -> Column:
 
 
 def _sayings_schema(position: pa.DataType) -> pa.Schema:
-    from wireformat.arrow.column_sayings import sayings_schema
+    from wireformat.arrow.typed_tables.observations import sayings_schema
 
     return sayings_schema(position)
 
 
 def _tables_schema(position: pa.DataType) -> pa.Schema:
-    from wireformat.arrow.table_list import tables_schema
+    from wireformat.arrow.typed_tables.tables import tables_schema
 
     return tables_schema(position)
 
 
 def _said(position: pa.DataType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What rows say about columns; at the end a row without a table, which says whether any of them could be read."""
-    from wireformat.arrow.column_sayings import sayings
+    from wireformat.arrow.typed_tables.observations import sayings
     from wireformat.arrow.unread import Seen
 
     seen = Seen()
@@ -103,7 +103,7 @@ def _said(position: pa.DataType, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
 def _versions(said: pa.Table, position: pa.DataType, format: str | None) -> pa.Table:
     """The versions of one table; of what was said without a table none, but BadRows where no task could read a row."""
-    from wireformat.arrow.column_sayings import versions_of_sayings
+    from wireformat.arrow.typed_tables.observations import versions_of_sayings
     from wireformat.arrow.unread import Seen
 
     rows = said.to_pylist()

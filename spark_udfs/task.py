@@ -66,7 +66,7 @@ class Task:
     """Decodes the messages of one task, a batch at a time."""
 
     def __init__(self, plan: Plan, timeline: Timeline | None = None) -> None:
-        from wireformat.arrow.engine import make_engine  # loads numba, which the driver does not need
+        from wireformat.arrow.engine.choice import make_engine  # loads numba, which the driver does not need
 
         self.plan = plan
         self._schema = arrow_schema(plan.columns)

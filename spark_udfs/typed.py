@@ -162,15 +162,15 @@ class TypedPlan:
         """The typed rows of some changes."""
         if self.version is not None:
             changes = _of_version(changes, self)
-        from wireformat.arrow.typed_table import typed_part
+        from wireformat.arrow.typed_tables.table import typed_part
 
         return typed_part(changes, self.table, schema=self.columns, **self.options)
 
 
 def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     """The rows of the version that is wanted."""
-    from wireformat.arrow.change_rows import rows_of_table
-    from wireformat.arrow.table_list import versions_of
+    from wireformat.arrow.typed_tables.rows import rows_of_table
+    from wireformat.arrow.typed_tables.tables import versions_of
 
     namespace, name = split_pattern(plan.table)
     known = versions_of(plan.options["versions"], str(namespace), str(name), plan.options["format"])
@@ -196,7 +196,7 @@ def _run(changes: DataFrame, kept: Sequence[StructField], plan: TypedPlan) -> Da
 
 def _typed_batches(plan: TypedPlan, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What mapInArrow runs; a few megabytes at a time, for a small batch costs as much as thousands of rows."""
-    from wireformat.arrow.changes import DROPPED
+    from wireformat.arrow.schemas import DROPPED
 
     dropped = 0
     for table in _grouped(batches):
@@ -223,7 +223,7 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 def _columns(schema: Any, table: str, format: str | None) -> Any:
     """The columns for the workers, as a mapping or an Arrow schema: those of all versions, and no times of day."""
     empty = wf.arrow.typed(wf.arrow.CHANGES.empty_table(), table, schema=schema, format=format).schema
-    from wireformat.arrow.typed_table import ABOUT
+    from wireformat.arrow.typed_tables.table import ABOUT
 
     fields = [field for field in empty if field.name not in ABOUT]
     if isinstance(schema, Mapping):

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructField, StructType
 
 from .carriers import column_of
 
-FACTS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
+ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
 """Columns that a typed table has beside those of the table; PERMISSIVE adds `_error`, `keep` what it names."""
 
 IMAGES = ("insert", "update", "update_postimage", "delete")

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.arrow.builder import build
+from wireformat.arrow.columns.rows_from_events import build
 from wireformat.stream.reader import Located
 
 FLAVOURS = ("pgoutput", "gaussdb", "serial", "text")

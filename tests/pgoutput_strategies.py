@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import wireformat as wf
-from wireformat.formats.pgoutput_messages import FIRST_NORMAL_XID
-from wireformat.formats.relations import OUTSIDE
+from wireformat.formats.pgoutput.messages import FIRST_NORMAL_XID
+from wireformat.formats.pgoutput.relations import OUTSIDE
 from wireformat.pgtypes import type_name, type_oid
 from wireformat.pgtypes.binary import binary_text
 from wireformat.times import parse_commit_time, time_text

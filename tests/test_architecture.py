@@ -42,7 +42,7 @@ LIBRARIES = {
 """Which layers may use a library."""
 
 PICKLES = {
-    "wireformat.arrow.held_events": "files in a temporary folder, which the same process reads",
+    "wireformat.arrow.committed.held_events": "files in a temporary folder, which the same process reads",
     "spark_udfs.frames": "measures how large a row is for Spark",
 }
 """Modules that may pickle, and why that does not outlive the process."""
@@ -142,17 +142,25 @@ def test_nothing_is_pickled_that_outlives_the_process() -> None:
 MADE_UP = {
     "a layer above": ("wireformat/framing/frames.py", "from ..formats.base import Format", "wireformat.formats.base"),
     "a neighbour to the right": ("wireformat/events.py", "from .options import reading", "wireformat.options.reading"),
-    "by its full name": ("wireformat/lsn.py", "import wireformat.arrow.engine", "wireformat.arrow.engine"),
+    "by its full name": (
+        "wireformat/lsn.py",
+        "import wireformat.arrow.engine.choice",
+        "wireformat.arrow.engine.choice",
+    ),
     "the package itself": ("wireformat/stream/reader.py", "from wireformat import decode", "wireformat"),
     "a package from within": ("wireformat/stream/reader.py", "from .. import arrow", "wireformat.arrow"),
     "in a function": ("wireformat/formats/base.py", "def f():\n    from ..api import decode", "wireformat.api"),
     "by a call": ("wireformat/errors.py", 'import_module(".arrow", __package__)', "wireformat.arrow"),
     "the command line": ("wireformat/api.py", "from .cli import main", "wireformat.cli"),
-    "what stands beside": ("wireformat/arrow/engine.py", "from ..plugin import replay", "wireformat.plugin.replay"),
-    "Spark's package": ("wireformat/arrow/engine.py", "import spark_udfs", "spark_udfs"),
+    "what stands beside": (
+        "wireformat/arrow/engine/choice.py",
+        "from ..plugin import replay",
+        "wireformat.plugin.replay",
+    ),
+    "Spark's package": ("wireformat/arrow/engine/choice.py", "import spark_udfs", "spark_udfs"),
     "numba outside": ("wireformat/times.py", "import numba", "numba"),
     "pyarrow outside": ("wireformat/formats/base.py", "import pyarrow.compute as pc", "pyarrow.compute"),
-    "construct outside": ("wireformat/arrow/engine.py", "from construct import Struct", "construct"),
+    "construct outside": ("wireformat/arrow/engine/choice.py", "from construct import Struct", "construct"),
     "pyspark outside": ("wireformat/cli/main.py", "from pyspark.sql import SparkSession", "pyspark.sql"),
     "the tests": ("wireformat/api.py", "import tests.engines", "tests.engines"),
 }
@@ -176,10 +184,10 @@ def test_a_violation_is_found(name: str, tmp_path: Path) -> None:
 
 
 ALLOWED = {
-    "a layer below": ("wireformat/arrow/engine.py", "from ..formats.base import Format\nfrom ..errors import X"),
-    "its own package": ("wireformat/arrow/engine.py", "from .gather import y\nfrom . import spans"),
+    "a layer below": ("wireformat/arrow/engine/choice.py", "from ..formats.base import Format\nfrom ..errors import X"),
+    "its own package": ("wireformat/arrow/engine/choice.py", "from .gather import y\nfrom . import spans"),
     "its libraries": (
-        "wireformat/arrow/engine.py",
+        "wireformat/arrow/engine/choice.py",
         "import numba\nimport pyarrow as pa\nimport numpy as np\nimport os",
     ),
     "everything": ("spark_udfs/decode.py", "import wireformat\nimport pyspark.sql\nimport pandas\nfrom . import other"),

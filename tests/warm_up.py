@@ -14,7 +14,7 @@ def compile_share(config: pytest.Config) -> None:
         return
     import wireformat as wf
 
-    from .arrow.probe import OTHER_SAMPLES
+    from .arrow.scan.probe import OTHER_SAMPLES
     from .engines import FORMAT
     from .handmade import SAMPLES
 

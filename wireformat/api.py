@@ -115,12 +115,12 @@ def transactions(
 
 
 def _event_store() -> EventStore:
-    from .arrow.held_events import HeldEvents
+    from .arrow.committed.held_events import EventSpill
 
-    return HeldEvents()
+    return EventSpill()
 
 
 def _engine(format: str, options: ReadOptions, name: str) -> EventSource:
-    from .arrow.engine import make_engine
+    from .arrow.engine.choice import make_engine
 
     return make_engine(find_format(format), options, name)

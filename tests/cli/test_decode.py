@@ -1,4 +1,4 @@
-"""`wireformat decode`: the file equals `wireformat.arrow.changes`, and is there only when all went well."""
+"""`wireformat decode`: the file equals `wireformat.arrow.change_table`, and is there only when all went well."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 import wireformat as wf
 from wireformat.cli import inputs
 from wireformat.cli.exits import BAD_DATA, BAD_USAGE, Failed
-from wireformat.cli.inputs import Part, all_parts, find_inputs
+from wireformat.cli.inputs import InputPart, all_parts, find_inputs
 from wireformat.formats.registry import find_format
 
 from .. import handmade
@@ -33,7 +33,7 @@ def messages_of(*paths: object) -> list[bytes | None]:
     ]
 
 
-def parts_of(*paths: object) -> list[Part]:
+def parts_of(*paths: object) -> list[InputPart]:
     with find_inputs([str(path) for path in paths], FORMAT, "payload") as found:
         return list(all_parts(found))
 

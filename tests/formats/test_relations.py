@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.engine import make_engine
+from wireformat.arrow.engine.choice import make_engine
+from wireformat.formats.pgoutput.relations import Relations
 from wireformat.formats.registry import find_format
-from wireformat.formats.relations import Relations
 
 from ..engines import ENGINES, agree, ask
 from ..handmade_pgoutput import (

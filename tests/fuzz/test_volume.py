@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from wireformat.arrow.scans import SCANS
+from wireformat.arrow.scan.registry import SCANS
 
 from . import volume
 

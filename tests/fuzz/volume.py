@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.arrow.scans import SCANS
+from wireformat.arrow.scan.registry import SCANS
 from wireformat.grammar import lines
 from wireformat.limits import CHUNK_CELLS, CHUNK_ROWS
 

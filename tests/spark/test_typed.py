@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 import spark_udfs
 import wireformat as wf
 
-from ..arrow.changes_made import TABLE, TYPES, change, changes, relation
+from ..arrow.typed_tables.changes_made import TABLE, TYPES, change, changes, relation
 
 pytestmark = pytest.mark.spark
 

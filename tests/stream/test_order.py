@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat import limits
 from wireformat.stream import order as order_module
-from wireformat.stream.order import ALL, BETWEEN, PARALLEL, SERIAL, STATES, TABLE, Facts, Order, markdown
+from wireformat.stream.order import ALL, BETWEEN, PARALLEL, SERIAL, STATES, TABLE, Order, RecordFacts, markdown
 
 from ..engines import ENGINES, FORMAT, agree, ask, read
 from ..golden_cases import CASES, Case
@@ -24,34 +24,34 @@ from ..servers.captures import capture_names, read_capture
 
 PAGE = Path(__file__).parents[2] / "docs" / "order.md"
 
-LETTERS: dict[str, Facts] = {
-    "B": Facts("BEGIN", 1),
-    "b": Facts("BEGIN", 1, "g"),
-    "I": Facts("INSERT"),
-    "U": Facts("UPDATE", 5),
-    "L": Facts("DELETE"),
-    "T": Facts("TRUNCATE"),
-    "D": Facts("DDL"),
-    "M": Facts("MESSAGE", transactional=True),
-    "m": Facts("MESSAGE", transactional=False),
-    "C": Facts("COMMIT", 1),
-    "A": Facts("ABORT"),
-    "P": Facts("PREPARE", 1, "g"),
-    "K": Facts("COMMIT_PREPARED", 1, "g"),
-    "R": Facts("ROLLBACK_PREPARED", 1, "g"),
-    "S": Facts("STREAM_START", 1),
-    "E": Facts("STREAM_STOP"),
-    "c": Facts("STREAM_CHANGE", 1),
-    "a": Facts("STREAM_ABORT", 1, None, 1),
-    "s": Facts("STREAM_ABORT", 1, None, 2),
-    "y": Facts("STREAM_COMMIT", 1),
-    "z": Facts("STREAM_PREPARE", 1, "g"),
-    "r": Facts("RELATION"),
-    "t": Facts("TYPE"),
-    "O": Facts("ORIGIN"),
-    "h": Facts("HEARTBEAT"),
-    "u": Facts("UNKNOWN"),
-    "x": Facts("CORRUPT"),
+LETTERS: dict[str, RecordFacts] = {
+    "B": RecordFacts("BEGIN", 1),
+    "b": RecordFacts("BEGIN", 1, "g"),
+    "I": RecordFacts("INSERT"),
+    "U": RecordFacts("UPDATE", 5),
+    "L": RecordFacts("DELETE"),
+    "T": RecordFacts("TRUNCATE"),
+    "D": RecordFacts("DDL"),
+    "M": RecordFacts("MESSAGE", transactional=True),
+    "m": RecordFacts("MESSAGE", transactional=False),
+    "C": RecordFacts("COMMIT", 1),
+    "A": RecordFacts("ABORT"),
+    "P": RecordFacts("PREPARE", 1, "g"),
+    "K": RecordFacts("COMMIT_PREPARED", 1, "g"),
+    "R": RecordFacts("ROLLBACK_PREPARED", 1, "g"),
+    "S": RecordFacts("STREAM_START", 1),
+    "E": RecordFacts("STREAM_STOP"),
+    "c": RecordFacts("STREAM_CHANGE", 1),
+    "a": RecordFacts("STREAM_ABORT", 1, None, 1),
+    "s": RecordFacts("STREAM_ABORT", 1, None, 2),
+    "y": RecordFacts("STREAM_COMMIT", 1),
+    "z": RecordFacts("STREAM_PREPARE", 1, "g"),
+    "r": RecordFacts("RELATION"),
+    "t": RecordFacts("TYPE"),
+    "O": RecordFacts("ORIGIN"),
+    "h": RecordFacts("HEARTBEAT"),
+    "u": RecordFacts("UNKNOWN"),
+    "x": RecordFacts("CORRUPT"),
 }
 
 
@@ -78,7 +78,7 @@ def may_come(format: str, letters: str) -> bool:
     return re.fullmatch(LANGUAGES[format], re.sub("[hux]", "", letters)) is not None
 
 
-def refused(format: str, records: list[Facts]) -> int | None:
+def refused(format: str, records: list[RecordFacts]) -> int | None:
     """The place of the first record that the table does not allow."""
     order = Order(format)
     for place, record in enumerate(records):
@@ -138,49 +138,53 @@ MARKS += [f"STREAM_{word}" for word in ("START", "STOP", "ABORT", "COMMIT", "PRE
 
 
 @st.composite
-def postgresql_streams(draw: Any, format: str) -> list[Facts]:
+def postgresql_streams(draw: Any, format: str) -> list[RecordFacts]:
     """A valid stream: plain, prepared and streamed transactions with several ids, some still open at the end."""
     is_text = format == "test-decoding"
-    stream: list[Facts] = []
+    stream: list[RecordFacts] = []
     alive: dict[int, int] = {}
     for xid in range(1, draw(st.integers(1, 9))):
         action = draw(st.sampled_from(["plain", "prepared", "block", "block", "end", "sub", "loose"]))
-        row = Facts("INSERT")
+        row = RecordFacts("INSERT")
         if action == "plain":
             stream += [
-                Facts("BEGIN", xid),
+                RecordFacts("BEGIN", xid),
                 *[row] * draw(st.integers(0, 2)),
-                Facts("COMMIT", None if not is_text else xid),
+                RecordFacts("COMMIT", None if not is_text else xid),
             ]
         elif action == "prepared":
             gid = f"g{xid}"
-            stream += [Facts("BEGIN", xid, None if is_text else gid), row, Facts("PREPARE", xid, gid)]
+            stream += [RecordFacts("BEGIN", xid, None if is_text else gid), row, RecordFacts("PREPARE", xid, gid)]
             stream += draw(
-                st.sampled_from([[], [Facts("COMMIT_PREPARED", xid, gid)], [Facts("ROLLBACK_PREPARED", xid, gid)]])
+                st.sampled_from(
+                    [[], [RecordFacts("COMMIT_PREPARED", xid, gid)], [RecordFacts("ROLLBACK_PREPARED", xid, gid)]]
+                )
             )
         elif action == "block":
             top = draw(st.sampled_from([xid, *alive]))
             first = None if is_text else top not in alive
             alive[top] = alive.get(top, 0) + 1
-            content = Facts("STREAM_CHANGE", top) if is_text else Facts("INSERT", 10 * top)
-            stop = Facts("STREAM_STOP", top if is_text else None)
-            stream += [Facts("STREAM_START", top, None, None, first), *[content] * draw(st.integers(0, 2)), stop]
+            content = RecordFacts("STREAM_CHANGE", top) if is_text else RecordFacts("INSERT", 10 * top)
+            stop = RecordFacts("STREAM_STOP", top if is_text else None)
+            stream += [RecordFacts("STREAM_START", top, None, None, first), *[content] * draw(st.integers(0, 2)), stop]
         elif action == "loose":
-            stream.append(draw(st.sampled_from([Facts("MESSAGE", transactional=False), Facts("HEARTBEAT")])))
+            stream.append(
+                draw(st.sampled_from([RecordFacts("MESSAGE", transactional=False), RecordFacts("HEARTBEAT")]))
+            )
         elif alive:
             top = draw(st.sampled_from(sorted(alive)))
             if action == "sub":
                 facts = (10 * top, None, None) if is_text else (top, None, 10 * top)
-                stream.append(Facts("STREAM_ABORT", *facts))
+                stream.append(RecordFacts("STREAM_ABORT", *facts))
             else:
                 del alive[top]
-                whole = Facts("STREAM_ABORT", top, None, None if is_text else top)
-                ends = [Facts("STREAM_COMMIT", top), Facts("STREAM_PREPARE", top, f"g{top}"), whole]
+                whole = RecordFacts("STREAM_ABORT", top, None, None if is_text else top)
+                ends = [RecordFacts("STREAM_COMMIT", top), RecordFacts("STREAM_PREPARE", top, f"g{top}"), whole]
                 stream.append(draw(st.sampled_from(ends)))
     return stream
 
 
-def is_valid(format: str, stream: list[Facts]) -> bool:
+def is_valid(format: str, stream: list[RecordFacts]) -> bool:
     """Another way to say it: brackets by a regular expression with back references, then each transaction by itself."""
     letters = {facts.kind: letter for letter, facts in reversed(LETTERS.items())}
     text = "".join(
@@ -216,7 +220,7 @@ def is_valid(format: str, stream: list[Facts]) -> bool:
     return True
 
 
-def started(stream: list[Facts], xid: int | None) -> bool:
+def started(stream: list[RecordFacts], xid: int | None) -> bool:
     """Whether this transaction, or any, has blocks and has not ended."""
     if xid is None:
         return any(started(stream, facts.xid) for facts in stream if facts.kind == "STREAM_START" and facts.xid)
@@ -246,7 +250,7 @@ def test_a_record_lost_doubled_or_swapped(format: str, data: st.DataObject) -> N
 @pytest.mark.parametrize("name", ["18-pgoutput-1", "18-pgoutput-3-streaming"])
 def test_what_is_lost_of_a_real_stream_is_noticed(name: str) -> None:
     """Each record that opens or ends something, lost or doubled, in a real stream; the other way agrees."""
-    stream = [Facts.of(event) for event in wf.decode(read_capture(name).messages, "pgoutput", kinds=MARKS)]
+    stream = [RecordFacts.of(event) for event in wf.decode(read_capture(name).messages, "pgoutput", kinds=MARKS)]
     gids = sorted({facts.gid for facts in stream if facts.gid is not None})
     stream = [facts if facts.gid is None else facts._replace(gid=f"g{gids.index(facts.gid)}") for facts in stream]
     assert refused("pgoutput", stream) is None
@@ -404,62 +408,74 @@ def test_it_pickles() -> None:
     assert isinstance(error, ValueError)
 
 
-EXPLAINED: dict[str, tuple[str, list[Facts], str]] = {
+EXPLAINED: dict[str, tuple[str, list[RecordFacts], str]] = {
     "another transaction's end": (
         "pgoutput",
-        [Facts("BEGIN", 5), Facts("COMMIT", 6)],
+        [RecordFacts("BEGIN", 5), RecordFacts("COMMIT", 6)],
         r"expected COMMIT of what is open, where both say .*, got COMMIT xid 6 \[.* open BEGIN xid 5 since message 0",
     ),
     "another name": (
         "pgoutput",
-        [Facts("BEGIN", 5, "a"), Facts("PREPARE", 5, "b")],
+        [RecordFacts("BEGIN", 5, "a"), RecordFacts("PREPARE", 5, "b")],
         r"got PREPARE xid 5 gid 'b' \[.* open BEGIN xid 5 gid 'a' since message 0",
     ),
     "a prepared one committed": (
         "pgoutput",
-        [Facts("BEGIN", 5, "a"), Facts("COMMIT")],
+        [RecordFacts("BEGIN", 5, "a"), RecordFacts("COMMIT")],
         "COMMIT of a BEGIN without gid",
     ),
-    "one not prepared": ("pgoutput", [Facts("BEGIN", 5), Facts("PREPARE", 5, "a")], "PREPARE of a BEGIN with a gid"),
+    "one not prepared": (
+        "pgoutput",
+        [RecordFacts("BEGIN", 5), RecordFacts("PREPARE", 5, "a")],
+        "PREPARE of a BEGIN with a gid",
+    ),
     "a block in a transaction": (
         "pgoutput",
-        [Facts("BEGIN"), Facts("STREAM_START", 1)],
+        [RecordFacts("BEGIN"), RecordFacts("STREAM_START", 1)],
         "after BEGIN: .* STREAM_START xid 1",
     ),
     "a transaction in a block": (
         "pgoutput",
-        [Facts("STREAM_START", 1), Facts("BEGIN", 2)],
+        [RecordFacts("STREAM_START", 1), RecordFacts("BEGIN", 2)],
         "open STREAM_START xid 1 since",
     ),
     "the end of a block that is open": (
         "pgoutput",
-        [Facts("STREAM_START", 1), Facts("STREAM_COMMIT", 1)],
+        [RecordFacts("STREAM_START", 1), RecordFacts("STREAM_COMMIT", 1)],
         "after STREAM_START: .*open STREAM_START xid 1 since message 0, streamed xid 1 since message 0",
     ),
     "one that never streamed": (
         "pgoutput",
-        [Facts("STREAM_START", 1), Facts("STREAM_STOP"), Facts("STREAM_COMMIT", 2)],
+        [RecordFacts("STREAM_START", 1), RecordFacts("STREAM_STOP"), RecordFacts("STREAM_COMMIT", 2)],
         "STREAM_COMMIT of a transaction with blocks that has not ended, got STREAM_COMMIT xid 2 .*streamed xid 1 since",
     ),
     "a first segment that is none": (
         "pgoutput",
-        [Facts("STREAM_START", 1), Facts("STREAM_STOP"), Facts("STREAM_START", 1, first_segment=True)],
+        [
+            RecordFacts("STREAM_START", 1),
+            RecordFacts("STREAM_STOP"),
+            RecordFacts("STREAM_START", 1, first_segment=True),
+        ],
         "STREAM_START that says rightly whether it is the transaction's first one",
     ),
     "an abort of all of one that never streamed": (
         "pgoutput",
-        [Facts("STREAM_ABORT", 1, None, 1)],
+        [RecordFacts("STREAM_ABORT", 1, None, 1)],
         "STREAM_ABORT of a subtransaction, or of a transaction with blocks that has not ended, got STREAM_ABORT xid 1",
     ),
-    "an origin too late": ("pgoutput", [Facts("BEGIN"), Facts("INSERT"), Facts("ORIGIN")], "got ORIGIN"),
+    "an origin too late": (
+        "pgoutput",
+        [RecordFacts("BEGIN"), RecordFacts("INSERT"), RecordFacts("ORIGIN")],
+        "got ORIGIN",
+    ),
     "a transactional message outside": (
         "pgoutput",
-        [Facts("MESSAGE", transactional=True)],
+        [RecordFacts("MESSAGE", transactional=True)],
         "MESSAGE that is not transactional, got MESSAGE",
     ),
     "a change of another block": (
         "test-decoding",
-        [Facts("STREAM_START", 1), Facts("STREAM_CHANGE", 2)],
+        [RecordFacts("STREAM_START", 1), RecordFacts("STREAM_CHANGE", 2)],
         "STREAM_CHANGE of what is open",
     ),
 }
@@ -476,14 +492,29 @@ def test_what_was_wrong(name: str) -> None:
         order.take(bad, message=len(good), number=0, lsn=None)
 
 
-POSTGRESQL_18: dict[str, list[Facts]] = {
+POSTGRESQL_18: dict[str, list[RecordFacts]] = {
     "a subtransaction of one without blocks is undone": [
-        *(Facts("STREAM_ABORT", 754, None, 755), Facts("BEGIN", 756), Facts("INSERT"), Facts("COMMIT")),
-        *(Facts("STREAM_ABORT", 757, None, 758), Facts("BEGIN", 757), Facts("INSERT"), Facts("COMMIT")),
+        *(
+            RecordFacts("STREAM_ABORT", 754, None, 755),
+            RecordFacts("BEGIN", 756),
+            RecordFacts("INSERT"),
+            RecordFacts("COMMIT"),
+        ),
+        *(
+            RecordFacts("STREAM_ABORT", 757, None, 758),
+            RecordFacts("BEGIN", 757),
+            RecordFacts("INSERT"),
+            RecordFacts("COMMIT"),
+        ),
     ],
     "a transaction is prepared that only locked rows": [
-        *(Facts("PREPARE", 756, "g"), Facts("COMMIT_PREPARED", 756, "g"), Facts("BEGIN", 757), Facts("COMMIT")),
-        *(Facts("PREPARE", 758, "g"), Facts("ROLLBACK_PREPARED", 758, "g")),
+        *(
+            RecordFacts("PREPARE", 756, "g"),
+            RecordFacts("COMMIT_PREPARED", 756, "g"),
+            RecordFacts("BEGIN", 757),
+            RecordFacts("COMMIT"),
+        ),
+        *(RecordFacts("PREPARE", 758, "g"), RecordFacts("ROLLBACK_PREPARED", 758, "g")),
     ],
 }
 
@@ -496,14 +527,14 @@ def test_what_postgresql_18_sends(name: str, format: str) -> None:
 
 def test_streams_without_xids() -> None:
     """test-decoding with include-xids off: how many transactions are in progress is not known, only that there are."""
-    start, stop, end = Facts("STREAM_START"), Facts("STREAM_STOP"), Facts("STREAM_COMMIT")
-    assert refused("test-decoding", [start, stop, end, start, stop, end, end, Facts("STREAM_ABORT")]) is None
+    start, stop, end = RecordFacts("STREAM_START"), RecordFacts("STREAM_STOP"), RecordFacts("STREAM_COMMIT")
+    assert refused("test-decoding", [start, stop, end, start, stop, end, end, RecordFacts("STREAM_ABORT")]) is None
     assert refused("test-decoding", [end]) == 0
 
 
 def test_transactions_in_progress_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order_module, "STREAMED_TRANSACTIONS", 2)
-    block = [(Facts("STREAM_START", xid), Facts("STREAM_STOP")) for xid in (1, 2, 1, 3)]
+    block = [(RecordFacts("STREAM_START", xid), RecordFacts("STREAM_STOP")) for xid in (1, 2, 1, 3)]
     with pytest.raises(wf.LimitExceeded, match=r"limits.STREAMED_TRANSACTIONS is 2, message 6 begins one more"):
         refused("pgoutput", [facts for pair in block for facts in pair])
     assert limits.STREAMED_TRANSACTIONS == 1 << 18

@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .changes import batches, changes
 from .schemas import CHANGES, change_schema, committed_schema
 
 if TYPE_CHECKING:
-    from .committed import Transactions, open_transactions, transactions
-    from .table_list import tables
-    from .typed_table import typed
+    from .change_table import batches, changes
+    from .committed.assembler import Transactions, open_transactions, transactions
+    from .typed_tables.table import typed
+    from .typed_tables.tables import tables
 
 __all__ = [
     "CHANGES",
@@ -27,13 +27,15 @@ __all__ = [
 ]
 
 _LATER = {
-    "Transactions": "committed",
-    "open_transactions": "committed",
-    "tables": "table_list",
-    "transactions": "committed",
-    "typed": "typed_table",
+    "batches": "change_table",
+    "changes": "change_table",
+    "Transactions": "committed.assembler",
+    "open_transactions": "committed.assembler",
+    "tables": "typed_tables.tables",
+    "transactions": "committed.assembler",
+    "typed": "typed_tables.table",
 }
-"""Names that are loaded when they are first used, and where they lie: to decode, nobody needs what they load."""
+"""Names that are loaded when they are first used, and where they lie: the schemas alone need no numba."""
 
 
 def __getattr__(name: str) -> Any:

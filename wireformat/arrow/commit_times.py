@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..times import FIRST_MICROS, LAST_MICROS, parse_commit_time, table_time
-from .compiled import Array
+from .arrays import Array
 
 _COMMON = r"^[1-9]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d(?::\d\d)?$"
 """What `parse_commit_time` and Arrow read in the same way, if Arrow reads it at all."""

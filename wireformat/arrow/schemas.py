@@ -85,6 +85,12 @@ def widened(schema: pa.Schema, *names: str) -> pa.Schema:
     return change_schema(tuple({*schema.names, *names})).with_metadata(schema.metadata)
 
 
+DROPPED = b"wireformat.dropped"
+"""Key of a table's metadata that says how many records DROPMALFORMED left out."""
+
+POSITION = b"wireformat.position"
+"""Key of the metadata of open rows: the position up to which the stream was delivered."""
+
 SEQUENCE = pa.struct(
     [pa.field("commit_lsn", pa.int64(), nullable=False), pa.field("ordinal", pa.int64(), nullable=False)]
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import BadRows, DecodeError, OrderError
 from ..formats.guess import guess_format
-from ..formats.looks import HEAD_BYTES
+from ..formats.signatures import HEAD_BYTES
 from ..options import ReadOptions
 from ..stream.judged import UNKNOWN, Judged
 from .schemas import change_schema, format_of

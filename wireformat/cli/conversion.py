@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
-from ..arrow.engine import make_engine
+from ..arrow.engine.choice import make_engine
 from ..errors import EncodeError, LimitExceeded, OptionError
 from ..events import Event, Relation, TupleData
 from ..formats.base import Format

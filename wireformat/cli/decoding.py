@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from ..arrow.builder import build
-from ..arrow.engine import make_engine
+from ..arrow.columns.rows_from_events import build
+from ..arrow.engine.choice import make_engine
 from ..arrow.unread import Seen
 from ..errors import DecodeError
 from ..events import Event
@@ -18,7 +18,7 @@ from ..options import ReadOptions
 from ..stream.judged import wrong_format
 from ..stream.reader import Located
 from .exits import BAD_DATA, Failed
-from .inputs import Part
+from .inputs import InputPart
 from .table_filter import TableFilter
 
 
@@ -49,16 +49,16 @@ class Decoding:
         """What there is to say, after the last part, about filters that matched nothing."""
         return self._filter.complaints()
 
-    def events(self, part: Part) -> Iterator[Event]:
+    def events(self, part: InputPart) -> Iterator[Event]:
         """The events of a part."""
         return (item.event for item in self.located(part))
 
-    def located(self, part: Part) -> Iterator[Located]:
+    def located(self, part: InputPart) -> Iterator[Located]:
         """The events of a part with their places; messages count through all parts."""
         with self._next(part) as first:
             yield from self._lost(part, first) if part.is_lost else self._engine.events(part.messages, first)
 
-    def batches(self, part: Part, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def batches(self, part: InputPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, with the columns of the schema."""
         with self._next(part) as first:
             if part.is_lost:
@@ -75,7 +75,7 @@ class Decoding:
             raise Failed(str(wrong_format(self._format, "UNKNOWN records and no other", guess)), BAD_DATA)
 
     @contextmanager
-    def _next(self, part: Part) -> Iterator[int]:
+    def _next(self, part: InputPart) -> Iterator[int]:
         """Count the messages of a part; gives the index of the first one. Errors are told with their place."""
         first, self.messages = self.messages, self.messages + len(part.messages)
         self._filter.look(part)
@@ -89,7 +89,7 @@ class Decoding:
                 error.add(table=self._name_text(error.table))
             raise Failed(f"{part.source}: {error}", BAD_DATA) from None
 
-    def _lost(self, part: Part, first: int) -> Iterator[Located]:
+    def _lost(self, part: InputPart, first: int) -> Iterator[Located]:
         offset = part.stream_offset or 0
         for index, raw in enumerate(part.messages, first):
             yield from self._engine.lost(raw, index, offset, part.error)

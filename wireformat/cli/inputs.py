@@ -34,7 +34,7 @@ MOST_ROWS = 1 << 14
 """How many messages one part of a Parquet file holds at most."""
 
 
-class Part(NamedTuple):
+class InputPart(NamedTuple):
     """Some messages of an input, in order.
 
     source         name of the input
@@ -64,7 +64,7 @@ class Input(Protocol):
     def size(self) -> int | None:
         """In bytes."""
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[InputPart]:
         """Its messages, some megabytes at a time. Raises Failed."""
 
 
@@ -81,7 +81,7 @@ def find_inputs(paths: Sequence[str], format: Format, column: str) -> Iterator[l
         yield [_find_input(path, format, column, held) for path in paths]
 
 
-def all_parts(inputs: Iterable[Input]) -> Iterator[Part]:
+def all_parts(inputs: Iterable[Input]) -> Iterator[InputPart]:
     """The parts of all inputs, one input after the other."""
     return chain.from_iterable(input.parts() for input in inputs)
 
@@ -97,7 +97,7 @@ class ParquetInput:
         with _errors_of(name), pq.ParquetFile(source) as file:
             _check_column(name, file.schema_arrow, column)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[InputPart]:
         """See Input.parts."""
         column = self._column
         with _errors_of(self.name), pq.ParquetFile(self._source, buffer_size=READ_BYTES, pre_buffer=False) as file:
@@ -105,7 +105,7 @@ class ParquetInput:
             for group in range(file.num_row_groups):
                 rows = _rows_at_once(file.metadata.row_group(group), column)
                 for batch in file.iter_batches(rows, row_groups=[group], columns=[column]):
-                    yield Part(self.name, batch.column(0), round(len(batch) * bytes_per_row))
+                    yield InputPart(self.name, batch.column(0), round(len(batch) * bytes_per_row))
 
 
 class MessageInput:
@@ -117,7 +117,7 @@ class MessageInput:
         self._chunks = chunks
         self._format = format
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[InputPart]:
         """See Input.parts."""
         separator = self._format.separator
         buffer = MessageBuffer(self._format.find_end, separator)
@@ -127,10 +127,10 @@ class MessageInput:
                 is_lost = buffer.lost is not None
                 messages = buffer.close() if chunk is None else buffer.feed(chunk)
                 unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
-                yield Part(self.name, messages, len(chunk or b""), offset, is_lost)
+                yield InputPart(self.name, messages, len(chunk or b""), offset, is_lost)
                 offset += sum(map(len, messages)) + len(messages) * len(separator)
                 if unframed:
-                    yield Part(self.name, unframed, 0, offset, True, buffer.lost)
+                    yield InputPart(self.name, unframed, 0, offset, True, buffer.lost)
                     offset += len(unframed[0])
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow import change_schema
-from ..arrow.engine import make_engine
+from ..arrow.engine.choice import make_engine
 from ..formats.base import Format
 from ..options import ReadOptions
-from .inputs import Part
+from .inputs import InputPart
 
 COLUMNS = ("kind", "table_schema", "table_name")
 
@@ -41,7 +41,7 @@ class TableFilter:
         self._schema = change_schema(COLUMNS)
         self._tables: set[tuple[str, str]] = set()
 
-    def look(self, part: Part) -> None:
+    def look(self, part: InputPart) -> None:
         """Take in the tables of the next part."""
         if not self._unmatched or part.is_lost:
             return

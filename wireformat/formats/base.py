@@ -10,7 +10,7 @@ from ..errors import EncodeError
 from ..events import Event
 from ..framing.frames import Frame
 from ..options import ReadOptions
-from .relations import Relations
+from .pgoutput.relations import Relations
 
 
 class Writer(Protocol):

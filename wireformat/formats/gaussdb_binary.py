@@ -20,9 +20,9 @@ from ..framing.frames import Frame
 from ..options import ReadOptions, resolve
 from ..pgtypes import type_name, type_oid
 from .base import refuse_others
-from .looks import hinted
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
-from .relations import Relations
+from .pgoutput.relations import Relations
+from .signatures import hinted
 
 CELL = Struct(
     "name" / Identifier(Int16ub),
@@ -35,7 +35,7 @@ ROW_CHANGE = Struct(
     "table_name" / Text(Int16ub),
     "tuples" / Tagged({ord("N"): ("new", TUPLE), ord("O"): ("old", TUPLE)}, in_order=True),
 )
-FACTS = Tagged(
+TAGGED_FIELDS = Tagged(
     {
         ord("X"): ("xid", Int64ub),
         ord("T"): ("commit_time", Text(Int32ub)),
@@ -44,8 +44,8 @@ FACTS = Tagged(
     },
     in_order=False,
 )
-BEGIN = Struct("csn" / Int64ub, "first_lsn" / Int64ub, "facts" / FACTS)
-COMMIT = Struct("facts" / FACTS)
+BEGIN = Struct("csn" / Int64ub, "first_lsn" / Int64ub, "facts" / TAGGED_FIELDS)
+COMMIT = Struct("facts" / TAGGED_FIELDS)
 HEARTBEAT = Struct("wal_end" / Int64ub, "wal_flushed" / Int64ub, "time" / Int64sb)
 
 RECORDS: dict[int, tuple[type[Event], Construct]] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DecodeError
-from .looks import HEAD_BYTES, LOOKS_LIKE, look
+from .signatures import HEAD_BYTES, LOOKS_LIKE, look
 
 LOOKED_AT = 1000
 """So many messages are looked at: the first ones."""

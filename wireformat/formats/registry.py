@@ -19,7 +19,7 @@ _PLACES = {
     "opengauss-test-decoding": ("opengauss_test_decoding", "OPENGAUSS_TEST_DECODING"),
     "sql-decoding": ("sql_decoding", "SQL_DECODING"),
     "test-decoding": ("test_decoding", "TEST_DECODING"),
-    "pgoutput": ("pgoutput", "PGOUTPUT"),
+    "pgoutput": ("pgoutput.reader", "PGOUTPUT"),
 }
 """The module of each format, and its name there."""
 

@@ -15,9 +15,9 @@ from ..grammar.cursor import Cursor
 from ..grammar.lines import Line, find_line, read_line, write_parts
 from ..options import Option, ReadOptions, resolve
 from .base import refuse_others
-from .looks import hinted, looks_like
 from .message_writer import ALONE, OPTION_OF_FIELD, MessageWriter, Packing
-from .relations import Relations
+from .pgoutput.relations import Relations
+from .signatures import hinted, looks_like
 
 TEXT_PACKING = Packing(text_batch.record, full=text_batch.END, rest=text_batch.END)
 """Batched JSON and TEXT: both ways to close a message look the same."""

@@ -18,7 +18,7 @@ from ..errors import BadValue, EncodeError
 from ..events import Ddl
 from .cursor import Cursor
 from .json_scan import read_string, read_within, skip_space, write_string
-from .lines import TEXT, UNSIGNED, UNSIGNED_32, Part, read_parts, write_parts
+from .lines import TEXT, UNSIGNED, UNSIGNED_32, LinePart, read_parts, write_parts
 from .literals import encoded
 
 
@@ -32,22 +32,22 @@ class DdlLine(NamedTuple):
     """
 
     head: bytes
-    parts: tuple[Part, ...]
+    parts: tuple[LinePart, ...]
     content: bytes
     sql: bytes
 
 
-_RELID = Part(b", relid ", "relid", UNSIGNED_32, required=True)
-_CMDTYPE = Part(b", cmdtype: ", "cmdtype", TEXT, required=True)
+_RELID = LinePart(b", relid ", "relid", UNSIGNED_32, required=True)
+_CMDTYPE = LinePart(b", cmdtype: ", "cmdtype", TEXT, required=True)
 
 MPPDB_DDL = DdlLine(
     b"prefix: ",
     (
-        Part(b"prefix: ", "prefix", TEXT, required=True),
-        Part(b", lsn: ", "lsn", UNSIGNED, required=True),
+        LinePart(b"prefix: ", "prefix", TEXT, required=True),
+        LinePart(b", lsn: ", "lsn", UNSIGNED, required=True),
         _RELID,
         _CMDTYPE,
-        Part(b", size: ", "size", UNSIGNED, required=True),
+        LinePart(b", size: ", "size", UNSIGNED, required=True),
     ),
     b", content: ",
     b"\ndecode to: ",
@@ -55,10 +55,10 @@ MPPDB_DDL = DdlLine(
 MESSAGE_DDL = DdlLine(
     b"message: ",
     (
-        Part(b"message: prefix ", "prefix", TEXT, required=True),
+        LinePart(b"message: prefix ", "prefix", TEXT, required=True),
         _RELID,
         _CMDTYPE,
-        Part(b", sz: ", "size", UNSIGNED, required=True),
+        LinePart(b", sz: ", "size", UNSIGNED, required=True),
     ),
     b" content: ",
     b"\ndecode to : ",

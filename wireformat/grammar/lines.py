@@ -52,7 +52,7 @@ class Value(NamedTuple):
     quote: Callable[[bytes], bytes] = bytes
 
 
-class Part(NamedTuple):
+class LinePart(NamedTuple):
     """One part of a line.
 
     before      the mark in front of it
@@ -76,7 +76,7 @@ class Line(NamedTuple):
 
     word: bytes
     event: type[Event]
-    parts: tuple[Part, ...] = ()
+    parts: tuple[LinePart, ...] = ()
     fixed: tuple[tuple[str, object], ...] = ()
 
     @property
@@ -138,43 +138,43 @@ GID = Value(
 """An SQL literal that is safe under every setting: quotes doubled, and if it holds a backslash an E in front and all of
 them doubled. Source: PostgreSQL's quote_literal_cstr."""
 
-_TIME = Part(b" (at ", "commit_time", TEXT, b")")
-_XID = Part(b" ", "xid", UNSIGNED)
+_TIME = LinePart(b" (at ", "commit_time", TEXT, b")")
+_XID = LinePart(b" ", "xid", UNSIGNED)
 
 PARALLEL = (
     Line(
         b"BEGIN",
         Begin,
         (
-            Part(b" CSN: ", "csn", UNSIGNED, required=True),
-            Part(b" first_lsn: ", "first_lsn", LSN, required=True, also=(b" commit_lsn: ",)),
-            Part(b" xid: ", "xid", UNSIGNED),
-            Part(b" commit_time: ", "commit_time", TEXT),
-            Part(b" origin_id: ", "origin", SIGNED),
+            LinePart(b" CSN: ", "csn", UNSIGNED, required=True),
+            LinePart(b" first_lsn: ", "first_lsn", LSN, required=True, also=(b" commit_lsn: ",)),
+            LinePart(b" xid: ", "xid", UNSIGNED),
+            LinePart(b" commit_time: ", "commit_time", TEXT),
+            LinePart(b" origin_id: ", "origin", SIGNED),
         ),
     ),
-    Line(b"commit", Commit, (Part(b" xid: ", "xid", UNSIGNED), _TIME)),
+    Line(b"commit", Commit, (LinePart(b" xid: ", "xid", UNSIGNED), _TIME)),
 )
 """gaussdb-json and gaussdb-text. `commit_lsn:` is release 3.0's word for the same number."""
 
 _ENDS = (Line(b"ABORT", Abort, (_XID, _TIME)), Line(b"PREPARE", Prepare, (_XID, _TIME)))
-_COMMIT = Line(b"COMMIT", Commit, (_XID, _TIME, Part(b" CSN ", "csn", UNSIGNED)))
+_COMMIT = Line(b"COMMIT", Commit, (_XID, _TIME, LinePart(b" CSN ", "csn", UNSIGNED)))
 
-MPPDB = (Line(b"BEGIN", Begin, (_XID, Part(b" ORIGIN_ID ", "origin", SIGNED))), _COMMIT, *_ENDS)
+MPPDB = (Line(b"BEGIN", Begin, (_XID, LinePart(b" ORIGIN_ID ", "origin", SIGNED))), _COMMIT, *_ENDS)
 TEST_DECODING = (Line(b"BEGIN", Begin, (_XID,)), _COMMIT, *_ENDS)
 SQL = (
-    Line(b"BEGIN", Begin, (Part(b" ", "csn", UNSIGNED),)),
-    Line(b"COMMIT", Commit, (_TIME, Part(b" ", "csn", UNSIGNED))),
+    Line(b"BEGIN", Begin, (LinePart(b" ", "csn", UNSIGNED),)),
+    Line(b"COMMIT", Commit, (_TIME, LinePart(b" ", "csn", UNSIGNED))),
     *_ENDS,
 )
 
-_XID_32 = Part(b" ", "xid", UNSIGNED_32)
-_TXN = Part(b" TXN ", "xid", UNSIGNED_32)
-_ONLY_XID = Part(b" ", "xid", UNSIGNED_32, required=True)
-_GID = Part(b" ", "gid", GID, required=True)
-_TXID = Part(b", txid ", "xid", UNSIGNED_32)
-_ONLY_TXID = Part(b", txid ", "xid", UNSIGNED_32, required=True)
-_PREPARED_AT = Part(b" (at ", "prepare_time", TEXT, b")")
+_XID_32 = LinePart(b" ", "xid", UNSIGNED_32)
+_TXN = LinePart(b" TXN ", "xid", UNSIGNED_32)
+_ONLY_XID = LinePart(b" ", "xid", UNSIGNED_32, required=True)
+_GID = LinePart(b" ", "gid", GID, required=True)
+_TXID = LinePart(b", txid ", "xid", UNSIGNED_32)
+_ONLY_TXID = LinePart(b", txid ", "xid", UNSIGNED_32, required=True)
+_PREPARED_AT = LinePart(b" (at ", "prepare_time", TEXT, b")")
 
 POSTGRES = (
     Line(b"BEGIN", Begin, (_XID_32,)),
@@ -212,7 +212,7 @@ def find_line(cursor: Cursor, lines: tuple[Line, ...]) -> Line | None:
     return None
 
 
-def read_parts(cursor: Cursor, parts: tuple[Part, ...]) -> dict[str, Any]:
+def read_parts(cursor: Cursor, parts: tuple[LinePart, ...]) -> dict[str, Any]:
     """The fields of a line, read from the cursor on; raises DecodeError where a required one is not there."""
     fields: dict[str, Any] = {}
     for place, part in enumerate(parts):
@@ -242,7 +242,7 @@ def read_line(cursor: Cursor, line: Line) -> dict[str, Any]:
     return fields
 
 
-def write_parts(parts: tuple[Part, ...], fields: dict[str, Any], encoding: str) -> bytes:
+def write_parts(parts: tuple[LinePart, ...], fields: dict[str, Any], encoding: str) -> bytes:
     """The parts that the fields have, in the order of the table; raises EncodeError."""
     written = []
     for part in parts:
@@ -257,7 +257,7 @@ def write_parts(parts: tuple[Part, ...], fields: dict[str, Any], encoding: str) 
     return b"".join(written)
 
 
-def _mark(cursor: Cursor, part: Part) -> bytes | None:
+def _mark(cursor: Cursor, part: LinePart) -> bytes | None:
     """The mark of this part, if it follows with a value behind it."""
     for mark in (part.before, *part.also):
         end = cursor.at + len(mark)
@@ -267,7 +267,7 @@ def _mark(cursor: Cursor, part: Part) -> bytes | None:
     return None
 
 
-def _raw(cursor: Cursor, part: Part, later: tuple[Part, ...]) -> bytes:
+def _raw(cursor: Cursor, part: LinePart, later: tuple[LinePart, ...]) -> bytes:
     """The bytes of the value behind the mark; the cursor is then behind it and what closes it."""
     start = cursor.at
     if part.value is not TEXT:
@@ -285,5 +285,5 @@ def _raw(cursor: Cursor, part: Part, later: tuple[Part, ...]) -> bytes:
     return cursor.data[start:end]
 
 
-def _expected(part: Part) -> str:
+def _expected(part: LinePart) -> str:
     return f"{part.before.decode()!r} and {part.value.words}"

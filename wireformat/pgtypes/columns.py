@@ -15,7 +15,7 @@ class ColumnRow(NamedTuple):
     """A row of the table.
 
     names    SQL types
-    reading  how a text becomes a value: a key of the readers in wireformat/arrow/cell_readers.py
+    reading  how a text becomes a value: a key of the readers in wireformat/arrow/typed_tables/casts.py
     arrow    Arrow type, as Arrow prints it
     spark    Spark type, as Spark prints it
     policy   what fits and what does not

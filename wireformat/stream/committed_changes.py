@@ -10,7 +10,7 @@ from ..errors import OrderError
 from ..events import Ddl, Event, Message, RowChange, Truncate, TupleData, check_event
 from ..limits import OPEN_TRANSACTIONS_BYTES
 from ..options.checks import number
-from .transactions import CONTROLS, DELIVERED, Attempt, Control, Facts, Fate, Machine, Position
+from .transactions import CONTROLS, DELIVERED, Attempt, Control, Fate, Machine, Position, TransactionFacts
 
 
 class Sequence(NamedTuple):
@@ -176,9 +176,9 @@ class CommittedChanges(Iterator[CommittedChange]):
             elif self._store is not None:
                 self._store.drop(handle.handle)
 
-    def _changes_of(self, attempt: Attempt[_Here | _Held], facts: Facts) -> Iterator[CommittedChange]:
+    def _changes_of(self, attempt: Attempt[_Here | _Held], facts: TransactionFacts) -> Iterator[CommittedChange]:
         sequence, *rest = facts
-        named = dict(zip(Facts._fields[1:], rest, strict=True))
+        named = dict(zip(TransactionFacts._fields[1:], rest, strict=True))
         ordinal = 0
         for item in self._items(attempt):
             if item.event.kind not in DELIVERED:

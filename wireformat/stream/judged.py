@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import DecodeError
 from ..events import Event, Unknown
 from ..formats.guess import LOOKED_AT, Guess, guess_format, named
-from ..formats.looks import HEAD_BYTES
+from ..formats.signatures import HEAD_BYTES
 from ..options import ReadOptions
 from .reader import Located
 

@@ -86,7 +86,7 @@ TABLE: tuple[Step, ...] = (
 """Whatever is not here is an OrderError. A stream begins in the state START: between transactions, or in an area."""
 
 
-class Facts(NamedTuple):
+class RecordFacts(NamedTuple):
     """What of a record the order depends on; None where it does not say it."""
 
     kind: str
@@ -97,7 +97,7 @@ class Facts(NamedTuple):
     transactional: bool | None = None
 
     @classmethod
-    def of(cls, event: Event) -> Facts:
+    def of(cls, event: Event) -> RecordFacts:
         """Those of an event."""
         return cls(event.kind, *(getattr(event, name, None) for name in cls._fields[1:]))
 
@@ -118,7 +118,7 @@ class Order:
         self._steps = _steps(format)
         self._state = START
         self._here = self._steps[START]
-        self.open: tuple[Facts, int] | None = None
+        self.open: tuple[RecordFacts, int] | None = None
         self.streamed: dict[int | None, int] = {}
 
     def passes(self, kind: str) -> bool:
@@ -128,7 +128,7 @@ class Order:
             step is not None and step.next in (None, self._state) and not step.needs and kind not in _MAY_END_STREAMED
         )
 
-    def take(self, record: Facts, *, message: int, number: int, lsn: int | None) -> None:
+    def take(self, record: RecordFacts, *, message: int, number: int, lsn: int | None) -> None:
         """Go on with a record, the `number`th of this message; raises OrderError, and stays where it was."""
         step = self._here.get(record.kind)
         if step is None:
@@ -154,7 +154,7 @@ class Order:
             )
         self.streamed.setdefault(xid, message)
 
-    def _error(self, expected: str, record: Facts, message: int, number: int, lsn: int | None) -> OrderError:
+    def _error(self, expected: str, record: RecordFacts, message: int, number: int, lsn: int | None) -> OrderError:
         return OrderError(
             expected,
             str(record),
@@ -171,7 +171,7 @@ class Order:
 _MAY_END_STREAMED = ("STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
 
-def _ends_streamed(record: Facts) -> bool:
+def _ends_streamed(record: RecordFacts) -> bool:
     """Whether the record ends all of a streamed transaction, if it is one's that is known."""
     is_part = record.kind == "STREAM_ABORT" and record.subxid not in (None, record.xid)
     return record.kind in _MAY_END_STREAMED and not is_part
@@ -194,17 +194,17 @@ class Need(NamedTuple):
     """
 
     words: str
-    holds: Callable[[Order, Facts], bool]
+    holds: Callable[[Order, RecordFacts], bool]
 
 
-def _is_of_open(order: Order, record: Facts) -> bool:
+def _is_of_open(order: Order, record: RecordFacts) -> bool:
     if order.open is None:
         return False
     pairs = ((getattr(order.open[0], name), getattr(record, name)) for name in ("xid", "gid"))
     return all(left == right or left is None or right is None for left, right in pairs)
 
 
-def _is_streamed(order: Order, record: Facts) -> bool:
+def _is_streamed(order: Order, record: RecordFacts) -> bool:
     return bool(order.streamed) if record.xid is None else record.xid in order.streamed
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..errors import DecodeError, LimitExceeded
 from ..events import Corrupt, Event
 from ..formats.base import Format
-from ..formats.relations import Relations
+from ..formats.pgoutput.relations import Relations
 from ..framing.frames import Frame
 from ..limits import MESSAGE_BYTES
 from ..options import ReadOptions

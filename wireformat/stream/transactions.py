@@ -95,7 +95,7 @@ class Position(NamedTuple):
         )
 
 
-class Facts(NamedTuple):
+class TransactionFacts(NamedTuple):
     """What a committed transaction is called. `sequence` is never None: commit_lsn, else csn, else its number."""
 
     sequence: int
@@ -128,7 +128,7 @@ class Attempt(Generic[Handle]):
             first += count
 
 
-Fate = tuple[Attempt[Handle], Facts | None]
+Fate = tuple[Attempt[Handle], TransactionFacts | None]
 """What became of an attempt: delivered with these facts, or dropped where they are None. No NamedTuple: before Python
 3.11 those cannot be generic."""
 
@@ -272,7 +272,7 @@ class Machine(Generic[Handle]):
             self._settled = []
         return settled
 
-    def _settle(self, attempt: Attempt[Handle], facts: Facts | None) -> None:
+    def _settle(self, attempt: Attempt[Handle], facts: TransactionFacts | None) -> None:
         self._touched.pop(attempt, None)
         self._settled.append((attempt, facts))
 
@@ -493,11 +493,11 @@ _STEPS: dict[str, Callable[[Machine[Any], Control, Any], None]] = {
 }
 
 
-def facts_of(begin: Control, end: Control, number: int) -> Facts:
+def facts_of(begin: Control, end: Control, number: int) -> TransactionFacts:
     """The facts of the `number`th committed transaction: the end's word counts before the beginning's."""
     commit_lsn = _place_of(end)
     csn = begin.csn if end.csn is None else end.csn
-    return Facts(
+    return TransactionFacts(
         commit_lsn if commit_lsn is not None else csn if csn is not None else number,
         begin.xid if end.xid is None else end.xid,
         csn,

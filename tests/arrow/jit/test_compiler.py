@@ -1,0 +1,322 @@
+"""The compile cache: where it lies, that it is used, that nobody is disturbed by it; and the same code uncompiled."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+from wireformat.arrow.jit import compiler as compiled
+
+from ..scan.probe import entry_points, use_everything, use_little
+
+ROOT = Path(__file__).parents[2]
+CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
+SUBPROCESS_SECONDS = 900
+
+# root may write everywhere, so it gives that right up before the probe begins; anybody else has none to give up.
+WITHOUT_PRIVILEGES = (
+    "import ctypes, os, sys\n"
+    f"os.geteuid() == 0 and ctypes.CDLL(None).prctl({PR_CAPBSET_DROP}, {CAP_DAC_OVERRIDE}, 0, 0, 0)\n"
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+)
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """This one, with all places for caches inside a folder."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_"))}
+    places = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "TMPDIR": str(folder)}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **places, **more}
+
+
+def start(env: dict[str, str], *command: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
+    arguments = [sys.executable, *command]
+    return subprocess.Popen(arguments, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def facts(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """What the probe printed; it must not have complained."""
+    out, err = process.communicate(timeout=SUBPROCESS_SECONDS)
+    assert process.returncode == 0, err
+    assert err == ""
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+PROBE = ("-W", "error", "-m", "tests.arrow.scan.probe")
+
+
+@pytest.fixture(scope="module")
+def two_at_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """Two processes that find the same empty cache at the same time, and what they made."""
+    folder = tmp_path_factory.mktemp("cache")
+    processes = [start(environment(folder), *PROBE) for _ in range(2)]
+    return folder, [facts(process) for process in processes]
+
+
+@pytest.mark.slow
+def test_two_processes_that_compile_at_once_both_give_the_rows(two_at_once: Any) -> None:
+    folder, found = two_at_once
+    expected = use_everything()
+    for one in found:
+        assert one["digest"] == expected
+        assert Path(one["folder"]).parent == folder / "cache"
+
+
+@pytest.mark.slow
+def test_what_is_compiled_is_loaded_the_next_time(two_at_once: Any) -> None:
+    folder, (first, _) = two_at_once
+    again = facts(start(environment(folder), *PROBE))
+    assert again["digest"] == first["digest"]
+    assert again["made"] == dict.fromkeys(again["made"], 0)
+    assert again["loaded"] == dict.fromkeys(again["made"], 1)
+
+
+@pytest.mark.slow
+def test_every_entry_point_is_compiled_for_one_signature(two_at_once: Any) -> None:
+    _, (first, second) = two_at_once
+    assert len(first["signatures"]) >= 2
+    for one in (first, second):
+        assert one["signatures"] == dict.fromkeys(first["signatures"], 1)
+    use_everything()
+    assert {name: len(one.signatures) for name, one in entry_points().items()} == first["signatures"]
+
+
+@pytest.mark.slow
+def test_a_package_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """Nor can the home: the cache goes where temporary files go, and nothing is left in the package."""
+    installed, home, temporary = tmp_path / "installed", tmp_path / "home", tmp_path / "temporary"
+    for package in ("wireformat", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "golden", "seeds")
+        shutil.copytree(ROOT / package, installed / package, ignore=ignored)
+    home.mkdir()
+    temporary.mkdir()
+    before = _files(installed)
+    for path in [home, installed, *installed.rglob("*")]:
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
+    places = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "PYTHONPATH": str(installed)}
+    env = environment(temporary, **places)
+    try:
+        cannot_write = start(env, "-c", WITHOUT_PRIVILEGES, "-c", "open('probe', 'w')", cwd=installed)
+        assert "PermissionError" in cannot_write.communicate(timeout=SUBPROCESS_SECONDS)[1]
+        found = facts(start(env, "-c", WITHOUT_PRIVILEGES, *PROBE, "little", cwd=temporary))
+    finally:
+        for path in [home, installed, *installed.rglob("*")]:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) | 0o200)
+    assert Path(found["package"]) == installed / "wireformat"
+    assert found["digest"] == use_little()
+    assert sum(found["made"].values()) > 0
+    assert Path(found["folder"]).parent == temporary
+    assert _files(installed) == before
+    assert _files(home) == set()
+
+
+def _files(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package, to be changed."""
+    return Path(
+        shutil.copytree(ROOT / "wireformat", tmp_path / "wireformat", ignore=shutil.ignore_patterns("__pycache__"))
+    )
+
+
+@pytest.mark.slow
+def test_a_constant_of_another_folder_counts_in_a_warm_cache(package: Path, tmp_path: Path) -> None:
+    """What is compiled in holds places in KINDS; one kind more moves them all."""
+    program = "import wireformat as wf; print(wf.arrow.changes([b'COMMIT 1'], 'test-decoding')['kind'].to_pylist())"
+    env = environment(tmp_path, PYTHONPATH=str(tmp_path))
+
+    def kinds() -> str:
+        out, err = start(env, "-c", program, cwd=tmp_path).communicate(timeout=SUBPROCESS_SECONDS)
+        assert err == ""
+        return out.strip()
+
+    assert kinds() == "['COMMIT']"
+    reading = package / "options" / "reading.py"
+    text = reading.read_text()
+    reading.write_text(text.replace('    "BEGIN",\n', '    "SNAPSHOT",\n    "BEGIN",\n', 1))
+    assert reading.read_text() != text
+    assert kinds() == "['COMMIT']"
+    assert len(list((tmp_path / "cache").glob("wireformat-*"))) == 2
+
+
+def test_every_source_counts_in_the_name_of_the_cache(package: Path) -> None:
+    sources = sorted(package.rglob("*.py"))
+    found = {compiled.digest(str(package))}
+    assert found == {compiled.digest()}
+    for source in sources:
+        with source.open("a") as file:
+            file.write("# another line\n")
+        found.add(compiled.digest(str(package)))
+    sources[0].rename(sources[0].with_name("renamed.py"))
+    found.add(compiled.digest(str(package)))
+    assert len(found) == len(sources) + 2
+
+
+@pytest.mark.parametrize("module", ["numba", "llvmlite", "numpy"])
+def test_the_releases_of_the_libraries_count(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiled.digest()
+    monkeypatch.setattr(sys.modules[module], "__version__", "another")
+    assert compiled.digest() != before
+
+
+def test_settings_that_change_the_code_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiled.digest()
+    monkeypatch.setattr("numba.config.BOUNDSCHECK", not numba.config.BOUNDSCHECK)
+    assert compiled.digest() != before
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """(the user's cache folder, the temporary folder), both empty."""
+    user, temporary = tmp_path / "user", tmp_path / "temporary"
+    user.mkdir()
+    temporary.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(user))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    return user, temporary
+
+
+def chosen() -> Path:
+    """The folder that a fresh process would choose."""
+    return Path(compiled.cache_folder.__wrapped__())
+
+
+def test_the_cache_is_the_users_own(places: tuple[Path, Path]) -> None:
+    user, _ = places
+    folder = chosen()
+    assert folder.parent == user
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert chosen() == folder
+
+
+def test_a_folder_that_is_given_holds_one_for_this_code(
+    places: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, _ = places
+    given = tmp_path / "given"
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(given))
+    folder = chosen()
+    assert folder == given / f"wireformat-{compiled.digest()}"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o777)
+    assert chosen().parent == user
+
+
+def test_a_folder_that_others_can_replace_is_not_used(
+    places: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may write in a folder may rename what is in it, unless the folder is sticky."""
+    user, _ = places
+    given = tmp_path / "given"
+    given.mkdir()
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(given))
+    given.chmod(0o1777)
+    assert chosen().parent == given
+    given.chmod(0o777)
+    assert chosen().parent == user
+
+
+def test_code_is_kept_in_the_folder_or_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Elsewhere, as beside the source, nothing tells the constants that are compiled in."""
+    monkeypatch.setattr(compiled, "cache_folder", lambda: str(tmp_path / "file" / "below"))
+    (tmp_path / "file").write_text("")
+    made = compiled.compiled(_one_more)
+    assert made(1) == 2
+    assert getattr(made, "stats", None) is None or made.stats.cache_path is None
+
+
+def _one_more(number: int) -> int:
+    return number + 1
+
+
+def test_a_folder_that_others_can_write_is_not_used(places: tuple[Path, Path]) -> None:
+    """What lies in it will be run."""
+    _, temporary = places
+    first = chosen()
+    first.chmod(0o777)
+    second = chosen()
+    assert second.parent == temporary
+    second.chmod(0o770)
+    third = chosen()
+    assert third not in (first, second)
+    assert stat.S_IMODE(third.stat().st_mode) == 0o700
+
+
+def test_a_link_is_not_followed(places: tuple[Path, Path], tmp_path: Path) -> None:
+    _, temporary = places
+    folder = chosen()
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert chosen().parent == temporary
+
+
+def test_a_file_in_the_way(places: tuple[Path, Path]) -> None:
+    user, temporary = places
+    user.rmdir()
+    user.write_text("")
+    assert chosen().parent == temporary
+
+
+def test_without_a_home(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative place is none: it would be another one in every working folder."""
+    _, temporary = places
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert chosen().parent == temporary
+
+
+UNCOMPILED = [
+    *("tests/agreement", "tests/test_times.py", "tests/formats/test_text_bad_input.py"),
+    *("tests/formats/test_pgoutput_bad_input.py", "tests/formats/test_pgoutput_round_trip.py"),
+    *("-k", "not readings and not batches and not overwritten and not inserted"),
+]
+BOUNDS_CHECKED = [
+    "tests/agreement",
+    "tests/fuzz",
+    "tests/formats/test_text_bad_input.py",
+    "tests/formats/test_pgoutput_bad_input.py",
+    "tests/formats/test_pgoutput_round_trip.py",
+    "tests/formats/test_relations.py",
+    "tests/arrow/scan/test_scratch.py",
+    "tests/arrow/columns/test_gather.py",
+]
+"""Arguments of pytest: the tests that try bad bytes, little room and texts of every length."""
+
+
+RUNS = {
+    # For coverage and debuggers; warnings of numpy's arithmetic are errors, so nothing wraps by accident.
+    "uncompiled": ({"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "few"}, UNCOMPILED),
+    # Every index is checked; compiles anew the first time.
+    "bounds checked": ({"NUMBA_BOUNDSCHECK": "1", "HYPOTHESIS_PROFILE": "few"}, BOUNDS_CHECKED),
+}
+
+
+@pytest.fixture(scope="module")
+def runs() -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Both at the same time: each takes minutes, and one processor."""
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    started = {name: start({**os.environ, **env}, *command, *tests) for name, (env, tests) in RUNS.items()}
+    yield started
+    for process in started.values():
+        with process:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_the_same_code_in_another_way(name: str, runs: dict[str, subprocess.Popen[str]]) -> None:
+    out, _ = runs[name].communicate(timeout=SUBPROCESS_SECONDS)
+    assert runs[name].returncode == 0, out[-5000:]

@@ -1,0 +1,125 @@
+"""What a fresh interpreter makes of the engine, as JSON for test_compiled.py: `-m tests.arrow.scan.probe [little]`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import numba
+import numba.core.dispatcher
+import pyarrow as pa
+
+import wireformat as wf
+from wireformat.arrow.jit import compiler as compiled
+
+from ...engines import FORMAT, rows
+from ...handmade import SAMPLES, commit, message, row_bodies, user
+from ...handmade_pgoutput import ALL, DESCRIBED, ROWS
+
+_OBJECT = (
+    b'{"table_name":"s.t1","op_type":"UPDATE","columns_name":["a"],"columns_type":["text"],"columns_val":["\'x\'"],'
+    b'"old_keys_name":["a"],"old_keys_type":["text"],"old_keys_val":["null"]}'
+)
+OTHER_SAMPLES = {
+    "gaussdb-json": [
+        b"BEGIN CSN: 1 first_lsn: 0/1",
+        _OBJECT,
+        _OBJECT,
+        b"commit xid: 3 (at 2026-11-21 01:02:03+08)",
+        b"{",
+    ],
+    "gaussdb-text": [b"BEGIN CSN: 1 first_lsn: 0/1", b"table s t1 UPDATE: old-key: a[text]:'x' new-tuple: a[text]:1"],
+    "mppdb-json": [b"BEGIN 1 ORIGIN_ID 2", _OBJECT, b"COMMIT 1 CSN 2", b"COMMIT (at"],
+    "opengauss-test-decoding": [b"BEGIN 1", b"table s.t1: INSERT: a[text]:unchanged-toast-datum", b"COMMIT 1 CSN 2"],
+    "pgoutput": [DESCRIBED, *(message for message, _ in ALL.values())],
+    "test-decoding": [b"BEGIN 1", b"streaming change for TXN 7", b"table s.t1: INSERT: a[text]:'x'", b"COMMIT 1"],
+}
+"""Messages of the other formats."""
+
+
+_IMAGE = wf.TupleData(("a", "b"), ("1", None), ("integer", "text"))
+TYPED = list(
+    wf.encode([wf.Insert(lsn=number, table_schema="s", table_name="t", new=_IMAGE) for number in range(3)], FORMAT)
+)
+"""Messages with rows of one table."""
+
+
+def entry_points() -> dict[str, Any]:
+    """The compiled functions that Python calls, by name."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("wireformat.arrow.")]
+    found = [thing for module in modules for thing in vars(module).values()]
+    return {one.__name__: one for one in found if isinstance(one, numba.core.dispatcher.Dispatcher)}
+
+
+def use_everything() -> str:
+    """Decode by every road that leads into compiled code; returns a digest of all rows."""
+    messages = [
+        *SAMPLES.values(),
+        message(*row_bodies(50)),
+        message(commit(b"?")),
+        None,
+        message(commit(user(b"\xff"))),
+    ]
+    digest = hashlib.sha256()
+    with suppress(wf.DecodeError):
+        wf.arrow.changes([message(commit(b"?"))], FORMAT)  # no row at all comes first: its arrays are special
+    wf.arrow.changes(list(SAMPLES.values()), FORMAT, kinds=[])
+    for options in (
+        {},
+        {"encoding": "gbk"},
+        {"encoding": "latin-1"},
+        {"tables": ["s.*", "*.t1"]},
+        {"kinds": ["COMMIT"]},
+    ):
+        for source in (messages, pa.array(messages)):
+            table = wf.arrow.changes(source, FORMAT, mode="PERMISSIVE", **options)
+            digest.update(repr(rows(table)).encode())
+        for columns in (["kind"], ["new"], ["types", "raw"]):
+            wf.arrow.changes(messages, FORMAT, mode="PERMISSIVE", columns=columns, **options)
+        digest.update(repr(list(wf.decode(messages, FORMAT, mode="PERMISSIVE", **options))).encode())
+    for format, texts in OTHER_SAMPLES.items():
+        digest.update(repr(rows(wf.arrow.changes(texts, format, mode="PERMISSIVE"))).encode())
+        digest.update(repr(list(wf.decode(texts, format, mode="PERMISSIVE"))).encode())
+    whole = [DESCRIBED, ROWS["insert"][0]]  # with every value sent, and nothing that the declaration reads
+    digest.update(repr(rows(wf.arrow.changes(whole, "pgoutput"))).encode())
+    for changes in (wf.arrow.changes(TYPED, FORMAT), pa.Table.from_pylist([], wf.arrow.CHANGES)):
+        for copy in (changes, pa.ipc.open_stream(_as_stream(changes)).read_all()):  # memory that may be written, or not
+            digest.update(repr(wf.arrow.typed(copy, "s.t", schema={"a": "integer"}).to_pylist()).encode())
+    return digest.hexdigest()
+
+
+def use_little() -> str:
+    """Decode one message of one format; the digest of its rows."""
+    return hashlib.sha256(repr(rows(wf.arrow.changes([b"BEGIN 1"], "test-decoding"))).encode()).hexdigest()
+
+
+def _as_stream(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def main() -> None:
+    begun = time.monotonic()
+    digest = use_little() if "little" in sys.argv[1:] else use_everything()
+    seconds = time.monotonic() - begun
+    facts = {
+        "package": wf.__path__[0],
+        "folder": compiled.cache_folder(),
+        "digest": digest,
+        "seconds": seconds,
+        "bounds_checked": bool(numba.config.BOUNDSCHECK),
+        "signatures": {name: len(one.signatures) for name, one in entry_points().items()},
+        "loaded": {name: sum(one.stats.cache_hits.values()) for name, one in entry_points().items()},
+        "made": {name: sum(one.stats.cache_misses.values()) for name, one in entry_points().items()},
+    }
+    json.dump(facts, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

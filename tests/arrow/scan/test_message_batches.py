@@ -1,0 +1,219 @@
+"""What may hold messages: iterables and every Arrow array of bytes; the same rows, and Arrow's bytes are not copied."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.arrow.scan.message_batches import message_batches
+
+from ...engines import ENGINES, FORMAT, MODES, read, rows
+from ...handmade import COMMIT, DELETE, HEARTBEAT, INSERT, SAMPLES, UPDATE, commit, message
+from .room import shrink
+
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+MESSAGES = [*SAMPLES.values(), None, message(commit(b"?")), b"", None, message(INSERT, DELETE)]
+"""Good ones, bad ones, an empty one and null ones."""
+
+BARE = HEARTBEAT + b"F"
+
+
+def sliced(kind: pa.DataType) -> pa.Array:
+    return pa.array([b"junk", None, *MESSAGES, b"more junk"], kind).slice(2, len(MESSAGES))
+
+
+def through_a_file(messages: list[bytes | None]) -> pa.ChunkedArray:
+    file = io.BytesIO()
+    table = pa.table({"payload": pa.array(messages, pa.binary())})
+    pq.write_table(table, file, row_group_size=3)
+    return pq.read_table(file)["payload"]
+
+
+def through_a_stream(messages: list[bytes | None]) -> pa.Array:
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch({"payload": pa.array([b"x" * 9, *messages], pa.binary())})
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch.slice(1))
+    return pa.ipc.open_stream(sink.getvalue()).read_next_batch().column(0)
+
+
+def in_chunks(sizes: list[int]) -> pa.ChunkedArray:
+    parts = []
+    start = 0
+    for size in [*sizes, len(MESSAGES)]:
+        parts.append(pa.array(MESSAGES[start : start + size], pa.binary()))
+        start += size
+    return pa.chunked_array(parts)
+
+
+def optional(kind: Callable[[bytes], Any]) -> list[Any]:
+    return [None if data is None else kind(data) for data in MESSAGES]
+
+
+INPUTS: dict[str, Callable[[], Any]] = {
+    "list": lambda: MESSAGES,
+    "tuple": lambda: tuple(MESSAGES),
+    "generator": lambda: iter(MESSAGES),
+    "bytearrays": lambda: optional(bytearray),
+    "memoryviews": lambda: optional(memoryview),
+    "numpy array of objects": lambda: np.array(MESSAGES, object),
+    "binary": lambda: pa.array(MESSAGES, pa.binary()),
+    "large binary": lambda: pa.array(MESSAGES, pa.large_binary()),
+    "binary view": lambda: pa.array(MESSAGES, pa.binary_view()),
+    "sliced binary": lambda: sliced(pa.binary()),
+    "sliced large binary": lambda: sliced(pa.large_binary()),
+    "sliced binary view": lambda: sliced(pa.binary_view()),
+    "chunked": lambda: in_chunks([1, 0, 5, 3]),
+    "chunked large binary": lambda: in_chunks([4, 4]).cast(pa.large_binary()),
+    "sliced chunked": lambda: pa.chunked_array([[b"junk"], *in_chunks([2, 7]).chunks]).slice(1),
+    "of a Parquet file": lambda: through_a_file(MESSAGES),
+    "of an IPC stream": lambda: through_a_stream(MESSAGES),
+}
+
+NOTHING: dict[str, Callable[[], Any]] = {
+    "list": list,
+    "generator": lambda: iter(()),
+    "nones": lambda: [None, None],
+    "binary": lambda: pa.array([], pa.binary()),
+    "large binary": lambda: pa.array([], pa.large_binary()),
+    "binary view": lambda: pa.array([], pa.binary_view()),
+    "empty slice": lambda: pa.array([b"x", b"y"], pa.binary()).slice(1, 0),
+    "without offsets": lambda: pa.Array.from_buffers(pa.binary(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")]),
+    "no chunks": lambda: pa.chunked_array([], pa.binary()),
+    "empty chunks": lambda: pa.chunked_array([pa.array([], pa.binary())] * 2),
+    "nulls": lambda: pa.nulls(3, pa.binary()),
+    "nulls without a type": lambda: pa.nulls(3),
+}
+
+
+@each_engine
+@pytest.mark.parametrize("name", INPUTS)
+def test_every_input_gives_the_same_rows(name: str, engine: str) -> None:
+    expected = wf.arrow.changes(MESSAGES, FORMAT, mode="PERMISSIVE")
+    table = wf.arrow.changes(INPUTS[name](), FORMAT, engine=engine, mode="PERMISSIVE")
+    table.validate(full=True)
+    assert rows(table) == rows(expected)
+    events = read(INPUTS[name](), engine, mode="PERMISSIVE")
+    assert events == read(MESSAGES, mode="PERMISSIVE")
+    assert set(table["message"].to_pylist()) == {index for index, data in enumerate(MESSAGES) if data is not None}
+
+
+@each_engine
+@pytest.mark.parametrize("name", INPUTS)
+def test_every_input_names_the_same_message(name: str, engine: str) -> None:
+    with pytest.raises(wf.DecodeError) as raised:
+        wf.arrow.changes(INPUTS[name](), FORMAT, engine=engine)
+    assert raised.value.message == MESSAGES.index(message(commit(b"?")))
+
+
+@each_engine
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", NOTHING)
+def test_no_message_gives_no_rows_with_all_columns(name: str, mode: str, engine: str) -> None:
+    table = wf.arrow.changes(NOTHING[name](), FORMAT, engine=engine, mode=mode)
+    assert table.num_rows == 0
+    assert table.schema.equals(wf.arrow.CHANGES)
+    assert read(NOTHING[name](), engine, mode=mode) == []
+
+
+@each_engine
+def test_fixed_size_binary(engine: str) -> None:
+    array = pa.array([b"?" * 26, BARE, None, BARE], pa.binary(26)).slice(1)
+    table = wf.arrow.changes(array, FORMAT, engine=engine)
+    assert table["message"].to_pylist() == [0, 2]
+    assert set(table["kind"].to_pylist()) == {"HEARTBEAT"}
+
+
+@each_engine
+@pytest.mark.parametrize(
+    "messages", [pa.array(["a"]), pa.array([1]), pa.array([[b"a"]]), b"one message", bytearray(b"one"), "text", 5, None]
+)
+def test_what_holds_no_messages(messages: Any, engine: str) -> None:
+    with pytest.raises(TypeError):
+        wf.arrow.changes(messages, FORMAT, engine=engine)
+
+
+@each_engine
+@pytest.mark.parametrize("bad", ["text", 5, 1.5])
+def test_what_is_no_message(bad: Any, engine: str) -> None:
+    with pytest.raises(TypeError):
+        read([BARE, bad], engine)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_bytes_of_an_array_are_not_copied(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chunks that the scan reads lie inside the array's own data buffer, sliced or not, one chunk or many."""
+    shrink(monkeypatch, CHUNK_BYTES=100)
+    for array in (pa.array(MESSAGES, kind), sliced(kind)):
+        data = array.buffers()[2]
+        found = list(message_batches(array))
+        assert len(found) > 3
+        for chunk in found:
+            begin = chunk.buffer.__array_interface__["data"][0]
+            assert data.address <= begin
+            assert begin + chunk.buffer.nbytes <= data.address + data.size
+            assert not chunk.buffer.flags.writeable
+        seen = {
+            int(index): chunk.message(place) for chunk in found for place, index in enumerate(chunk.indexes.tolist())
+        }
+        assert seen == {index: message for index, message in enumerate(MESSAGES) if message is not None}
+
+
+def test_chunks_are_cut_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk holds as many messages as fit, and one at least, however large that one is."""
+    shrink(monkeypatch, CHUNK_BYTES=100)
+    messages = [b"x" * size for size in (60, 40, 1, 300, 50, 50, 0, 0, 99)]
+    for source in (messages, pa.array(messages, pa.binary())):
+        assert [chunk.indexes.tolist() for chunk in message_batches(source, 5)] == [
+            [5, 6],
+            [7],
+            [8],
+            [9, 10, 11, 12],
+            [13],
+        ]
+
+
+def test_a_message_longer_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrink(monkeypatch, MESSAGE_BYTES=50)
+    fits, too_long = message(COMMIT), message(UPDATE)
+    for engine in ENGINES:
+        assert len(read([fits], engine)) == 1
+        for source in ([fits, too_long], pa.array([fits, too_long], pa.binary())):
+            with pytest.raises(wf.LimitExceeded, match="MESSAGE_BYTES is 50"):
+                read(source, engine)
+
+
+@each_engine
+def test_iterables_are_read_as_far_as_needed(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages may be made while they are read; no more than a chunk is held."""
+    shrink(monkeypatch, CHUNK_BYTES=100)
+    taken = []
+
+    def source() -> Any:
+        for index in range(100):
+            taken.append(index)
+            yield BARE
+
+    events = wf.decode(source(), FORMAT, engine=engine)
+    next(events)
+    assert len(taken) <= 5
+    assert len(list(events)) == 99
+
+
+@each_engine
+def test_the_input_may_be_released(engine: str) -> None:
+    """Rows do not hold on to the messages."""
+    array = pa.array([message(INSERT)] * 100, pa.binary())
+    table = wf.arrow.changes(array, FORMAT, engine=engine)
+    expected = rows(wf.arrow.changes([message(INSERT)] * 100, FORMAT, engine=engine))
+    del array
+    assert rows(table) == expected

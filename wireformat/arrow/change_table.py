@@ -1,0 +1,87 @@
+"""Messages to the row-change table as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import OptionError
+from ..formats.registry import find_format
+from ..options import ReadOptions
+from .engine.choice import make_engine
+from .schemas import DROPPED, change_schema, with_format
+from .unread import judged_batches
+
+
+def changes(
+    messages: Any,
+    format: str,
+    *,
+    mode: str = "FAILFAST",
+    columns: Sequence[str] | None = None,
+    tables: Iterable[str] | None = None,
+    kinds: Iterable[str] | None = None,
+    exclude_users: Iterable[str] | None = None,
+    skip_empty_xacts: bool = False,
+    strict: bool = False,
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    heartbeat_unit: str | None = None,
+    known_tables: Iterable[str] | None = None,
+    dialect: str = "postgresql",
+    engine: str = "scan",
+    threads: int | None = None,
+) -> pa.Table:
+    """Decode messages into the row-change table.
+
+    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array (read without copying);
+                None and null give no rows
+    columns     the columns wanted; all of them if None
+    threads     how many to use; as many as Arrow itself (`pyarrow.cpu_count`) if None
+    The other options are those of `wireformat.ReadOptions`. In DROPMALFORMED the schema's metadata says under
+    `wireformat.dropped` how many records were left out, and always under `wireformat.format` the name of the format.
+    Raises DecodeError (FAILFAST), OrderError (strict), OptionError, LimitExceeded, TypeError.
+    """
+    options = ReadOptions.check(
+        mode=mode,
+        encoding=encoding,
+        encoding_errors=encoding_errors,
+        heartbeat_unit=heartbeat_unit,
+        tables=tables,
+        kinds=kinds,
+        known_tables=known_tables,
+        exclude_users=exclude_users,
+        skip_empty_xacts=skip_empty_xacts,
+        strict=strict,
+        dialect=dialect,
+    )
+    schema = _checked_schema(columns, format)
+    chosen = make_engine(find_format(format), options, engine, threads)
+    table = pa.Table.from_batches(judged_batches(chosen, messages, schema, format, options), schema=schema)
+    if mode != "DROPMALFORMED":
+        return table
+    return table.replace_schema_metadata({**(schema.metadata or {}), DROPPED: str(chosen.dropped)})
+
+
+def batches(
+    messages: Any,
+    format: str,
+    *,
+    columns: Sequence[str] | None = None,
+    engine: str = "scan",
+    threads: int | None = None,
+    **options: Any,
+) -> Iterator[pa.RecordBatch]:
+    """The same rows as `changes`, a record batch at a time, in constant memory; the options are the same."""
+    checked = ReadOptions.check(**options)
+    chosen = make_engine(find_format(format), checked, engine, threads)
+    return judged_batches(chosen, messages, _checked_schema(columns, format), format, checked)
+
+
+def _checked_schema(columns: Sequence[str] | None, format: str) -> pa.Schema:
+    schema = with_format(change_schema(columns), format)
+    if not len(schema):
+        raise OptionError("option columns: expected at least one; a table without columns has no rows either")
+    return schema

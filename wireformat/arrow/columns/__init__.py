@@ -1,0 +1,1 @@
+"""Notes and events to the columns of the row-change table."""

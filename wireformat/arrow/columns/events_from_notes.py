@@ -1,0 +1,175 @@
+"""Events out of a scan's notes: what the event API yields, without a second decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...events import (
+    UNCHANGED,
+    Abort,
+    Begin,
+    Commit,
+    Delete,
+    Event,
+    Insert,
+    Prepare,
+    RowChange,
+    StreamChange,
+    StreamStart,
+    StreamStop,
+    TupleData,
+    Unknown,
+    Update,
+)
+from ...lsn import lsn_value, unsigned
+from ...options.reading import KINDS
+from ...stream.reader import Located
+from ..arrays import Array
+from ..scan.notes import (
+    COMMIT_LSN,
+    CSN,
+    DETAIL,
+    ENDS,
+    GIVEN,
+    KIND,
+    LSN,
+    MAPS,
+    MESSAGE,
+    NAME,
+    NEW,
+    OLD,
+    PRESENT,
+    RAW,
+    RECORD,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TYPE,
+    UNCHANGED_LENGTH,
+    VALUE,
+    XID,
+    ScannedRows,
+)
+from .complete_images import expand_complete_images
+from .gather import cell_count, strings, text_pairs
+from .row_limits import in_ranges
+
+_ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
+_OTHERS: dict[str, type[Event]] = {
+    event.kind: event for event in (Begin, Commit, Abort, Prepare, StreamStart, StreamStop, StreamChange)
+}
+_PLACES = {"xid": XID, "csn": CSN, "commit_lsn": COMMIT_LSN}
+_NUMBERS = {
+    event: tuple((name, place) for name, place in _PLACES.items() if name in event.__dataclass_fields__)
+    for event in _OTHERS.values()
+}
+"""The numbers of each kind of event that have their own columns."""
+
+_NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
+    "first_lsn": lsn_value,
+    "end_lsn": lsn_value,
+    "origin": int,
+}
+
+FEW_TEXTS = 32
+"""Up to how many texts it is faster to copy one by one than to set up an Arrow array."""
+
+
+def located_events(scanned: ScannedRows) -> Iterator[Located]:
+    """The events of the rows, in order, each with its place."""
+    expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
+    for part, notes in in_ranges(scanned, lambda part: (part, _Notes(part))):
+        for row, fields in enumerate(notes.rows):
+            if row in part.events:
+                yield from part.events[row]
+            else:
+                yield Located(fields[MESSAGE], fields[RECORD], notes.event(row, fields))
+
+
+class _Notes:
+    """The notes as Python lists: one conversion for all rows of a chunk."""
+
+    def __init__(self, scanned: ScannedRows) -> None:
+        self.rows: list[list[int]] = scanned.rows[:, : scanned.row_count].T.tolist()
+        self._schemas, self._tables = (
+            _texts(text_pairs(scanned, field), scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
+        )
+        self._source = scanned.source
+        self._maps = [_Map(scanned, place) for place in range(len(MAPS))]
+
+    def event(self, row: int, fields: list[int]) -> Event:
+        """The event of one good row."""
+        kind = KINDS[fields[KIND]]
+        lsn = _number(fields, LSN)
+        if kind in _ROW_CHANGES:
+            schema, table = self._schemas[row], self._tables[row]
+            new, old = self._image(NEW, row, fields), self._image(OLD, row, fields)
+            old_kind = self._detail(row, fields).get("old")
+            return _ROW_CHANGES[kind](
+                lsn=lsn,
+                table_schema=schema,
+                table_name=table,
+                new=new,
+                old=old,
+                xid=_number(fields, XID),
+                old_kind=old_kind,
+            )
+        if kind == Unknown.kind:
+            return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
+        event = _OTHERS[kind]
+        numbers = {name: _number(fields, place) for name, place in _NUMBERS[event]}
+        return event(lsn=lsn, **numbers, **self._detail(row, fields))
+
+    def _bounds(self, place: int, row: int, fields: list[int]) -> slice:
+        return slice(self.rows[row - 1][ENDS + place] if row else 0, fields[ENDS + place])
+
+    def _image(self, place: int, row: int, fields: list[int]) -> TupleData | None:
+        if not fields[PRESENT] >> (GIVEN + place) & 1:
+            return None
+        return self._maps[place].tuple_data(self._bounds(place, row, fields))
+
+    def _detail(self, row: int, fields: list[int]) -> dict[str, Any]:
+        bounds, detail = self._bounds(DETAIL, row, fields), self._maps[DETAIL]
+        return {
+            key: _NUMERIC_DETAIL[key](text) if key in _NUMERIC_DETAIL else text
+            for key, text in zip(detail.names[bounds], detail.values[bounds], strict=True)
+        }
+
+
+class _Map:
+    """The cells of one map column, of all rows of a chunk."""
+
+    def __init__(self, scanned: ScannedRows, place: int) -> None:
+        cells = scanned.cells[place]
+        count = cell_count(scanned, place)
+        self.names = _texts(cells[NAME], count, scanned)
+        self.values = _texts(cells[VALUE], count, scanned)
+        for cell in np.flatnonzero(cells[VALUE, :count, 1] == UNCHANGED_LENGTH).tolist():
+            self.values[cell] = UNCHANGED
+        self._types = _texts(cells[TYPE], count, scanned) if place != DETAIL else []
+
+    def tuple_data(self, bounds: slice) -> TupleData:
+        """The row image of these cells."""
+        return TupleData(tuple(self.names[bounds]), tuple(self.values[bounds]), tuple(self._types[bounds]))
+
+
+def _texts(pairs: Array, count: int, scanned: ScannedRows) -> list[Any]:
+    """Texts as Python strings, many of them by way of Arrow; None for NULL."""
+    if count <= FEW_TEXTS:
+        return [_text(scanned, start, length) for start, length in pairs[:count].tolist()]
+    texts: list[Any] = strings(pairs, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
+    return texts
+
+
+def _text(scanned: ScannedRows, start: int, length: int) -> str | None:
+    if length < 0:
+        return None
+    data, begin = (scanned.source, start) if start >= 0 else (scanned.text, ~start)
+    return data[begin : begin + length].tobytes().decode()
+
+
+def _number(fields: list[int], number: int) -> int | None:
+    return unsigned(fields[number]) if fields[PRESENT] >> number & 1 else None

@@ -1,0 +1,294 @@
+"""The gather: copies the texts that a scan noted into Arrow buffers, and builds the columns of the table."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from ...options.reading import KINDS
+from ..arrays import Array, Int
+from ..commit_times import parse_times
+from ..jit.compiler import compiled
+from ..jit.intrinsics import BLOCK, copy_block
+from ..scan.notes import (
+    COMPLETE,
+    DETAIL,
+    ENDS,
+    GIVEN,
+    HAS_UNCHANGED,
+    KIND,
+    MAPS,
+    NAME,
+    NEW,
+    NUMBERS,
+    OLD,
+    PRESENT,
+    RAW,
+    TEXTS,
+    TIME_TEXT,
+    TYPE,
+    UNCHANGED_LENGTH,
+    VALUE,
+    ScannedRows,
+)
+from ..schemas import CHANGES
+from .complete_images import expand_complete_images, names_of_complete
+from .row_limits import check_text
+
+
+@compiled
+def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[Int, Int]:
+    """Fill offsets[count + 1] from the lengths at pairs[:, 1], and set a bit of valid for each that is no NULL.
+
+    Returns how many are NULL, and how many bytes of text there are; if that is no int32, the offsets are wrong.
+    """
+    total = np.int64(0)
+    nulls = 0
+    for item in range(count):
+        offsets[item] = total
+        length = np.int64(pairs[item, 1])
+        if length < 0:
+            nulls += 1
+        else:
+            total += length
+            valid[item >> 3] |= 1 << (item & 7)
+    offsets[count] = total
+    return nulls, total
+
+
+@compiled
+def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
+    """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text lies."""
+    # Whole blocks: what is written past a text the next one overwrites, and the last one has room for it. Texts of
+    # `text` that follow each other, as the names of a relation do, are copied as one.
+    item = 0
+    while item < count:
+        start = np.int64(pairs[item, 0])
+        length = np.int64(pairs[item, 1])
+        to = np.int64(offsets[item])
+        item += 1
+        if start >= 0:
+            if start + length + BLOCK <= len(source):
+                for step in range(0, length, BLOCK):
+                    copy_block(target, to + step, source, start + step)
+            else:
+                for step in range(length):
+                    target[to + step] = source[start + step]
+        else:
+            while item < count and pairs[item, 0] == start - length and pairs[item, 1] > 0 and length > 0:
+                length += np.int64(pairs[item, 1])
+                item += 1
+            for step in range(0, length, BLOCK):  # text has TEXT_SLACK bytes after what is used
+                copy_block(target, to + step, text, ~start + step)
+
+
+@compiled
+def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Array, given: Array) -> Int:
+    """The types of every row, those of new, or of old where there is no new; returns how many there are.
+
+    pairs   int32[n, 2]: where they lie; n is the cells of both maps
+    ends    int32[count]: one past the row's last type
+    given   uint8[count]: whether the row has any image
+    """
+    used = 0
+    for row in range(count):
+        has_new = rows[PRESENT, row] >> (GIVEN + NEW) & 1
+        place = NEW if has_new else OLD
+        types = cells[place, TYPE]
+        begin = rows[ENDS + place, row - 1] if row > 0 else 0
+        for cell in range(begin, rows[ENDS + place, row]):
+            pairs[used, 0] = types[cell, 0]
+            pairs[used, 1] = types[cell, 1]
+            used += 1
+        ends[row] = used
+        given[row] = has_new | (rows[PRESENT, row] >> (GIVEN + OLD) & 1)
+    return used
+
+
+def record_batch(scanned: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows that were noted as columns; raises TooMuchText where only fewer rows fit, and LimitExceeded."""
+    if (scanned.rows[PRESENT, : scanned.row_count] >> HAS_UNCHANGED & 1).any():
+        expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
+    scanned, unchanged = _without_unchanged(scanned)
+    seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
+
+    def column(field: pa.Field) -> pa.Array:
+        if field.name == "commit_time":
+            return _commit_times(field.type, scanned)
+        if field.name == "unchanged" and unchanged is not None:
+            return unchanged
+        return _column(field, scanned, seen)
+
+    return pa.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
+
+
+def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | None]:
+    """The notes without the cells of values that were not sent, and the column of their names if there are any."""
+    rows = scanned.rows[:, : scanned.row_count]
+    present = rows[PRESENT]
+    if not (present >> HAS_UNCHANGED & 1).any():
+        return scanned, None
+    has_new = present >> (GIVEN + NEW) & 1
+    rows = rows.copy()
+    cells = scanned.cells[:, :, : rows[ENDS : ENDS + len(MAPS), -1].max()].copy()
+    names, owners = [], []
+    for place in (NEW, OLD):
+        count = cell_count(scanned, place)
+        sent = scanned.cells[place, VALUE, :count, 1] != UNCHANGED_LENGTH
+        before = np.concatenate([[0], np.cumsum(sent)])
+        ends = scanned.rows[ENDS + place, : scanned.row_count]
+        rows[ENDS + place] = before[ends]
+        cells[place, :, : before[-1]] = scanned.cells[place, :, :count][:, sent]
+        lost = np.flatnonzero(~sent)
+        owner = np.searchsorted(ends, lost, side="right")
+        shown = (has_new[owner] == 1) == (place == NEW)  # as for the types: of new, or of old where there is no new
+        names.append(scanned.cells[place, NAME, lost[shown]])
+        owners.append(owner[shown])
+    pairs, owner = np.concatenate(names), np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    counts = np.bincount(owner, minlength=scanned.row_count)
+    kind = CHANGES.field("unchanged").type
+    column = strings(np.ascontiguousarray(pairs[order]), len(pairs), scanned, pa.string())
+    nested = _nested(kind, np.cumsum(counts), _bitmap(counts > 0), column)
+    return scanned._replace(rows=rows, cells=cells), nested
+
+
+def text_pairs(scanned: ScannedRows, field: int) -> Array:
+    """int32[count, 2]: the pairs of one text field of the rows."""
+    return scanned.rows[field : field + 2, : scanned.row_count].T.astype(np.int32, order="C")
+
+
+def cell_count(scanned: ScannedRows, place: int) -> int:
+    """How many cells one map column has in all rows."""
+    return int(scanned.rows[ENDS + place, scanned.row_count - 1]) if scanned.row_count else 0
+
+
+class _Seen:
+    """Which bits of the rows' PRESENT are set in all rows, and in any: most columns need no look at single rows."""
+
+    def __init__(self, present: Array) -> None:
+        self._present = present
+        self._all = int(np.bitwise_and.reduce(present)) if len(present) else 0
+        self._any = int(np.bitwise_or.reduce(present)) if len(present) else 0
+
+    def never(self, bit: int) -> bool:
+        """Whether no row has it."""
+        return not self._any >> bit & 1
+
+    def validity(self, bit: int) -> pa.Buffer | None:
+        """The Arrow bitmap of the rows that have it; None if all have."""
+        if self._all >> bit & 1:
+            return None
+        return _bitmap(self._present & 1 << bit)
+
+
+def _column(field: pa.Field, scanned: ScannedRows, seen: _Seen) -> pa.Array:
+    name, kind, count = field.name, field.type, scanned.row_count
+    if name in NUMBERS:
+        return _numbers(NUMBERS.index(name), kind, scanned, seen)
+    if name == "kind":
+        return _kinds(kind).take(_from_numpy(scanned.rows[KIND, :count], pa.int64()))
+    if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
+        return _nulls(kind, count)
+    if name in TEXTS:
+        return strings(text_pairs(scanned, TEXTS[name]), count, scanned, kind)
+    if name in MAPS:
+        return _map(MAPS.index(name), kind, scanned, seen)
+    if name == "types":
+        return _types(kind, scanned, seen)
+    return _nulls(kind, count)  # unchanged and error: a scan never fills them
+
+
+def _numbers(number: int, kind: pa.DataType, scanned: ScannedRows, seen: _Seen) -> pa.Array:
+    if seen.never(number):
+        return _nulls(kind, scanned.row_count)
+    values = scanned.rows[number, : scanned.row_count]
+    data = pa.py_buffer(values.astype(np.int32 if kind == pa.int32() else np.int64))
+    return pa.Array.from_buffers(kind, scanned.row_count, [seen.validity(number), data])
+
+
+def _commit_times(kind: pa.DataType, scanned: ScannedRows) -> pa.Array:
+    rows, count = scanned.rows, scanned.row_count
+    micros, known = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
+    if len(with_text):
+        pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
+        micros[with_text], known[with_text] = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
+    if not known.any():
+        return _nulls(kind, count)
+    return pa.Array.from_buffers(kind, count, [_bitmap(known), pa.py_buffer(micros)])
+
+
+def _map(place: int, kind: pa.DataType, scanned: ScannedRows, seen: _Seen) -> pa.Array:
+    if seen.never(GIVEN + place):
+        return _nulls(kind, scanned.row_count)
+    count = cell_count(scanned, place)
+    if place == DETAIL or seen.never(COMPLETE + place):
+        keys = strings(scanned.cells[place, NAME], count, scanned, pa.string())
+    else:
+        keys = names_of_complete(scanned, place, NAME, count)
+    values = strings(scanned.cells[place, VALUE], count, scanned, pa.string())
+    entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
+    return _nested(kind, scanned.rows[ENDS + place, : scanned.row_count], seen.validity(GIVEN + place), entries)
+
+
+def _types(kind: pa.DataType, scanned: ScannedRows, seen: _Seen) -> pa.Array:
+    rows, count = scanned.rows, scanned.row_count
+    if not (seen.never(COMPLETE + NEW) and seen.never(COMPLETE + OLD)):
+        new, old = (np.diff(rows[ENDS + place, :count], prepend=0) for place in (NEW, OLD))
+        shown = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))
+        is_given = rows[PRESENT, :count] >> (GIVEN + NEW) & 3
+        types = names_of_complete(scanned, -1, TYPE, int(shown[-1]))
+        return _nested(kind, shown, None if is_given.all() else _bitmap(is_given > 0), types)
+    ends, given = np.empty(count, np.int32), np.empty(count, np.uint8)
+    pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
+    names = _select_types(rows, count, scanned.cells, pairs, ends, given)
+    types = strings(pairs, names, scanned, pa.string())
+    return _nested(kind, ends, None if given.all() else _bitmap(given), types)
+
+
+def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children: pa.Array) -> pa.Array:
+    offsets = np.zeros(len(ends) + 1, np.int32)
+    offsets[1:] = ends
+    return pa.Array.from_buffers(kind, len(ends), [validity, pa.py_buffer(offsets)], children=[children])
+
+
+def strings(pairs: Array, count: int, scanned: ScannedRows, kind: pa.DataType) -> pa.Array:
+    """The texts at pairs[:count] as a string or binary column; raises as `check_text`."""
+    offset_buffer = pa.allocate_buffer(4 * (count + 1))
+    offsets = np.frombuffer(offset_buffer, np.int32)
+    valid = np.zeros((count + 7) // 8, np.uint8)
+    nulls, total = _measure(pairs, count, offsets, valid)
+    size = check_text(scanned, int(total))
+    data = pa.allocate_buffer(size + BLOCK, resizable=True)
+    _copy(pairs, count, offsets, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
+    data.resize(size, shrink_to_fit=False)
+    return pa.Array.from_buffers(kind, count, [pa.py_buffer(valid) if nulls else None, offset_buffer, data], nulls)
+
+
+def _nulls(kind: pa.DataType, count: int) -> pa.Array:
+    """A column of nulls: a slice of one that is kept, since most are needed for every chunk."""
+    return _kept_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
+
+
+@cache
+def _kinds(kind: pa.DataType) -> pa.Array:
+    """The names of all kinds."""
+    offsets = np.cumsum([0, *map(len, KINDS)], dtype=np.int32)
+    return pa.Array.from_buffers(kind, len(KINDS), [None, pa.py_buffer(offsets), pa.py_buffer("".join(KINDS).encode())])
+
+
+def _from_numpy(values: Array, kind: pa.DataType) -> pa.Array:
+    """The same values, without pandas, which pa.array would load."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+@cache
+def _kept_nulls(kind: pa.DataType, count: int) -> pa.Array:
+    return pa.nulls(count, kind)
+
+
+def _bitmap(present: Array) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(present != 0, bitorder="little"))  # much faster of bool than of numbers

@@ -1,0 +1,1 @@
+"""Row changes to those of committed transactions, in commit order."""

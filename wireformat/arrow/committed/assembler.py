@@ -1,0 +1,274 @@
+"""Row changes to those of committed transactions, in the order of their commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import OptionError, OrderError
+from ...limits import OPEN_TRANSACTIONS_BYTES
+from ...stream.saved_position import read_position, write_position
+from ...stream.transactions import Fate, Machine, Position
+from ..arrays import Array
+from ..schemas import CHANGES, POSITION, committed_schema
+from ..unread import judged_rows
+from .batch import At, Column, Rows, Run, Stretch, check_columns
+from .facts import stretch_facts, whole
+from .open_rows import ROW, OpenRows
+from .output import OUTPUT_BYTES, Output
+from .row_ranges import HERE, RowRange, gathered
+from .spill import RowSpill, Store
+from .state import read_state, write_state
+
+
+class Transactions:
+    """Takes the row changes of one stream, batch by batch, and gives back those of committed transactions.
+
+    two_phase       "commit": a prepared transaction is delivered when it is committed; "prepare": when it is prepared
+    drop_resent     leave out what was delivered before and came again after a restart
+    memory_limit    bytes of rows of open transactions held in memory; more go to files in a temporary folder
+    store           where to hold them instead; see `Store`
+    state           of another one with the same options, whose stream this goes on with; its rows must be in the store
+    after           how far the stream was delivered before, if there is no state
+
+    Raises OrderError at a row that cannot be there, OptionError, StateError; it is not to be used after that.
+    """
+
+    def __init__(
+        self,
+        *,
+        two_phase: str = "commit",
+        drop_resent: bool = True,
+        memory_limit: int = OPEN_TRANSACTIONS_BYTES,
+        store: Store | None = None,
+        state: bytes | None = None,
+        after: Position | None = None,
+    ) -> None:
+        self._machine: Machine[RowRange] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+        self._seen = 0
+        self._columns: list[str] = []
+        self._fresh = state is None and after is None
+        self._own = RowSpill(memory_limit) if store is None else None
+        self._held = OpenRows(self._own or store)
+        if state is not None:
+            self._seen, self._columns = read_state(state, self._machine, self._held)
+        self._schema: pa.Schema | None = None
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The committed rows that a batch settles, in the order of the commits; to be read to its end."""
+        if not isinstance(batch, pa.RecordBatch):
+            raise TypeError(f"row changes: expected a pyarrow record batch, got {type(batch).__name__}")
+        schema = self._check(batch.schema)
+        rows = Rows.of(batch)
+        output = Output(rows, schema, self._row_changes, self._held.bytes_of)
+        ended: list[RowRange] = []
+        for item in rows.items():
+            try:
+                fates = self._item(item, rows, output)
+            except OrderError as error:
+                raise error.add(**rows.place(rows.row_of(item))) from None
+            for attempt, facts in fates:
+                if facts is not None:
+                    output.add(attempt, facts)
+                ended += [part for part, _ in attempt.pieces if part[0] != HERE]
+        yield from output.batches()
+        self._held.release(ended)
+        self._hold(rows)
+        self._seen += len(batch)
+
+    @property
+    def open(self) -> pa.Table:
+        """The rows of the input that belong to transactions that have not ended, control records too, in input order.
+
+        Followed by the rest of the stream they give what the stream in one piece gives.
+        """
+        found = [*_in_order(self._held.rows_of(self._machine.open))]
+        if self._schema is None and found:  # with a state, no batch was seen here yet
+            self._schema = found[0].schema.remove(len(found[0].schema) - 1)
+        schema = self.schema
+        table = pa.Table.from_batches([batch.select(range(len(schema))) for batch in found], schema.remove_metadata())
+        return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: write_position(self.position)})
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the input: that of the first batch; of the row-change table as long as there was none."""
+        return CHANGES if self._schema is None else self._schema
+
+    @property
+    def position(self) -> Position:
+        """How far the stream was delivered."""
+        return self._machine.position
+
+    @property
+    def unknown_prepared(self) -> tuple[str, ...]:
+        """The gids of prepared transactions whose end came and whose PREPARE did not; see docs/transactions.md.
+
+        Known when all was taken; `state` keeps them.
+        """
+        return self._machine.unknown_prepared
+
+    def take_unknown_prepared(self) -> tuple[str, ...]:
+        """The same, and forget them: for a stream without end, whose state would grow with them."""
+        return self._machine.take_unknown_prepared()
+
+    @property
+    def state(self) -> bytes:
+        """Everything but the rows: who is open, with handles to the rows in the store. Plain data with a version, that
+        later releases read; docs/transactions.md says what is in it. To be asked for between batches."""
+        return write_state(self._machine, self._held, self._seen, self._columns)
+
+    def close(self) -> None:
+        """Forget what is open, and remove the files; a store that was given keeps its rows."""
+        self._machine.forget()
+        if self._own is not None:
+            self._own.close()
+
+    def __enter__(self) -> Transactions:
+        """Closes at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def _check(self, schema: pa.Schema) -> pa.Schema:
+        is_first = self._schema is None
+        self._schema = check_columns(schema, self._schema)
+        position = (schema.metadata or {}).get(POSITION)
+        if is_first and self._fresh and position is not None:
+            self._machine.go_on(read_position(position))
+        if is_first:
+            self._check_held()
+        return committed_schema(self._schema)
+
+    def _check_held(self) -> None:
+        """Raises OptionError where the rows that the state holds have columns of other names."""
+        names = self.schema.names
+        if self._held.saved and self._columns != names:
+            raise OptionError(
+                f"row changes: expected the columns of the open rows that the state holds, {', '.join(self._columns)}, "
+                f"got {', '.join(names)}: change columns where nothing is open, or begin anew without the state"
+            )
+        self._columns = names
+        self._held.schema = self.schema.remove_metadata().append(ROW)
+
+    def _item(self, item: At | Run | Stretch, rows: Rows, output: Output) -> list[Fate[RowRange]]:
+        machine = self._machine
+        if isinstance(item, At):
+            return machine.control(item.control, (HERE, item.row, item.row + 1))
+        if isinstance(item, Run):
+            return machine.run((HERE, item.start, item.stop), item.count, item.lone)
+        found = stretch_facts(rows, item, machine.position)
+        output.add_stretch(item, found.facts, found.resent & machine.drop_resent)
+        return machine.whole(whole(rows, item, found.highest))
+
+    def _row_changes(self, number: int) -> Rows:
+        """A held batch, without the column ROW: a kept column may be named so too."""
+        batch = self._held.get(number)
+        return Rows.of(batch.select(range(batch.num_columns - 1)))
+
+    def _hold(self, rows: Rows) -> None:
+        """What is open moves out of the batch into the store."""
+        touched = self._machine.touched()
+        if touched:
+            columns = [*rows.batch.columns, pa.array(self._seen + np.arange(len(rows.codes)))]
+            here = pa.RecordBatch.from_arrays(columns, schema=self._held.schema)
+            self._held.hold(here, rows.kept, touched)
+        self._held.renew(lambda: self._machine.open)
+
+
+def transactions(
+    changes: Any,
+    *,
+    two_phase: str = "commit",
+    drop_resent: bool = True,
+    memory_limit: int = OPEN_TRANSACTIONS_BYTES,
+    after: Position | None = None,
+) -> pa.Table:
+    """The row changes of committed transactions, in the order of the commits, with the facts of their transactions.
+
+    changes     the row-change table of one stream, in its order: a table, a record batch, or an iterable of them;
+                further columns pass through
+    The options are those of `Transactions`. docs/transactions.md says what is delivered, and when.
+    Raises OrderError, OptionError; BadRows where several messages are given and none could be read.
+    """
+    with (
+        judged_rows(batches_of(changes)) as source,
+        Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found,
+    ):
+        committed = list(chain.from_iterable(map(found.take, source)))
+        return pa.Table.from_batches(committed, schema=committed_schema(found.schema))
+
+
+def open_transactions(
+    changes: Any,
+    *,
+    two_phase: str = "commit",
+    drop_resent: bool = True,
+    memory_limit: int = OPEN_TRANSACTIONS_BYTES,
+    after: Position | None = None,
+) -> pa.Table:
+    """The rows that `transactions` does not deliver since their transactions have not ended, as they came.
+
+    Put before the rows that follow they lose nothing; the metadata of the table says how far the stream was delivered,
+    so that what is sent again is recognised there too.
+    """
+    with (
+        judged_rows(batches_of(changes)) as source,
+        Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found,
+    ):
+        for batch in source:
+            for _ in found.take(batch):
+                pass
+        return found.open
+
+
+def batches_of(changes: Any) -> Iterator[pa.RecordBatch]:
+    """Record batches of row changes; an empty one where a table has no rows, for its schema."""
+    if isinstance(changes, pa.RecordBatch):
+        yield changes
+    elif isinstance(changes, pa.Table):
+        yield from changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]
+    elif isinstance(changes, Iterable) and not isinstance(changes, (str, bytes, dict)):
+        for part in changes:
+            yield from batches_of(part)
+    else:
+        raise TypeError(f"row changes: expected a pyarrow table or record batch, or some, got {type(changes).__name__}")
+
+
+def _in_order(held: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Held rows by their places; those of batches that do not lie in each other stay apart."""
+    together: list[tuple[pa.RecordBatch, Array]] = []
+    last = -1
+    for batch, places in sorted(((batch, _places(batch)) for batch in held), key=lambda found: found[1].min()):
+        if together and places.min() > last:
+            yield from _merged(together)
+            together = []
+        together.append((batch, places))
+        last = max(last, places.max())
+    if together:
+        yield from _merged(together)
+
+
+def _merged(held: list[tuple[pa.RecordBatch, Array]]) -> Iterator[pa.RecordBatch]:
+    """Some megabytes at a time: all texts together may not fit in an array."""
+    which = np.repeat(np.arange(len(held)), [len(places) for _, places in held])
+    rows = np.concatenate([np.arange(len(places)) for _, places in held])
+    order = np.argsort(np.concatenate([places for _, places in held]))
+    size = sum(batch.nbytes for batch, _ in held)
+    for chosen in np.array_split(order, min(len(order), 1 + size // OUTPUT_BYTES)):
+        yield from gathered({number: batch for number, (batch, _) in enumerate(held)}, which[chosen], rows[chosen])
+
+
+def _places(held: pa.RecordBatch) -> Array:
+    return Column.of(held.columns[-1]).values
+
+
+__all__ = ["Transactions", "open_transactions", "transactions"]

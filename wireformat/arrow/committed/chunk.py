@@ -1,0 +1,451 @@
+"""Transactions of a stream that is cut into chunks: each chunk by itself, a walk over short summaries, the join.
+
+`Chunk` reads one chunk without knowing what stands before it; `carry` walks the summaries of all chunks in order and
+says what becomes of what lies in more than one; `deliver` makes committed rows of a chunk's rows and that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import OptionError, OrderError
+from ...limits import OPEN_TRANSACTIONS_BYTES
+from ...lsn import signed
+from ...stream.saved_position import write_position
+from ...stream.transactions import Attempt, Control, Machine, Position, TransactionFacts, Whole, facts_of, is_plain
+from ..arrays import Array
+from ..schemas import POSITION, SEGMENT, SEQUENCE, committed_schema
+from .batch import At, Column, Place, Rows, Run, Stretch, check_columns, flags
+from .facts import stretch_facts
+from .open_rows import OpenRows
+from .output import Output
+from .row_ranges import HERE, RowRange, spread, taken
+from .spill import RowSpill, Store
+
+UNKNOWN_PREPARED = b"wireformat.unknown_prepared"
+
+DELIVERED, DROPPED, OPEN, WHOLE = "delivered", "dropped", "open", "whole"
+
+FATES = pa.schema(
+    [
+        pa.field("chunk", pa.int32(), nullable=False),
+        pa.field("_segment", pa.int32(), nullable=False),
+        pa.field("fate", pa.string(), nullable=False),
+        pa.field("first_ordinal", pa.int64()),
+        pa.field("undone", pa.list_(pa.field("element", pa.int64()))),
+        pa.field("sequence", pa.int64()),
+        pa.field("xid", pa.int64()),
+        pa.field("csn", pa.int64()),
+        pa.field("commit_lsn", pa.int64()),
+        pa.field("commit_time", pa.int64()),
+        pa.field("username", pa.string()),
+        pa.field("origin", pa.string()),
+    ]
+)
+"""What becomes of the rows of a segment. `chunk` counts the summaries from 0.
+
+fate            delivered, with the facts of their transaction; dropped; open; whole: of whole transactions, those that
+                were sent before are still among them
+first_ordinal   delivered: of the segment's first row
+undone          delivered: rows with these xids are left out
+sequence        delivered: the sequence's commit_lsn; whole: how many transactions there were before
+csn, commit_lsn whole: the highest before
+commit_time     microseconds since 1970
+"""
+
+
+def chunk_schema(changes: pa.Schema) -> pa.Schema:
+    """The schema of a chunk's rows: that of committed rows, and `_segment`; raises OptionError where there is one."""
+    if SEGMENT.name in changes.names:
+        raise OptionError(f"row changes: {SEGMENT.name} is added, got a column named so")
+    return committed_schema(changes).append(SEGMENT)
+
+
+class Chunk:
+    """Takes the row changes of one chunk of a stream, in order; what it gives back does not depend on the batches.
+
+    drop_resent     leave out whole transactions that were sent again behind others of the same stretch
+    controls        give control records back too, for `open_rows`
+    memory_limit, store   as in `Transactions`: for a plain transaction that spans batches
+
+    A row has in `_segment` where its fate is found. Below 0 its transaction is whole, and its facts are there;
+    `sequence` has the number of the transaction in the stretch where there is neither commit_lsn nor csn. From 0 on it
+    has what its own record says, and `sequence.ordinal` is its place in the segment.
+    Raises OrderError at a CORRUPT row, OptionError; what depends on other chunks is found by `carry`.
+    """
+
+    def __init__(
+        self,
+        *,
+        drop_resent: bool = True,
+        controls: bool = False,
+        memory_limit: int = OPEN_TRANSACTIONS_BYTES,
+        store: Store | None = None,
+    ) -> None:
+        self._drop_resent = drop_resent
+        self._controls = controls
+        self._own = RowSpill(memory_limit) if store is None else None
+        self._held = OpenRows(self._own or store)
+        self._ended: list[RowRange] = []
+        self._schema: pa.Schema | None = None
+        self._pending: _Pending | None = None
+        self._items: list[list[Any]] = []
+        self._numbered = 0
+        self._stretches = 0
+        self._in_stretch = Position()
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Rows of this batch and those before it; to be read to its end."""
+        self._schema = check_columns(batch.schema, self._schema)
+        rows = Rows.of(batch)
+        room = self._room(rows)
+        for item, place in rows.placed(rows.items()):
+            yield from self._item(item, place, rows, room)
+        yield from room.flush()
+        self._held.release(self._ended)
+        self._ended = []
+        if self._pending is not None:
+            self._pending.hold(rows, self._held)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The rest of the rows."""
+        if self._pending is not None:
+            yield from self._give_up()
+
+    @property
+    def summary(self) -> bytes:
+        """The chunk for `carry`: control records that matter elsewhere, counts of rows and of whole transactions."""
+        return json.dumps(self._items, separators=(",", ":")).encode()
+
+    def close(self) -> None:
+        """Remove the files."""
+        if self._own is not None:
+            self._own.close()
+
+    def _room(self, rows: Rows) -> _Room:
+        held = self._held
+        schema = chunk_schema(self._schema)
+        return _Room(rows, schema, Output(rows, schema, lambda number: Rows.of(held.get(number)), held.bytes_of))
+
+    def _item(self, item: At | Run | Stretch, place: Place, rows: Rows, room: _Room) -> Iterator[pa.RecordBatch]:
+        pending = self._pending
+        if pending is not None:
+            if isinstance(item, Run) or (isinstance(item, At) and item.control.kind == "ORIGIN"):
+                pending.add(item, place)
+                return
+            if isinstance(item, At) and item.control.kind == "COMMIT" and is_plain(pending.begin, item.control):
+                self._complete(pending, item, rows, room)
+                return
+            yield from self._give_up(room)
+        if isinstance(item, At) and item.control.kind == "BEGIN":
+            self._pending = _Pending(item, place)
+        else:
+            self._add(item, place, rows, room)
+
+    def _add(self, item: At | Run | Stretch, place: Place, rows: Rows, room: _Room) -> None:
+        """An item of the summary, and its rows."""
+        if isinstance(item, Run):
+            number, first = self._run(item, place)
+            room.add((HERE, item.start, item.stop), number, first)
+        elif isinstance(item, At):
+            number = self._append(["control", _lean(item.control), place])
+            if self._controls:
+                room.add((HERE, item.row, item.row + 1), number, 0, is_control=True)
+        else:
+            found = stretch_facts(rows, item, self._in_stretch)
+            begin = rows.control(int(item.begins[0]))
+            segment = self._count(begin, place, len(found.resent), *found.highest)
+            room.whole.add_stretch(item, found.facts, found.resent & self._drop_resent, segment)
+
+    def _append(self, item: list[Any]) -> int:
+        self._in_stretch = Position()
+        self._items.append(item)
+        self._numbered += 1
+        return self._numbered - 1
+
+    def _run(self, run: Run, place: Place) -> tuple[int, int]:
+        """The number of a run, and how many rows of it there were before: it may have begun in another batch."""
+        last = self._items[-1] if self._items else None
+        if last is not None and last[0] == "rows" and not last[2] and not run.lone:
+            first, last[1] = last[1], last[1] + run.count
+            return self._numbered - 1, first
+        return self._append(["rows", run.count, run.lone, place]), 0
+
+    def _count(self, begin: Control, place: Place, count: int, lsn: int | None, csn: int | None) -> int:
+        """Whole transactions: the number of their stretch."""
+        if self._in_stretch.transactions == 0:
+            self._stretches += 1
+            self._items.append(["whole", 0, None, None, _lean(begin), place])
+        self._in_stretch = self._in_stretch.behind(lsn, csn, count)
+        self._items[-1][1:4] = self._in_stretch[:3]
+        return -self._stretches
+
+    def _complete(self, pending: _Pending, end: At, rows: Rows, room: _Room) -> None:
+        """A plain transaction that did not come in a stretch is whole."""
+        facts = facts_of(pending.begin, end.control, self._in_stretch.transactions + 1)
+        resent = self._drop_resent and self._in_stretch.covers(facts.commit_lsn, facts.csn)
+        segment = self._count(pending.first, pending.place, 1, facts.commit_lsn, facts.csn)
+        self._pending = None
+        self._ended += [part for part, _ in pending.pieces]
+        attempt = Attempt(pending.begin, pending.pieces)
+        attempt.pieces += [
+            ((HERE, item.start, item.stop), item.count) for item, _ in pending.items if isinstance(item, Run)
+        ]
+        if not resent:
+            room.whole.add(attempt, facts, segment)
+
+    def _give_up(self, room: _Room | None = None) -> Iterator[pa.RecordBatch]:
+        """What began as a plain transaction is none that is whole: its items count one by one."""
+        pending, self._pending = self._pending, None
+        assert pending is not None
+        for part, _ in pending.pieces:
+            held = Rows.of(self._held.get(part[0]))
+            held_room = self._room(held)
+            for item, place in held.placed(held.items()):
+                self._add(item, place, held, held_room)
+            yield from held_room.flush()
+        self._held.release(part for part, _ in pending.pieces)
+        if room is not None:
+            for item, place in pending.items:
+                self._add(item, place, room.rows, room)
+
+
+class _Pending:
+    """A plain transaction that has begun.
+
+    first, begin   its BEGIN; with what an ORIGIN said
+    place          where that stands
+    pieces         its rows in earlier batches
+    items          what this batch has of it, and where
+    """
+
+    def __init__(self, begin: At, place: Place) -> None:
+        self.first = self.begin = begin.control
+        self.place = place
+        self.pieces: list[tuple[RowRange, int]] = []
+        self.items: list[tuple[At | Run, Place]] = [(begin, place)]
+
+    def add(self, item: At | Run, place: Place) -> None:
+        """It goes on."""
+        self.items.append((item, place))
+        if isinstance(item, At):
+            self.begin = self.begin._replace(origin=item.control.origin)
+
+    def hold(self, rows: Rows, held: OpenRows) -> None:
+        """The batch ends."""
+        if self.items:
+            first, _ = self.items[0]
+            places = np.arange(first.row if isinstance(first, At) else first.start, len(rows.codes))
+            part = held.put(taken(rows.batch, places[rows.kept[places]]))
+            self.pieces.append((part, sum(item.count for item, _ in self.items if isinstance(item, Run))))
+            self.items = []
+
+
+class _Room:
+    """Rows of one batch that wait to be built: of whole transactions, and of segments."""
+
+    def __init__(self, rows: Rows, schema: pa.Schema, whole: Output) -> None:
+        self.rows = rows
+        self.whole = whole
+        self._schema = schema
+        self._waiting: list[tuple[int, int, int, int, bool]] = []
+
+    def add(self, part: RowRange, number: int, first: int, *, is_control: bool = False) -> None:
+        """The rows of a segment, the first of them its `first`th; or a control record."""
+        _, start, stop = part
+        self._waiting.append((start, stop, number, first, is_control))
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """All of them."""
+        yield from self.whole.batches()
+        if self._waiting:
+            starts, stops, numbers, firsts, are_control = np.array(self._waiting, np.int64).T
+            places, of = spread(starts, stops)
+            wanted = self.rows.delivered[places] | are_control[of].astype(bool)
+            places, of = places[wanted], of[wanted]
+            ordinals = (firsts - self.rows.before[starts])[of] + self.rows.before[places]
+            rows = taken(self.rows.batch, places)
+            zeros = pa.array(np.zeros(len(places), np.int64))
+            own = {
+                "sequence": pa.StructArray.from_arrays([zeros, pa.array(ordinals)], fields=list(SEQUENCE)),
+                SEGMENT.name: pa.array(numbers[of], SEGMENT.type),
+                **{name: pa.nulls(len(places), pa.string()) for name in ("username", "origin")},
+            }
+            columns = [own[field.name] if field.name in own else rows[field.name] for field in self._schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+class _Item(NamedTuple):
+    """A numbered item of a summary; is_run: one with rows."""
+
+    chunk: int
+    number: int
+    is_run: bool
+
+
+def carry(
+    summaries: Iterable[bytes], *, two_phase: str = "commit", drop_resent: bool = True, after: Position | None = None
+) -> pa.Table:
+    """The fates of all segments of a stream, from the summaries of its chunks in order: FATES, by chunk and segment.
+
+    The metadata says under `wireformat.position` how far the stream is delivered, and under UNKNOWN_PREPARED which gids
+    ended and were not prepared, as JSON. Control records have a fate only where they are open. Raises OrderError,
+    OptionError.
+    """
+    machine: Machine[_Item] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+    rows: list[tuple[Any, ...]] = []
+    for chunk, summary in enumerate(summaries):
+        number = stretch = 0
+        for kind, *item in json.loads(summary):
+            try:
+                if kind == "whole":
+                    transactions, lsn, csn, begin, _ = item
+                    before = machine.position
+                    fates = machine.whole(Whole(Control(**begin), transactions, lsn, csn))
+                    stretch -= 1
+                    rows.append((chunk, stretch, WHOLE, None, None, *_cells(before)))
+                else:
+                    here = _Item(chunk, number, kind == "rows")
+                    number += 1
+                    if kind == "rows":
+                        count, lone, _ = item
+                        fates = machine.run(here, count, lone)
+                    else:
+                        control, _ = item
+                        fates = machine.control(Control(**control), here)
+            except OrderError as error:
+                raise error.add(**item[-1]) from None
+            for attempt, facts in fates:
+                rows.extend(_settled(attempt, facts))
+    for attempt in machine.open:
+        rows.extend((item.chunk, item.number, OPEN, None, None, *_NO_FACTS) for item, _ in attempt.pieces)
+    rows.sort(key=lambda row: row[:2])
+    columns = zip(*rows, strict=True) if rows else [()] * len(FATES)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, FATES, strict=True)]
+    said = {POSITION: write_position(machine.position), UNKNOWN_PREPARED: json.dumps(machine.unknown_prepared)}
+    return pa.Table.from_arrays(arrays, schema=FATES.with_metadata(said))
+
+
+_NO_FACTS = (None,) * 7
+
+
+def _settled(attempt: Attempt[_Item], facts: TransactionFacts | None) -> Iterator[tuple[Any, ...]]:
+    undone = sorted(signed(xid) for xid in attempt.undone)
+    cells = (
+        _NO_FACTS if facts is None else tuple(None if cell is None else signed(cell) for cell in facts[:4]) + facts[4:]
+    )
+    for item, first in attempt.firsts():
+        if item.is_run:
+            yield item.chunk, item.number, DROPPED if facts is None else DELIVERED, first, undone, *cells
+
+
+def _cells(before: Position) -> tuple[Any, ...]:
+    lsn, csn = (None if number is None else signed(number) for number in before[1:3])
+    return before.transactions, None, csn, lsn, None, None, None
+
+
+def deliver(rows: pa.RecordBatch, fates: pa.Table, *, drop_resent: bool = True) -> pa.RecordBatch:
+    """The committed rows among rows of one chunk: `committed_schema`, without `_segment`.
+
+    fates   those of this chunk; only the segments of these rows need to be there
+    Raises ValueError where a segment of these rows has no fate.
+    """
+    schema = pa.schema([field for field in rows.schema if field.name != SEGMENT.name])
+    seen = Rows.of(rows)
+    found = _Fates(rows, fates)
+    of = found.of
+    wanted = seen.delivered & (found.has(DELIVERED) | found.has(WHOLE))
+    if drop_resent:
+        wanted &= ~(found.has(WHOLE) & found.resent(seen))
+    wanted &= ~found.undone(seen)
+    found.check(seen.delivered)
+    places = np.flatnonzero(wanted)
+    batch = taken(rows, places)
+    return _with_facts(batch, found.fates, of[places], schema)
+
+
+def open_rows(rows: pa.RecordBatch, fates: pa.Table) -> pa.RecordBatch:
+    """The rows of transactions that have not ended, as they came; of a `Chunk` with controls."""
+    wanted = np.flatnonzero(_Fates(rows, fates).has(OPEN))
+    names = [name for name in rows.schema.names if name not in ("sequence", "username", "origin", SEGMENT.name)]
+    return taken(rows.select(names), wanted)
+
+
+class _Fates:
+    """The fates of one chunk, and for each row of a batch of it where its fate stands."""
+
+    def __init__(self, rows: pa.RecordBatch, fates: pa.Table) -> None:
+        ordered = fates.sort_by(SEGMENT.name).combine_chunks()
+        self.fates = ordered.to_batches()[0] if len(ordered) else pa.RecordBatch.from_pylist([], FATES)
+        self._segments = Column.of(rows[SEGMENT.name].cast(pa.int64())).values
+        known = Column.of(self.fates[SEGMENT.name].cast(pa.int64())).values
+        self.of: Array = np.minimum(np.searchsorted(known, self._segments), max(len(known) - 1, 0))
+        self._is_known = known[self.of] == self._segments if len(known) else np.zeros(len(self.of), bool)
+
+    def has(self, fate: str) -> Array:
+        """bool[n]: rows with this fate."""
+        if not len(self.fates):
+            return np.zeros(len(self.of), bool)
+        return flags(pc.equal(self.fates["fate"], fate))[self.of] & self._is_known
+
+    def check(self, delivered: Array) -> None:
+        """Raises ValueError where a row that counts has no fate."""
+        missing = np.flatnonzero(delivered & ~self._is_known)
+        if len(missing):
+            raise ValueError(f"fates: there is none of segment {self._segments[missing[0]]}")
+
+    def resent(self, rows: Rows) -> Array:
+        """bool[n]: rows of whole transactions that are behind what was delivered ahead of their stretch."""
+        lsn, csn = (Column.of(rows.batch[name]) for name in ("commit_lsn", "csn"))
+        before_lsn, before_csn = (Column.of(self.fates[name]) for name in ("commit_lsn", "csn"))
+        if not len(self.fates):
+            return np.zeros(len(self.of), bool)
+        is_below = [
+            number.valid
+            & before.valid[self.of]
+            & (number.values.view(np.uint64) <= before.values[self.of].view(np.uint64))
+            for number, before in ((lsn, before_lsn), (csn, before_csn))
+        ]
+        return is_below[0] & (~csn.valid | is_below[1])
+
+    def undone(self, rows: Rows) -> Array:
+        """bool[n]: rows of subtransactions that were undone."""
+        lists = self.fates["undone"]
+        found = np.zeros(len(self.of), bool)
+        order = np.argsort(self.of, kind="stable")
+        bounds = np.searchsorted(self.of[order], np.arange(len(lists) + 1))
+        for fate in np.flatnonzero(flags(pc.fill_null(pc.greater(pc.list_value_length(lists), 0), False))).tolist():
+            own = order[bounds[fate] : bounds[fate + 1]]
+            found[own] = np.isin(rows.xids.values[own], lists[fate].as_py())
+        return found & self._is_known & rows.xids.valid
+
+
+def _with_facts(rows: pa.RecordBatch, fates: pa.RecordBatch, of: Array, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of whole transactions get their number right, those of segments all their facts."""
+    if not len(rows):
+        return pa.RecordBatch.from_pylist([], schema)
+    told = fates.take(pa.array(of))
+    is_whole = pc.equal(told["fate"], WHOLE)
+    commit_lsn, ordinal = rows["sequence"].flatten()
+    has_place = pc.or_(rows["commit_lsn"].is_valid(), rows["csn"].is_valid())
+    number = pc.if_else(has_place, commit_lsn, pc.add(commit_lsn, pc.fill_null(told["sequence"], 0)))
+    ordinals = pc.if_else(is_whole, ordinal, pc.add(ordinal, pc.fill_null(told["first_ordinal"], 0)))
+    sequences = pc.if_else(is_whole, number, told["sequence"])
+    columns = {"sequence": pa.StructArray.from_arrays([sequences, ordinals], fields=list(SEQUENCE))}
+    for name in ("xid", "csn", "commit_lsn", "commit_time", "username", "origin"):
+        columns[name] = pc.if_else(is_whole, rows[name], told[name].cast(rows.schema.field(name).type))
+    return pa.RecordBatch.from_arrays([columns.get(field.name, rows[field.name]) for field in schema], schema=schema)
+
+
+def _lean(control: Control) -> dict[str, Any]:
+    """What a control record says."""
+    return {name: value for name, value in zip(Control._fields, control, strict=True) if value is not None}
+
+
+__all__ = ["FATES", "UNKNOWN_PREPARED", "Chunk", "carry", "chunk_schema", "deliver", "open_rows"]

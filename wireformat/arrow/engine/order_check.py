@@ -1,0 +1,82 @@
+"""An engine around an engine: checks the order of records, in events and in record batches alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...errors import DecodeError
+from ...formats.pgoutput.relations import Relations
+from ...lsn import unsigned
+from ...stream.order import Order, RecordFacts
+from ...stream.reader import Located
+from ..schemas import widened
+
+if TYPE_CHECKING:
+    from .choice import Engine
+
+_COLUMNS = ("message", "record", "kind", "lsn", "xid", "detail")
+_FLAGS = {"true": True, "false": False}
+
+
+class OrderChecked:
+    """Lets another engine read every kind of record, and raises OrderError at the first one that may not come.
+
+    Events and rows have each their own place in the stream, from call to call.
+    """
+
+    def __init__(self, engine: Engine, format: str) -> None:
+        self._engine = engine
+        self._events = Order(format)
+        self._rows = Order(format)
+
+    def know(self, relations: Relations) -> None:
+        """See Engine.know."""
+        self._engine.know(relations)
+
+    @property
+    def dropped(self) -> int:
+        """See Engine.dropped."""
+        return self._engine.dropped
+
+    def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
+        """See Engine.events; raises OrderError after the events before it."""
+        return self._checked(self._engine.events(messages, first))
+
+    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
+        """See Engine.lost."""
+        return self._checked(self._engine.lost(data, index, stream_offset, error))
+
+    def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """See Engine.batches; raises OrderError."""
+        for batch in self._engine.batches(messages, widened(schema, *_COLUMNS), first):
+            self._check_rows(batch)
+            yield batch.select(schema.names)
+
+    def _checked(self, records: Iterable[Located]) -> Iterator[Located]:
+        order = self._events
+        for located in records:
+            event = located.event
+            if not order.passes(event.kind):
+                order.take(RecordFacts.of(event), message=located.message, number=located.record, lsn=event.lsn)
+            yield located
+
+    def _check_rows(self, batch: pa.RecordBatch) -> None:
+        for row, kind in enumerate(batch["kind"].to_pylist()):
+            if not self._rows.passes(kind):
+                found = {name: batch[name][row].as_py() for name in _COLUMNS}
+                lsn = None if found["lsn"] is None else unsigned(found["lsn"])
+                self._rows.take(_facts(found), message=found["message"], number=found["record"], lsn=lsn)
+
+
+def _facts(row: dict[str, Any]) -> RecordFacts:
+    detail = dict(row["detail"] or ())
+    return RecordFacts(
+        row["kind"],
+        None if row["xid"] is None else unsigned(row["xid"]),
+        detail.get("gid"),
+        int(detail["subxid"]) if "subxid" in detail else None,
+        *(_FLAGS.get(detail.get(name, "")) for name in ("first_segment", "transactional")),
+    )

@@ -1,0 +1,1 @@
+"""How this package compiles with numba: the cache, linking, and single machine instructions."""

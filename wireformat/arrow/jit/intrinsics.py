@@ -1,0 +1,127 @@
+"""Reading big-endian numbers, comparing bytes and copying short texts a machine word at a time.
+
+The plain functions say what is meant. They run uncompiled, and compiled where bounds are to be checked; elsewhere each
+is replaced by one or two machine instructions, for numba makes of the plain ones a load and a check for every byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba.core.cgutils as cgutils
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.base import BaseContext
+from numba.extending import intrinsic
+
+from .compiler import CHECKED, inner
+
+BLOCK = 16
+"""Bytes that `copy_block` copies, `same_block` compares and `find_special` looks at."""
+
+
+def _plain_read(size: int) -> Callable[..., Any]:
+    def read(data: Any, at: int) -> Any:
+        value = np.int64(0)
+        for place in range(size):
+            value = value << 8 | np.int64(data[at + place])
+        return value
+
+    return inner(read)
+
+
+def _plain_copy_block(target: Any, to: int, source: Any, at: int) -> None:
+    for place in range(BLOCK):
+        target[to + place] = source[at + place]
+
+
+def _plain_same_block(data: Any, at: int, other: Any, start: int) -> bool:
+    for place in range(BLOCK):
+        if data[at + place] != other[start + place]:
+            return False
+    return True
+
+
+def _plain_find_special(data: Any, at: int) -> int:
+    for place in range(BLOCK):
+        byte = data[at + place]
+        if byte < 32 or byte == 34 or byte == 39 or byte == 92:
+            return place
+    return BLOCK
+
+
+def _word_read(size: int) -> Callable[..., Any]:
+    @intrinsic
+    def read(typing_context: Any, data: Any, at: Any) -> Any:
+        def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+            word = ir.IntType(8 * size)
+            loaded = builder.load(_pointer(context, builder, signature.args[0], arguments[0], arguments[1], word))
+            loaded.align = 1
+            number = builder.bswap(loaded)
+            return number if size == 8 else builder.zext(number, ir.IntType(64))
+
+        return types.int64(data, types.int64), generate
+
+    return read
+
+
+@intrinsic
+def _word_copy_block(typing_context: Any, target: Any, to: Any, source: Any, at: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        block = ir.VectorType(ir.IntType(8), BLOCK)
+        loaded = builder.load(_pointer(context, builder, signature.args[2], arguments[2], arguments[3], block))
+        loaded.align = 1
+        stored = builder.store(loaded, _pointer(context, builder, signature.args[0], arguments[0], arguments[1], block))
+        stored.align = 1
+        return context.get_dummy_value()
+
+    return types.none(target, types.int64, source, types.int64), generate
+
+
+@intrinsic
+def _word_find_special(typing_context: Any, data: Any, at: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        block = ir.VectorType(ir.IntType(8), BLOCK)
+        loaded = builder.load(_pointer(context, builder, signature.args[0], arguments[0], arguments[1], block))
+        loaded.align = 1
+        found = builder.icmp_unsigned("<", loaded, ir.Constant(block, [32] * BLOCK))
+        for byte in (34, 39, 92):
+            found = builder.or_(found, builder.icmp_unsigned("==", loaded, ir.Constant(block, [byte] * BLOCK)))
+        bits = builder.zext(builder.bitcast(found, ir.IntType(BLOCK)), ir.IntType(64))
+        return builder.cttz(builder.or_(bits, ir.IntType(64)(1 << BLOCK)), ir.IntType(1)(1))
+
+    return types.int64(data, types.int64), generate
+
+
+@intrinsic
+def _word_same_block(typing_context: Any, data: Any, at: Any, other: Any, start: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        block = ir.VectorType(ir.IntType(8), BLOCK)
+        loaded = []
+        for place in (0, 2):
+            pointer = _pointer(context, builder, signature.args[place], arguments[place], arguments[place + 1], block)
+            loaded.append(builder.load(pointer))
+            loaded[-1].align = 1
+        bits = builder.bitcast(builder.icmp_unsigned("!=", *loaded), ir.IntType(BLOCK))
+        return builder.icmp_unsigned("==", bits, ir.IntType(BLOCK)(0))
+
+    return types.boolean(data, types.int64, other, types.int64), generate
+
+
+def _pointer(context: BaseContext, builder: ir.IRBuilder, kind: Any, array: Any, at: Any, word: ir.Type) -> Any:
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(cgutils.gep_inbounds(builder, data, at), word.as_pointer())
+
+
+if CHECKED:
+    read_16, read_32, read_64 = _plain_read(2), _plain_read(4), _plain_read(8)
+    copy_block = inner(_plain_copy_block)
+    same_block = inner(_plain_same_block)
+    find_special = inner(_plain_find_special)
+else:
+    read_16, read_32, read_64 = _word_read(2), _word_read(4), _word_read(8)
+    copy_block = _word_copy_block
+    same_block = _word_same_block
+    find_special = _word_find_special

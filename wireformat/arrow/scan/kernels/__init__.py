@@ -1,0 +1,1 @@
+"""One kernel a format: the compiled functions that know its bytes."""

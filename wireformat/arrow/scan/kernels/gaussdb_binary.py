@@ -1,0 +1,291 @@
+"""The scan of the binary style: walks whole messages and notes where everything lies.
+
+It follows the declaration in wireformat/formats/gaussdb_binary.py and the framing in wireformat/framing/gauss_batch.py.
+At anything that it does not expect it gives the record, or the rest of the message, to them.
+
+In all functions: buffer uint8[n] is the input; rows, cells and text are those of Notes, row the one that is filled;
+words are the constant words; cursor[TEXT_USED] says how much of text is used. A row with text that is not ASCII has the
+status TRANSCODE.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....framing import gauss_batch
+from ....limits import RECORD_BYTES
+from ...arrays import Array, Int
+from ...jit.compiler import inner
+from ..loop import DONE, LOST, MORE, make_scan
+from ..notes import (
+    BEGIN,
+    COMMIT,
+    COMMIT_TIME_KEY,
+    CSN,
+    DELETE,
+    ENDS,
+    FIRST_LSN,
+    FULL,
+    GIVEN,
+    GOOD,
+    HEARTBEAT,
+    INSERT,
+    KIND,
+    NAME,
+    NEW,
+    OLD,
+    ORIGIN,
+    PRESENT,
+    RAW,
+    READ_RECORD,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TEXT_USED,
+    TIME_TEXT,
+    TYPE,
+    TYPE_TABLE_SIZE,
+    TYPE_WORDS,
+    UNKNOWN,
+    UPDATE,
+    USERNAME,
+    UTF8,
+    VALUE,
+    XID,
+)
+from ..primitives import check_text, is_ascii, read_16, read_32, read_64, unquote, write_number
+from ..row_notes import note_detail
+
+BARE_BYTES = gauss_batch.BARE_HEARTBEAT_BYTES
+LEAST_RECORD = gauss_batch.LEAST_RECORD_BYTES
+KIND_OF_BYTE = np.full(256, UNKNOWN, np.int64)
+for _byte, _kind in zip(b"BIUDCh", (BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT), strict=True):
+    KIND_OF_BYTE[_byte] = _kind
+
+
+@inner
+def row_image(
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    cells: Array,
+    place: Int,
+    cell: Int,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    utf8: bool,
+) -> tuple[Int, Int, Int]:
+    """One tuple into the map `place` from `cell` on: (status, byte after it, cell after it)."""
+    status = GOOD
+    image = cells[place]
+    used = cursor[TEXT_USED]
+    count = read_16(buffer, at) if stop - at >= 2 else -1
+    at += 2
+    while count > 0:
+        if cell == image.shape[1]:
+            return FULL, at, cell
+        length = read_16(buffer, at) if stop - at >= 2 else stop
+        at += 2
+        if stop - at < length + 8:
+            return READ_RECORD, at, cell
+        name, name_length = at, length
+        if not is_ascii(buffer, at, length):
+            status |= check_text(buffer, at, length, utf8)
+        if length > 0 and buffer[at] == 34:
+            name, name_length = unquote(buffer, at, length, text, used)
+            if name_length < 0:
+                return READ_RECORD, at, cell
+            if name < 0:
+                used += name_length
+        at += length
+        oid = read_32(buffer, at)
+        word = TYPE_WORDS + (oid if oid < TYPE_TABLE_SIZE else 0)
+        type_start, type_length = np.int64(words[word, 0]), np.int64(words[word, 1])
+        if type_length == 0 or oid >= TYPE_TABLE_SIZE:
+            begin = used
+            text[used], text[used + 1], text[used + 2], text[used + 3] = 111, 105, 100, 58  # oid:
+            used = write_number(text, used + 4, oid, 10, False)
+            type_start, type_length = ~begin, used - begin
+        length = read_32(buffer, at + 4)
+        at += 8
+        if length == 0xFFFFFFFF:
+            length = -1
+        elif length > stop - at:
+            return READ_RECORD, at, cell
+        elif not is_ascii(buffer, at, length):
+            status |= check_text(buffer, at, length, utf8)
+        image[NAME, cell, 0] = name
+        image[NAME, cell, 1] = name_length
+        image[VALUE, cell, 0] = at
+        image[VALUE, cell, 1] = length
+        image[TYPE, cell, 0] = type_start
+        image[TYPE, cell, 1] = type_length
+        cell += 1
+        at += length if length > 0 else 0
+        count -= 1
+    cursor[TEXT_USED] = used
+    return (status if count == 0 else READ_RECORD), at, cell
+
+
+@inner
+def row_change(
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    utf8: bool,
+) -> Int:
+    """Table and row images of INSERT, UPDATE and DELETE, to the end of the record; returns the row's status."""
+    status = GOOD
+    for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
+        length = read_16(buffer, at) if stop - at >= 2 else stop
+        at += 2
+        if length > stop - at:
+            return READ_RECORD
+        if not is_ascii(buffer, at, length):
+            status |= check_text(buffer, at, length, utf8)
+        rows[field, row] = at
+        rows[field + 1, row] = length
+        at += length
+    for place in range(NEW, OLD + 1):
+        if at < stop and buffer[at] == (78 if place == NEW else 79):  # N, O
+            begin = rows[ENDS + place, row]
+            found, at, end = row_image(buffer, at + 1, stop, cells, place, begin, text, words, cursor, utf8)
+            if found == READ_RECORD or found == FULL:
+                return found
+            status |= found
+            rows[ENDS + place, row] = end
+            rows[PRESENT, row] |= 1 << (GIVEN + place)
+    return status if at == stop else READ_RECORD
+
+
+@inner
+def transaction(
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    utf8: bool,
+) -> Int:
+    """The fields of BEGIN and COMMIT, to the end of the record; returns the row's status."""
+    status = GOOD
+    used = cursor[TEXT_USED]
+    if rows[KIND, row] == BEGIN:
+        if stop - at < 16:
+            return READ_RECORD
+        rows[CSN, row] = read_64(buffer, at)
+        rows[PRESENT, row] |= 1 << CSN
+        begin = used
+        used = write_number(text, used, read_32(buffer, at + 8), 16, False)
+        text[used] = 47
+        used = write_number(text, used + 1, read_32(buffer, at + 12), 16, False)
+        note_detail(rows, row, cells, words, FIRST_LSN, ~begin, used - begin)
+        at += 16
+    time_at, origin_at, user_at = -1, -1, -1
+    time_length, user_length = 0, 0
+    while at < stop:
+        tag = buffer[at]
+        at += 1
+        if tag == 88 and stop - at >= 8 and not rows[PRESENT, row] >> XID & 1:  # X
+            rows[XID, row] = read_64(buffer, at)
+            rows[PRESENT, row] |= 1 << XID
+            at += 8
+        elif tag == 79 and stop - at >= 4 and origin_at < 0:  # O
+            origin_at = at
+            at += 4
+        elif stop - at >= 4 and ((tag == 84 and time_at < 0) or (tag == 78 and user_at < 0)):  # T, N
+            length = read_32(buffer, at)
+            at += 4
+            if length > stop - at:
+                return READ_RECORD
+            if not is_ascii(buffer, at, length):
+                status |= check_text(buffer, at, length, utf8)
+            if tag == 84:
+                time_at, time_length = at, length
+            else:
+                user_at, user_length = at, length
+            at += length
+        else:
+            return READ_RECORD
+    if time_at >= 0:
+        note_detail(rows, row, cells, words, COMMIT_TIME_KEY, time_at, time_length)
+        rows[TIME_TEXT, row] = time_at
+        rows[TIME_TEXT + 1, row] = time_length
+    if origin_at >= 0:
+        origin = read_32(buffer, origin_at)
+        origin -= (origin >> 31) << 32  # signed 32 bits
+        begin = used
+        used = write_number(text, used, origin, 10, True)
+        note_detail(rows, row, cells, words, ORIGIN, ~begin, used - begin)
+    if user_at >= 0:
+        note_detail(rows, row, cells, words, USERNAME, user_at, user_length)
+    cursor[TEXT_USED] = used
+    return status
+
+
+@inner
+def read_record(
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    settings: Array,
+) -> Int:
+    """What a record says; see scan.py."""
+    utf8 = settings[UTF8] == 1
+    kind = KIND_OF_BYTE[buffer[at]]
+    rows[KIND, row] = kind
+    if kind == INSERT or kind == UPDATE or kind == DELETE:
+        return row_change(buffer, at + 1, stop, rows, row, cells, text, words, cursor, utf8)
+    if kind == BEGIN or kind == COMMIT:
+        return transaction(buffer, at + 1, stop, rows, row, cells, text, words, cursor, utf8)
+    if kind == HEARTBEAT:
+        return READ_RECORD  # few: not worth compiling
+    rows[RAW, row] = at
+    rows[RAW + 1, row] = stop - at
+    return GOOD
+
+
+@inner
+def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
+    """Where the record lies; see scan.py."""
+    if record == 0 and at < stop and buffer[at] == 104:  # h
+        end = at + BARE_BYTES
+        return at, end if end <= stop else -1, np.int64(0), False
+    if stop - at < 12:
+        return at, -1, np.int64(0), True
+    length = read_32(buffer, at)
+    end = at + 4 + length
+    if end > stop or length < LEAST_RECORD or length > RECORD_BYTES:
+        end = -1
+    return at + 12, end, read_64(buffer, at + 4), True
+
+
+@inner
+def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int, Int]:
+    """What follows the record; see scan.py."""
+    if end + 1 == stop and buffer[end] == 70:  # F
+        return end, DONE
+    if stop - end < 5 or buffer[end] != 80 or not has_lsn:  # P
+        return end, LOST
+    if read_32(buffer, end + 1) != 0:
+        return end + 1, MORE
+    return end, DONE if end + 5 == stop else LOST
+
+
+scan_gaussdb_binary = make_scan("scan_gaussdb_binary", open_record, close_record, read_record)

@@ -1,0 +1,215 @@
+"""What the scan of pgoutput must know of each message beforehand: its relation, and whether it has a transaction id.
+
+Messages that say something about that are few and stand anywhere; between two of them nothing changes, so their rows
+are looked up together.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+
+from ....errors import DecodeError
+from ....events import Relation
+from ....formats.base import Format
+from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
+from ....options import ReadOptions
+from ....pgtypes import type_name
+from ....pgtypes.binary import has_text
+from ...arrays import Array, Int
+from ...jit.compiler import compiled
+from ..message_batches import MessageBatch
+from ..notes import LINES, QUOTED, WORD_TEXT, WORDS, ScanInput
+from ..primitives import read_32
+
+IS_OPENGAUSS, KNOWN = QUOTED, LINES
+"""Places in the scan's settings: whether the dialect is openGauss's, and the first message: 2 times the place of its
+relation in `words`, 0 if there is none, and 1 more in a streamed block. Of a BEGIN or COMMIT, 1 where a block is open
+before it: the declaration must see that it ends."""
+
+COLUMNS, SCHEMA, TABLE, CELLS = range(4)
+"""A relation in `words`: how many columns, the names, and from there on three pairs a column."""
+
+LEAST_ROW_BYTES = 9
+"""Kind, transaction id, relation: shorter rows are for the declaration, which tells what is missing."""
+
+CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_WORDS = range(4)
+"""CELL_FACTS is no pair: whether the column is in the key, and which of the forms below its binary values have."""
+
+UNKNOWN_FORM, OTHER_FORM, TEXT_FORM = range(3)
+"""UNKNOWN_FORM: for the declaration; OTHER_FORM: noted as it is, and turned into text cell by cell."""
+
+INTEGER_FORM, OID_FORM, BOOLEAN_FORM, TIME_FORM, ZONE_FORM, DATE_FORM = range(0x10, 0x70, 0x10)
+SIZE_OF_FORM = 0x0F
+"""In the lower bits of these, how many bytes a value has."""
+
+_FORMS = {
+    **dict.fromkeys(("text", "character varying", "character", "name", "unknown", "xml", "json"), TEXT_FORM),
+    "smallint": INTEGER_FORM | 2,
+    "integer": INTEGER_FORM | 4,
+    "bigint": INTEGER_FORM | 8,
+    "oid": OID_FORM | 4,
+    "boolean": BOOLEAN_FORM | 1,
+    "timestamp without time zone": TIME_FORM | 8,
+    "timestamp with time zone": ZONE_FORM | 8,
+    "date": DATE_FORM | 4,
+}
+
+NOTHING, ASKS, TELLS, OPENS, CLOSES, ENDS, MAY_END = range(7)
+"""What a message has to do with relations and blocks. ENDS and MAY_END: only where a block is open, which they end."""
+
+_OF_KINDS = {
+    "postgresql": {b"IUD": ASKS, b"R": TELLS, b"S": OPENS, b"EcAp": CLOSES, b"BbCPKr": ENDS, b"M": MAY_END},
+    "opengauss": {b"IUD": ASKS, b"R": TELLS},
+}
+_ROLES = {dialect: np.full(256, NOTHING, np.uint8) for dialect in _OF_KINDS}
+for _dialect, _of_kinds in _OF_KINDS.items():
+    for _kinds, _role in _of_kinds.items():
+        _ROLES[_dialect][list(_kinds)] = _role
+
+
+def find_relations(
+    chunk: MessageBatch, reader: Format, table: RelationTable, settings: list[int], options: ReadOptions
+) -> ScanInput:
+    """Look up the relation of every row in a chunk.
+
+    reader      knows the relations before the chunk; then those behind it
+    table       what earlier chunks needed, and then what this one needs too
+    settings    those that all scans have
+    """
+    count = len(chunk.starts)
+    asking, oids, telling = np.empty(count, np.int64), np.empty((2, count), np.int64), np.empty(count, np.int64)
+    relations = reader.relations
+    if relations is None:
+        raise TypeError(f"{reader.name} has no relations")
+    in_block, roles = relations.block is not None, _ROLES[options.dialect]
+    asked, told = _read_heads(chunk.buffer, chunk.starts, chunk.stops, roles, in_block, asking, oids, telling)
+    found = np.zeros(count, np.int64)
+    table.forget_much()
+    begin = 0
+    ends = np.searchsorted(asking[:asked], telling[:told])
+    for end, message in [*zip(ends.tolist(), telling[:told].tolist(), strict=True), (asked, -1)]:
+        if begin < end:
+            streamed = int(relations.block is not None)
+            own = pa.py_buffer(oids[streamed, begin:end])
+            coded = pa.Array.from_buffers(pa.int64(), end - begin, [None, own]).dictionary_encode()
+            known = [2 * table.place(relations.find(oid)) + streamed for oid in coded.dictionary.to_pylist()]
+            places = np.frombuffer(coded.indices.buffers()[1], np.int32, end - begin)
+            found[asking[begin:end]] = np.array(known, np.int64)[places]
+            begin = end
+        if message >= 0:
+            found[message] = int(relations.block is not None)
+            data = chunk.message(message)
+            with suppress(DecodeError):  # it will be told when the record is read
+                for frame in reader.frames(data):
+                    reader.read(data, frame, options)
+    head = [*settings, options.dialect == "opengauss"]
+    return ScanInput(table.words(), np.concatenate([np.array(head, np.int64), found]), bytes(table.text))
+
+
+def _form(oid: int) -> int:
+    return _FORMS.get(type_name(oid), OTHER_FORM if has_text(oid) else UNKNOWN_FORM)
+
+
+@compiled
+def _read_heads(
+    buffer: Array, starts: Array, stops: Array, roles: Array, in_block: bool, asking: Array, oids: Array, telling: Array
+) -> tuple[Int, Int]:
+    """Find the messages that ask or tell something about relations; returns how many do this, and how many that.
+
+    roles       uint8[256]: of each kind of message
+    in_block    whether a streamed block is open before the first message
+    asking      int64[m]: the messages that ask, which are rows, where they are long enough to be one
+    oids        int64[2, m]: the number that stands in these behind the kind, and the one behind that, which is the
+                relation in a streamed block
+    telling     int64[m]: the messages that tell
+    """
+    asked, told = 0, 0
+    for message in range(len(starts)):
+        at, stop = starts[message], stops[message]
+        if at < stop and buffer[at] == ENVELOPE:
+            at += ENVELOPE_BYTES
+        role = roles[buffer[at]] if at < stop else NOTHING
+        if role == ASKS and stop - at >= LEAST_ROW_BYTES:
+            asking[asked] = message
+            oids[0, asked] = read_32(buffer, at + 1)
+            oids[1, asked] = read_32(buffer, at + 5)
+            asked += 1
+        elif role > ASKS and (role < ENDS or in_block):
+            telling[told] = message
+            told += 1
+        if role == OPENS:
+            in_block = True
+        elif role == CLOSES or role == ENDS:
+            in_block = False
+    return asked, told
+
+
+MOST_TEXT = 1 << 20
+"""Bytes of relations that are kept for the next chunk."""
+
+MOST_TEXT_OF_CHUNK = 1 << 28
+"""Bytes of relations that one chunk may need: pairs are int32, and a scan's own text lies behind them."""
+
+
+class RelationTable:
+    """Relations as words and their text."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._ascii_only = options.encoding != "utf-8"
+        self._clear()
+
+    def _clear(self) -> None:
+        self._places: dict[int, int] = {}
+        self._held: list[Relation] = []  # so that no number of `id` comes again
+        self._pairs: list[tuple[int, int]] = []
+        self._words = WORDS
+        self.text = bytearray()
+
+    def forget_much(self) -> None:
+        """Begin anew where a stream has described very many tables."""
+        if len(self.text) > MOST_TEXT:
+            self._clear()
+
+    def place(self, relation: Relation | None) -> int:
+        """Where the relation lies in `words`; 0 for one that is not known.
+
+        Names that are not ASCII, in an encoding that is not UTF-8, are left to the declaration: a row is transcoded as
+        a whole, and they are in UTF-8 already. So are names for which there is no room.
+        """
+        if relation is None:
+            return 0
+        if id(relation) not in self._places:
+            self._held.append(relation)
+            names = (relation.table_schema, relation.table_name, *relation.columns)
+            types = [type_name(oid) for oid in relation.type_oids]
+            size = sum(len(text.encode()) for text in (*names, *types))
+            known = len(self.text) + size <= MOST_TEXT_OF_CHUNK and (
+                not self._ascii_only or all(name.isascii() for name in names)
+            )
+            self._places[id(relation)] = len(WORDS) + len(self._pairs) if known else 0
+            if known:
+                self._add(relation)
+        return self._places[id(relation)]
+
+    def words(self) -> Array:
+        """int32[w, 2]: the constant words, then the relations."""
+        if len(self._words) < len(WORDS) + len(self._pairs):
+            self._words = np.concatenate([WORDS, np.array(self._pairs, np.int32).reshape(-1, 2)])
+        return self._words
+
+    def _add(self, relation: Relation) -> None:
+        columns, keys = list(zip(relation.columns, relation.type_oids, strict=True)), frozenset(relation.key_columns)
+        self._pairs += [(len(columns), 0), self._pair(relation.table_schema), self._pair(relation.table_name)]
+        names = [self._pair(name) for name, _ in columns]  # one behind the other, and so are the types: the gather then
+        types = [self._pair(type_name(oid)) for _, oid in columns]  # copies those of a row as one text
+        for (name, oid), *pairs in zip(columns, names, types, strict=True):
+            self._pairs += [*pairs, (name in keys, _form(oid))]
+
+    def _pair(self, text: str) -> tuple[int, int]:
+        data = text.encode()
+        start = len(WORD_TEXT) + len(self.text)
+        self.text += data
+        return ~start, len(data)

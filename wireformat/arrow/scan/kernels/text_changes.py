@@ -1,0 +1,274 @@
+"""The scan of the TEXT styles: follows wireformat/grammar/tuple_text.py, quotes and brackets in mind.
+
+Names of gaussdb-text have no quotes: two words before the first mark are no guess, all else is left to the grammar.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
+from ....limits import NAME_BYTES
+from ...arrays import Array, Int
+from ...jit.compiler import hot, inner
+from ..loop import make_scan
+from ..marks import ROW_CHANGES
+from ..marks import TABLE as TABLE_MARK
+from ..notes import (
+    DELETE,
+    ENDS,
+    FULL,
+    GIVEN,
+    GOOD,
+    HAS_UNCHANGED,
+    INSERT,
+    KIND,
+    NAME,
+    NEW,
+    OLD,
+    PRESENT,
+    QUOTED,
+    READ_RECORD,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TEXT_USED,
+    TYPE,
+    UNCHANGED_LENGTH,
+    UPDATE,
+    VALUE,
+    mark_word,
+)
+from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
+from .transaction_lines import check_record, close_record, open_message, open_record, read_line, sees
+
+TABLE, OLD_MARK, NEW_MARK, NO_TUPLE_MARK = (mark_word(mark) for mark in (TABLE_MARK, OLD_KEY, NEW_TUPLE, NO_TUPLE))
+FIRST_CHANGE = mark_word(ROW_CHANGES[0])
+MOST_BYTES_TO_MARK = 2 * NAME_BYTES + 1
+
+NO_ROOM = -2
+"""Where columns end whose cells have no room."""
+
+
+PLAIN, DIGIT, TYPE_WORD = 1, 2, 4
+BYTES = np.zeros(256, np.uint8)
+"""What each byte may be part of: a plain name, also as its first byte unless it is a digit; the words of a type."""
+for _byte in b"abcdefghijklmnopqrstuvwxyz_0123456789":
+    BYTES[_byte] |= PLAIN
+for _byte in b"0123456789":
+    BYTES[_byte] |= DIGIT
+for _byte in b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_. ":
+    BYTES[_byte] |= TYPE_WORD
+
+
+@hot
+def name_end(buffer: Array, at: Int, stop: Int) -> Int:
+    """Where a plain name ends that begins at `at`; `at` itself if there is none."""
+    if at < stop and BYTES[buffer[at]] & DIGIT:
+        return at
+    while at < stop and BYTES[buffer[at]] & PLAIN:
+        at += 1
+    return at
+
+
+@hot
+def read_name(buffer: Array, at: Int, stop: Int, text: Array, cursor: Array) -> tuple[Int, Int, Int]:
+    """A name, plain or in quotes: where it ends, or -1, and its pair."""
+    if at == stop or buffer[at] != 34:
+        end = name_end(buffer, at, stop)
+        return end if end > at else -1, at, end - at
+    end, doubled = quoted_end(buffer, at, stop)
+    if not doubled or end < 0:
+        return end, at + 1, end - at - 2
+    used = cursor[TEXT_USED]
+    _, after = undo(buffer, at, end, text, used, 34, False)
+    cursor[TEXT_USED] = after
+    return end, ~used, after - used
+
+
+@hot
+def type_end(buffer: Array, at: Int, stop: Int) -> Int:
+    """Where the name of a type ends that begins at `at`, before its bracket; -1 for what is odd."""
+    while at < stop:
+        byte = buffer[at]
+        if byte == 34:
+            at, _ = quoted_end(buffer, at, stop)
+            if at < 0:
+                return -1
+        elif byte == 91:
+            if at + 1 == stop or buffer[at + 1] != 93:
+                return -1
+            at += 2
+        elif BYTES[byte] & TYPE_WORD:
+            at += 1
+        else:
+            return at
+    return -1
+
+
+@hot
+def value_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, Int]:
+    """Where the literal ends that begins at `at`, or -1, and how many single quotes it holds, three for more; -1 for a
+    number, which has been checked."""
+    begin = at
+    if at + 1 < stop and buffer[at] == 66 and buffer[at + 1] == 39:
+        begin += 1
+    if begin < stop and buffer[begin] == 39:
+        end, doubled = quoted_end(buffer, begin, stop)
+        return end, 3 if doubled else 2
+    end = number_end(buffer, at, stop)
+    if end >= 0 and (end == stop or buffer[end] == 32):
+        return end, -1
+    while at < stop and buffer[at] != 32:
+        at += 1
+    return at, 0
+
+
+@inner
+def read_columns(
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    place: Int,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    to_new: bool,
+) -> Int:
+    """One tuple into the map `place`, to the end of the record or to the mark of the new tuple.
+
+    Returns where it ends, NO_ROOM where the cells have none, and -1 for what is odd.
+    """
+    image = cells[place]
+    cell = rows[ENDS + place, row]
+    if not to_new and sees(buffer, at, stop, text, words, NO_TUPLE_MARK) == stop:
+        return stop
+    while at < stop and not (to_new and sees(buffer, at, stop, text, words, NEW_MARK) >= 0):
+        if cell == image.shape[1]:
+            return NO_ROOM
+        if buffer[at] != 32:
+            return -1
+        end, start, length = read_name(buffer, at + 1, stop, text, cursor)
+        if end < 0 or end == stop or buffer[end] != 91:
+            return -1
+        image[NAME, cell, 0] = start
+        image[NAME, cell, 1] = length
+        begin = end + 1
+        end = type_end(buffer, begin, stop)
+        if end <= begin or stop - end < 2 or buffer[end] != 93 or buffer[end + 1] != 58:
+            return -1
+        image[TYPE, cell, 0] = begin
+        image[TYPE, cell, 1] = end - begin
+        begin = end + 2
+        at, quotes = value_end(buffer, begin, stop)
+        if at < 0:
+            return -1
+        start, length = begin, at - begin
+        if quotes >= 0:
+            start, length, used = literal(buffer, begin, at, False, quotes, text, words, cursor[TEXT_USED], False)
+            if length == BAD_LENGTH:
+                return -1
+            cursor[TEXT_USED] = used
+        if length == UNCHANGED_LENGTH:
+            rows[PRESENT, row] |= 1 << HAS_UNCHANGED
+        image[VALUE, cell, 0] = start
+        image[VALUE, cell, 1] = length
+        cell += 1
+    rows[ENDS + place, row] = cell
+    rows[PRESENT, row] |= 1 << (GIVEN + place)
+    return at
+
+
+@inner
+def read_images(
+    buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
+) -> Int:
+    """The mark at `at` and the row images behind it, to the end of the record; returns the row's status."""
+    kind = INSERT
+    end = -1
+    for change in range(3):
+        if end < 0:
+            end = sees(buffer, at, stop, text, words, FIRST_CHANGE + change)
+            kind = INSERT + change
+    if end < 0:
+        return READ_RECORD
+    rows[KIND, row] = kind
+    place = OLD if kind == DELETE else NEW
+    begin = sees(buffer, end, stop, text, words, OLD_MARK) if kind == UPDATE else -1
+    if begin >= 0:
+        end = read_columns(buffer, begin, stop, rows, row, cells, OLD, text, words, cursor, True)
+        if end >= 0:
+            end = sees(buffer, end, stop, text, words, NEW_MARK)
+    if end >= 0:
+        end = read_columns(buffer, end, stop, rows, row, cells, place, text, words, cursor, False)
+    if end == NO_ROOM:
+        return FULL
+    return GOOD if end == stop else READ_RECORD
+
+
+@inner
+def read_unquoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: Array, words: Array) -> Int:
+    """Schema and table of gaussdb-text, one word each; returns where the mark behind them begins, or -1."""
+    start = at
+    blank = -1
+    while at < stop and at - start <= MOST_BYTES_TO_MARK:
+        if buffer[at] == 32 and at > start:
+            for change in range(3):
+                if blank >= 0 and sees(buffer, at, stop, text, words, FIRST_CHANGE + change) >= 0:
+                    rows[TABLE_SCHEMA, row] = start
+                    rows[TABLE_SCHEMA + 1, row] = blank - start
+                    rows[TABLE_NAME, row] = blank + 1
+                    rows[TABLE_NAME + 1, row] = at - blank - 1
+                    return at if at > blank + 1 else -1
+            if blank >= 0:
+                return -1
+            blank = at
+        at += 1
+    return -1
+
+
+@inner
+def read_quoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: Array, cursor: Array) -> Int:
+    """`schema.table:`, each plain or in quotes; returns where the mark behind them begins, or -1."""
+    for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
+        at, start, length = read_name(buffer, at, stop, text, cursor)
+        if at < 0 or at == stop or buffer[at] != (46 if field == TABLE_SCHEMA else 58):
+            return -1
+        rows[field, row] = start
+        rows[field + 1, row] = length
+        at += 1
+    return at
+
+
+@inner
+def read_record(
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    words: Array,
+    cursor: Array,
+    settings: Array,
+) -> Int:
+    """What a record says; see scan.py."""
+    begin = sees(buffer, at, stop, text, words, TABLE)
+    if begin < 0:
+        status = read_line(buffer, at, stop, rows, row, cells, text, words, settings)
+    else:
+        if settings[QUOTED]:
+            begin = read_quoted(buffer, begin, stop, rows, row, text, cursor)
+        else:
+            begin = read_unquoted(buffer, begin, stop, rows, row, text, words)
+        status = READ_RECORD
+        if begin >= 0:
+            status = read_images(buffer, begin, stop, rows, row, cells, text, words, cursor)
+    return check_record(buffer, at, stop, settings) if status == GOOD else status
+
+
+scan_gaussdb_text = make_scan("scan_gaussdb_text", open_record, close_record, read_record)
+scan_opengauss_text = make_scan("scan_opengauss_text", open_message, close_record, read_record)

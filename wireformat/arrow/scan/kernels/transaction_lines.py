@@ -1,0 +1,272 @@
+"""Compiled bricks of the text styles: their framing, and the lines around transactions by the table of the grammar.
+
+The table is wireformat/grammar/lines.py; `line_settings` makes plain numbers of it, which come behind the first ones in
+a scan's settings:
+
+    how many lines; for each: kind, mark of its word, how many parts; for each part: its PART_FIELDS
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....framing import text_batch
+from ....grammar import lines as grammar
+from ....grammar.lines import Line, LinePart
+from ....limits import RECORD_BYTES
+from ....options.reading import KINDS
+from ...arrays import Array, Int
+from ...jit.compiler import hot, inner
+from ..loop import DONE, LOST, MORE
+from ..notes import (
+    COMMIT_TIME_KEY,
+    CSN,
+    DETAILS_PER_ROW,
+    FIRST_LSN,
+    GOOD,
+    KIND,
+    LINES,
+    ORIGIN,
+    PRESENT,
+    READ_RECORD,
+    TIME_TEXT,
+    UTF8,
+    XID,
+    mark_word,
+)
+from ..primitives import check_text, is_ascii, read_32, read_64, same_bytes
+from ..row_notes import note_detail
+
+FIRST_LETTER, LEAST_RECORD = text_batch.FIRST_LETTER, text_batch.LEAST_RECORD_BYTES
+LINE_FIELDS = 3
+PART_FIELDS = 6
+"""Mark, another mark or -1, how its value is read, the number or the key that it is, what closes it or -1, required."""
+
+UNSIGNED, UNSIGNED_32, SIGNED, LSN, TEXT = range(5)
+_READERS = {
+    grammar.UNSIGNED: UNSIGNED,
+    grammar.UNSIGNED_32: UNSIGNED_32,
+    grammar.SIGNED: SIGNED,
+    grammar.LSN: LSN,
+    grammar.TEXT: TEXT,
+}
+_PLACES = {"csn": CSN, "xid": XID, "first_lsn": FIRST_LSN, "origin": ORIGIN, "commit_time": COMMIT_TIME_KEY}
+MOST_DIGITS = 18
+"""Numbers of so many digits fit int64; longer ones are left to the grammar."""
+
+
+def line_settings(lines: tuple[Line, ...]) -> list[int]:
+    """The numbers of a table of lines."""
+    numbers = [len(lines)]
+    for line in lines:
+        details = [part for part in line.parts if part.value not in (grammar.UNSIGNED, grammar.UNSIGNED_32)]
+        assert len(details) <= DETAILS_PER_ROW, "read_parts notes each of them without a look at the room"
+        numbers += [KINDS.index(line.event.kind), mark_word(line.word), len(line.parts)]
+        for part in line.parts:
+            numbers += _part_settings(part)
+    return numbers
+
+
+def _part_settings(part: LinePart) -> list[int]:
+    also = mark_word(part.also[0]) if part.also else -1
+    after = mark_word(part.after) if part.after else -1
+    return [mark_word(part.before), also, _READERS[part.value], _PLACES[part.field], after, int(part.required)]
+
+
+@inner
+def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
+    """Where a record of a text style lies, batched or not; see scan.py."""
+    if start == stop or buffer[start] >= FIRST_LETTER:
+        return start, stop if start < stop <= start + RECORD_BYTES else -1, np.int64(0), False
+    if stop - at < 12:
+        return at, -1, np.int64(0), True
+    length = read_32(buffer, at)
+    end = at + 4 + length
+    if end > stop or length <= LEAST_RECORD or length > RECORD_BYTES:
+        end = -1
+    return at + 12, end, read_64(buffer, at + 4), True
+
+
+@inner
+def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int, Int]:
+    """What follows the record of a text style; see scan.py."""
+    if not has_lsn:
+        return end, DONE
+    if stop - end < 4:
+        return end, LOST
+    if read_32(buffer, end) != 0:
+        return end, MORE
+    return end, DONE if end + 4 == stop else LOST
+
+
+@inner
+def open_message(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
+    """A record that is a whole message, as serial plugins send it; see scan.py."""
+    return start, stop if start < stop <= start + RECORD_BYTES else -1, np.int64(0), False
+
+
+@hot
+def sees(buffer: Array, at: Int, stop: Int, text: Array, words: Array, mark: Int) -> Int:
+    """Where a mark ends that begins at `at`, or -1."""
+    length = np.int64(words[mark, 1])
+    if stop - at < length or not same_bytes(buffer, at, text, ~np.int64(words[mark, 0]), length):
+        return -1
+    return at + length
+
+
+@inner
+def check_record(buffer: Array, at: Int, stop: Int, settings: Array) -> Int:
+    """Whether a record's text, or the rest of it, is good as it stands: the status of `check_text`.
+
+    A message without framing may be the first bytes of the buffer, where `is_ascii` must not look before them.
+    """
+    if stop >= 8 and is_ascii(buffer, at, stop - at):
+        return GOOD
+    return check_text(buffer, at, stop - at, settings[UTF8] == 1)
+
+
+@inner
+def sees_word(buffer: Array, at: Int, stop: Int, text: Array, words: Array, mark: Int) -> Int:
+    """The same in any case of its letters."""
+    start, length = ~np.int64(words[mark, 0]), np.int64(words[mark, 1])
+    if stop - at < length:
+        return -1
+    for place in range(length):
+        one, other = np.int64(buffer[at + place]), np.int64(text[start + place])
+        if one != other and (one ^ 32 != other or one | 32 < 97 or one | 32 > 122):
+            return -1
+    return at + length
+
+
+@inner
+def read_digits(buffer: Array, at: Int, stop: Int) -> tuple[Int, Int]:
+    """A decimal number and where it ends; that is `at` where there is none, -1 where it is too long."""
+    value = np.int64(0)
+    end = at
+    while end < stop and buffer[end] >= 48 and buffer[end] <= 57:
+        if end - at == MOST_DIGITS:
+            return value, -1
+        value = value * 10 + np.int64(buffer[end]) - 48
+        end += 1
+    return value, end
+
+
+@inner
+def lsn_end(buffer: Array, at: Int, stop: Int) -> Int:
+    """Where an LSN as the server prints it ends, or -1: two numbers in capitals, without zeros before them."""
+    for half in range(2):
+        begin = at
+        while at < stop and ((buffer[at] >= 48 and buffer[at] <= 57) or (buffer[at] >= 65 and buffer[at] <= 70)):
+            at += 1
+        if at == begin or at - begin > 8 or (at - begin > 1 and buffer[begin] == 48):
+            return -1
+        if half == 0:
+            if at == stop or buffer[at] != 47:
+                return -1
+            at += 1
+    return at
+
+
+@inner
+def text_end(
+    buffer: Array, at: Int, stop: Int, text: Array, words: Array, settings: Array, part: Int, parts_end: Int
+) -> Int:
+    """Where the text of a part ends: at the last place of what closes it, at the mark of a later part, or with the
+    line; -1 if it is not closed."""
+    after = settings[part + 4]
+    if after >= 0:
+        end = stop - 1
+        while end >= at and sees(buffer, end, stop, text, words, after) < 0:
+            end -= 1
+        return end if end >= at else -1
+    for end in range(at, stop):
+        if buffer[end] == 32:
+            for later in range(part + PART_FIELDS, parts_end, PART_FIELDS):
+                if sees(buffer, end, stop, text, words, settings[later]) >= 0:
+                    return end
+    return stop
+
+
+@inner
+def read_line(
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    words: Array,
+    settings: Array,
+) -> Int:
+    """A line of the table, to the end of the record; returns the row's status. What is odd is left to the grammar."""
+    place = LINES + 1
+    for _ in range(settings[LINES]):
+        parts_end = place + LINE_FIELDS + settings[place + 2] * PART_FIELDS
+        end = sees_word(buffer, at, stop, text, words, settings[place + 1])
+        if end >= 0 and (end == stop or buffer[end] == 32):
+            rows[KIND, row] = settings[place]
+            return read_parts(
+                buffer, end, stop, rows, row, cells, text, words, settings, place + LINE_FIELDS, parts_end
+            )
+        place = parts_end
+    return READ_RECORD
+
+
+@inner
+def read_parts(
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    words: Array,
+    settings: Array,
+    first: Int,
+    parts_end: Int,
+) -> Int:
+    """The parts of a line, in their order; returns the row's status."""
+    for part in range(first, parts_end, PART_FIELDS):
+        begin = sees_word(buffer, at, stop, text, words, settings[part])
+        if begin < 0 and settings[part + 1] >= 0:
+            begin = sees_word(buffer, at, stop, text, words, settings[part + 1])
+        reader, field = settings[part + 2], settings[part + 3]
+        value, end = np.int64(0), begin
+        if begin >= 0:
+            if reader == LSN:
+                end = lsn_end(buffer, begin, stop)
+            elif reader == TEXT:
+                end = text_end(buffer, begin, stop, text, words, settings, part, parts_end)
+            else:
+                minus = reader == SIGNED and begin < stop and buffer[begin] == 45
+                value, end = read_digits(buffer, begin + minus, stop)
+                if end == begin + minus:
+                    begin = end = -1  # a mark without a number is none
+                elif (
+                    end < 0
+                    or (reader == UNSIGNED_32 and (value > 0xFFFFFFFF or end - begin > 10))
+                    or (
+                        reader == SIGNED
+                        and (value > 0x7FFFFFFF + minus or (buffer[begin + minus] == 48 and end - begin > 1))
+                    )
+                ):
+                    return READ_RECORD
+            if begin >= 0 and end < 0:
+                return READ_RECORD
+        if begin < 0:
+            if settings[part + 5]:
+                return READ_RECORD
+        elif reader == UNSIGNED or reader == UNSIGNED_32:
+            rows[field, row] = value
+            rows[PRESENT, row] |= 1 << field
+            at = end
+        else:
+            note_detail(rows, row, cells, words, field, begin, end - begin)
+            at = end
+            if reader == TEXT:
+                rows[TIME_TEXT, row] = begin
+                rows[TIME_TEXT + 1, row] = end - begin
+                at += words[settings[part + 4], 1] if settings[part + 4] >= 0 else 0
+    return GOOD if at == stop else READ_RECORD

@@ -1,0 +1,136 @@
+"""The walk that all scans share: message by message, record by record, noting rows as far as there is room.
+
+A format adds three bricks, all compiled into its own walk:
+
+    open_record(buffer, start, stop, at, record) -> (body, end, lsn, has_lsn)
+        the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken
+    close_record(buffer, stop, end, has_lsn) -> (at, what)
+        what follows the record that ends at `end`: MORE, DONE or LOST, and where the next one begins
+    read_record(buffer, at, stop, rows, row, cells, text, words, cursor, settings) -> status
+        notes what the record at [at, stop) says in row `row`, which is begun; FULL if cells have no room
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, Int
+from ..jit.compiler import CHECKED, compiled
+from .notes import (
+    CURSOR_FIELDS,
+    DETAIL,
+    DETAILS_PER_ROW,
+    ENDS,
+    FULL,
+    GOOD,
+    KINDS_WANTED,
+    LSN,
+    NEXT_BYTE,
+    NEXT_MESSAGE,
+    NEXT_RECORD,
+    PRESENT,
+    READ_RECORD,
+    READ_REST,
+    SEEN,
+    STATUS,
+    TEXT_NEEDED,
+    TEXT_SLACK,
+    TEXT_USED,
+)
+from .row_notes import begin_row, is_wanted, text_needed
+
+MORE, DONE, LOST = range(3)
+
+TOOK_TOO_MUCH = -1
+"""What the walk returns, where this is checked, if a record took more room than spans.py says."""
+
+Scan = Callable[..., Any]
+
+
+def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Scan) -> Scan:
+    """The compiled walk of one format; its name is that of its files in the compile cache."""
+
+    def scan(
+        buffer: Array,
+        starts: Array,
+        stops: Array,
+        indexes: Array,
+        cursor: Array,
+        rows: Array,
+        cells: Array,
+        text: Array,
+        words: Array,
+        settings: Array,
+        patterns: Array,
+        names: Array,
+    ) -> Int:
+        """Walk messages and note where everything lies, as far as there is room.
+
+        buffer          uint8[n]      bytes of all messages, not copied
+        starts, stops   int64[m]      first byte of each message, one past its last
+        indexes         int64[m]      what the table calls the message
+        cursor          int64[c]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
+        rows, cells, text             of Notes, filled in place
+        words           int32[w, 2]   pairs of the constant words
+        settings        int64[s]      those of spans: UTF8, KINDS_WANTED, QUOTED, LINES; of pgoutput those of
+                                      known_relations
+        patterns        int32[p, 4]   tables wanted, pairs in names; none: all
+        names           uint8[k]
+        returns         int           rows noted; 0 with messages left: text needs room for cursor[TEXT_NEEDED] more
+        Raises nothing.
+        """
+        kinds = settings[KINDS_WANTED]
+        message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
+        row = 0
+        for place in range(SEEN, CURSOR_FIELDS):
+            cursor[place] = 0
+        while message < len(starts):
+            start, stop = starts[message], stops[message]
+            if record == 0:
+                at = start
+            body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
+            size = end - body if end >= 0 else 0
+            cursor[TEXT_NEEDED] = text_needed(size, cells.shape[2])
+            # Room for two rows: the record, and what is wrong behind it.
+            if row + 2 > rows.shape[1] or cursor[TEXT_USED] + cursor[TEXT_NEEDED] > text.shape[0]:
+                break
+            what = LOST
+            if end >= 0:
+                used = cursor[TEXT_USED]
+                cursor[NEXT_MESSAGE] = message
+                begin_row(rows, row, indexes[message], record, body, size, GOOD)
+                status = read_record(buffer, body, end, rows, row, cells, text, words, cursor, settings)
+                if CHECKED and (
+                    cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK
+                    or rows[ENDS + DETAIL, row] > DETAILS_PER_ROW * (row + 1)
+                ):
+                    return TOOK_TOO_MUCH
+                if status == FULL and row > 0:
+                    cursor[TEXT_USED] = used
+                    break
+                if status == READ_RECORD or status == FULL:
+                    status = READ_RECORD
+                    begin_row(rows, row, indexes[message], record, body, size, status)
+                rows[LSN, row] = lsn
+                rows[PRESENT, row] |= np.int64(has_lsn) << LSN
+                rows[STATUS, row] = status
+                if status != GOOD or is_wanted(buffer, rows, row, text, kinds, patterns, names):
+                    row += 1
+                else:
+                    cursor[TEXT_USED] = used
+                record += 1
+                at, what = close_record(buffer, stop, end, has_lsn)
+            if what == LOST:
+                begin_row(rows, row, indexes[message], record, start, stop - start, READ_REST)
+                row += 1
+            if what != MORE:
+                message += 1
+                record = 0
+        cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD] = message, at, record
+        return row
+
+    scan.__name__ = scan.__qualname__ = name
+    return compiled(scan)

@@ -1,0 +1,148 @@
+"""Messages as the scan takes them: one buffer and where each message lies in it, some megabytes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import LimitExceeded
+from ...limits import CHUNK_BYTES, MESSAGE_BYTES
+from ..arrays import Array
+
+
+class MessageBatch(NamedTuple):
+    """Some messages, in order; null messages are left out but counted in the indexes."""
+
+    buffer: Array
+    """uint8[n], read-only"""
+    starts: Array
+    """int64[m]"""
+    stops: Array
+    """int64[m]"""
+    indexes: Array
+    """int64[m]: index of the message in the whole input"""
+
+    def message(self, place: int) -> bytes:
+        """One message, copied."""
+        return self.buffer[self.starts[place] : self.stops[place]].tobytes()
+
+    def messages(self) -> Iterator[tuple[int, bytes]]:
+        """Each message with its index, copied."""
+        return ((index, self.message(place)) for place, index in enumerate(self.indexes.tolist()))
+
+
+def message_batches(messages: Any, first: int = 0) -> Iterator[MessageBatch]:
+    """Cut messages into chunks of about CHUNK_BYTES, one message at least.
+
+    messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
+                without copying
+    first       index of the first message
+    Raises LimitExceeded for a message longer than MESSAGE_BYTES, TypeError for what holds no bytes.
+    """
+    check_messages(messages)
+    arrays = messages.chunks if isinstance(messages, pa.ChunkedArray) else [messages]
+    for array in arrays:
+        if isinstance(array, pa.Array):
+            yield from _array_chunks(array, first)
+            first += len(array)
+        else:
+            yield from _iterable_chunks(array, first)
+
+
+def is_live(messages: Any) -> bool:
+    """Whether the next message may not exist yet: what has no length may be a generator over a slot."""
+    check_messages(messages)
+    return not isinstance(messages, Sized)
+
+
+def one_by_one(messages: Iterable[Any], first: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Each message with its index, before the next one is asked for; raises as `chunks`."""
+    for index, message in enumerate(messages, first):
+        if message is None:
+            continue
+        data = _as_bytes(message)
+        if len(data) > MESSAGE_BYTES:
+            raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, message {index} has {len(data)} bytes")
+        yield index, data
+
+
+def check_messages(messages: Any) -> None:
+    """Raises TypeError for what cannot be messages."""
+    if isinstance(messages, (bytes, bytearray, memoryview, str)):
+        raise TypeError(f"messages: expected an iterable of messages, got one {type(messages).__name__}")
+    if isinstance(messages, (pa.Table, pa.RecordBatch)):
+        raise TypeError(
+            f"messages: expected one column of messages, got a {type(messages).__name__}; "
+            "take its column, as table['payload']"
+        )
+    if not isinstance(messages, (pa.Array, pa.ChunkedArray, Iterable)):
+        raise TypeError(f"messages: expected an iterable of bytes-like objects, got {type(messages).__name__}")
+
+
+def _array_chunks(array: pa.Array, first: int) -> Iterator[MessageBatch]:
+    if pa.types.is_null(array.type):
+        return
+    if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
+        if not (pa.types.is_fixed_size_binary(array.type) or pa.types.is_binary_view(array.type)):
+            raise TypeError(f"messages: expected a binary array, got {array.type}")
+        array = array.cast(pa.large_binary())
+    if not len(array):  # an empty array need not have offsets
+        return
+    _, offset_buffer, data = array.buffers()
+    width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
+    offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    buffer = read_only(np.frombuffer(data if data is not None else b"", np.uint8))
+    starts, stops, indexes = offsets[:-1], offsets[1:], np.arange(first, first + len(array))
+    if array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        starts, stops, indexes = starts[valid], stops[valid], indexes[valid]
+    longest = int((stops - starts).max()) if len(starts) else 0
+    if longest > MESSAGE_BYTES:
+        raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, a message has {longest} bytes")
+    begin = 0
+    while begin < len(starts):
+        end = max(int(np.searchsorted(stops, starts[begin] + CHUNK_BYTES, side="right")), begin + 1)
+        base = int(starts[begin])
+        part = slice(begin, end)
+        yield MessageBatch(buffer[base : int(stops[end - 1])], starts[part] - base, stops[part] - base, indexes[part])
+        begin = end
+
+
+def _iterable_chunks(messages: Iterable[Any], first: int) -> Iterator[MessageBatch]:
+    parts: list[bytes] = []
+    indexes: list[int] = []
+    size = 0
+    for index, data in one_by_one(messages, first):
+        if parts and size + len(data) > CHUNK_BYTES:
+            yield _joined(parts, indexes)
+            parts, indexes, size = [], [], 0
+        parts.append(data)
+        indexes.append(index)
+        size += len(data)
+    if parts:
+        yield _joined(parts, indexes)
+
+
+def _joined(parts: list[bytes], indexes: list[int]) -> MessageBatch:
+    stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)
+    return MessageBatch(read_only(np.frombuffer(b"".join(parts), np.uint8)), starts, stops, np.array(indexes, np.int64))
+
+
+def _as_bytes(message: Any) -> bytes:
+    """A message as bytes; raises TypeError for what is no bytes-like object, such as a list of numbers."""
+    if isinstance(message, bytes):
+        return message
+    try:
+        return memoryview(message).tobytes()
+    except TypeError:
+        raise TypeError(f"messages: expected bytes-like objects, got {type(message).__name__} among them") from None
+
+
+def read_only(array: Array) -> Array:
+    """The same array, as the one type that the scan is compiled for."""
+    array.flags.writeable = False
+    return array

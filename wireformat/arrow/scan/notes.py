@@ -1,0 +1,217 @@
+"""The notes that a scan makes: for every row its numbers, and where in the input each of its texts lies.
+
+A text is a pair (start, length). start >= 0 is a position in the input; start < 0 is position ~start in `text`, which
+begins with the constant words (kinds, detail keys, type names) and goes on with what does not stand in the input as it
+is. Length -1 is NULL. One rule for every string column, so one gather serves all of them.
+
+Few and plain arrays, since each one that a compiled function takes costs compile time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...limits import COLUMN_BYTES
+from ...options.reading import KINDS
+from ...pgtypes import SQL_NAMES
+from ...stream.reader import Located
+from ..arrays import Array
+from .marks import MARKS
+
+BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT, UNKNOWN = (
+    KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "HEARTBEAT", "UNKNOWN")
+)
+"""Kinds as a scan notes them: indexes in KINDS."""
+
+# Fields of a row: numbers of the table, whether they are there, pairs, ends of maps.
+MESSAGE, RECORD, LSN, XID, CSN, COMMIT_LSN = range(6)
+PRESENT = 6  # bit n is 1 where number n is there; bit GIVEN + m where map m is not null
+STATUS = 7
+KIND = 8  # index in KINDS
+TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 9, 11, 13, 15, 17  # pairs; BODY is the record without its framing
+RELATION = 19  # place in the words, where an image is whole
+ENDS = 20  # + map: one past the row's last cell
+ROW_FIELDS = 23
+
+NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
+TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
+
+# The maps of the table, and the fields of their cells, each a pair; detail has no types.
+NEW, OLD, DETAIL = range(3)
+MAPS = ("new", "old", "detail")
+GIVEN = 6
+HAS_UNCHANGED = GIVEN + len(MAPS)
+COMPLETE = HAS_UNCHANGED + 1  # + NEW or OLD: names and types of its cells are those of the relation, and are not noted
+NAME, VALUE, TYPE = range(3)
+CELL_FIELDS = 3
+
+# A row's status: what becomes of it after the scan.
+GOOD = 0
+READ_RECORD = 1  # the declaration reads this record: to decode it, or to say what is wrong
+READ_REST = 2  # the framing is broken: the declaration reads the message from this record on
+TRANSCODE = 3  # text that is not ASCII, in an encoding that is not UTF-8
+FULL = 4  # no room for its cells; no row keeps this
+BINARY_CELLS = 8  # values in a binary form that the scan has no text for
+
+# A scan's cursor: where it goes on when it is called again, and how much text it has used and would need.
+NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
+
+# Behind that, what a scan remembers of rows that it has seen in this call, to know others like them; 0 is nothing.
+SEEN = 5
+SEEN_SLOTS, SEEN_FIELDS = 256, 5
+CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
+
+# A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; of a text style, whether the names of its
+# tables are quoted, and from there on its table of lines.
+UTF8, KINDS_WANTED, QUOTED, LINES = range(4)
+
+BINARY_LENGTH = -16
+"""A value that is noted in its binary form has this length less its own; the row's status is then BINARY_CELLS."""
+
+UNCHANGED_LENGTH = -2
+"""Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
+
+# Keys of the detail map, in its order.
+DETAIL_KEYS = (
+    "first_lsn",
+    "commit_time",
+    "origin",
+    "username",
+    "wal_end",
+    "wal_flushed",
+    "time",
+    "sql",
+    "content",
+    "prefix",
+    "relid",
+    "cmdtype",
+    "size",
+    "owner",
+    "restart_identity",
+    "cascade",
+    "text",
+    "reply",
+    "end_lsn",
+    "gid",
+    "prepare_time",
+    "first_segment",
+    "subxid",
+    "transactional",
+    "relation_id",
+    "replica_identity",
+    "columns",
+    "type_oids",
+    "typmods",
+    "key_columns",
+    "old",
+    "binary",
+)
+FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME = range(4)
+END_LSN_KEY, OLD_KEY = DETAIL_KEYS.index("end_lsn"), DETAIL_KEYS.index("old")
+DETAILS_PER_ROW = 4
+"""How many details a scan notes of a row at the most: those of GaussDB's BEGIN."""
+
+# Places in WORDS: of kinds, of detail keys, of marks, and of type names by number.
+KIND_WORDS = 0
+KEY_WORDS = len(KINDS)
+MARK_WORDS = KEY_WORDS + len(DETAIL_KEYS)
+TYPE_WORDS = MARK_WORDS + len(MARKS)
+
+
+def mark_word(mark: bytes) -> int:
+    """The place of a mark in WORDS."""
+    return MARK_WORDS + MARKS.index(mark)
+
+
+TYPE_TABLE_SIZE = 1 << 14
+"""PostgreSQL gives numbers below 16384 to built-in types; others are not in the catalogue."""
+
+GROWTH_PER_CELL, LEAST_GROWING_CELL, TEXT_PER_RECORD = 16, 8, 128
+"""How much text a scan writes at the most for a record beyond the record's own bytes.
+
+Text with escapes or doubled quotes undone is shorter. Other cells have at least LEAST_GROWING_CELL bytes and grow by at
+most GROWTH_PER_CELL: 10 bytes with the number of a type become `oid:` and 10 digits, 13 bytes with a binary timestamp
+become 29. The numbers and times of BEGIN and COMMIT, and what is written of a date's time before it is cut off, take
+less than TEXT_PER_RECORD - TEXT_SLACK."""
+
+TEXT_SLACK = 16
+"""Bytes of `text` that follow what is used: copies of whole blocks read past the end of a text."""
+
+
+class Notes(NamedTuple):
+    """Room for the notes on some rows; filled by a scan, emptied by the gather, used again."""
+
+    rows: Array
+    """int64[ROW_FIELDS, rows]"""
+    cells: Array
+    """int32[maps, CELL_FIELDS, cells, 2]"""
+    text: Array
+    """uint8[n]: the words, then the scan's own text"""
+
+
+class ScanInput(NamedTuple):
+    """What a call of the scan is given beside the chunk and the room."""
+
+    words: Array
+    """int32[w, 2]: the constant words, behind them the relations of pgoutput"""
+    settings: Array
+    """int64[s]: UTF8, KINDS_WANTED and so on"""
+    text: bytes
+    """what the pairs of the relations point at, behind the constant words' text"""
+
+
+def make_notes(rows: int, cells: int, text: int) -> Notes:
+    """Room for at least so many rows, so many cells in each map, and so many bytes of text beside the words.
+
+    Details are noted without a look at the room: there are cells for those of every row.
+    """
+    rows = _spread(rows)
+    assert len(WORD_TEXT) + text <= COLUMN_BYTES, "pairs are int32"
+    spans = Notes(
+        np.empty((ROW_FIELDS, rows), np.int64),
+        np.empty((len(MAPS), CELL_FIELDS, max(cells, DETAILS_PER_ROW * rows), 2), np.int32),
+        np.empty(len(WORD_TEXT) + text, np.uint8),
+    )
+    spans.text[: len(WORD_TEXT)] = WORD_TEXT
+    return spans
+
+
+def _spread(rows: int) -> int:
+    """At least so many rows, so that the same row of different fields falls into different sets of the cache."""
+    return rows // 512 * 512 + 512 + 24
+
+
+def _make_words() -> tuple[Array, Array]:
+    text = bytearray()
+    words = np.zeros((TYPE_WORDS + TYPE_TABLE_SIZE, 2), np.int32)
+    keys = [word.encode() for word in (*KINDS, *DETAIL_KEYS)]
+    types = [(TYPE_WORDS + oid, name.encode()) for oid, name in SQL_NAMES.items()]
+    for place, word in [*enumerate((*keys, *MARKS)), *types]:
+        words[place] = ~len(text), len(word)
+        text += word
+    return words, np.frombuffer(bytes(text), np.uint8)
+
+
+WORDS, WORD_TEXT = _make_words()
+"""WORDS: int32[n, 2], the pair of each constant word; length 0 where a type number is in no catalogue."""
+
+
+class ScannedRows(NamedTuple):
+    """Rows of one call of the scan: notes on those it read, events for those that the declaration read."""
+
+    rows: Array
+    """int64[ROW_FIELDS, n or more]"""
+    row_count: int
+    """n"""
+    cells: Array
+    """int32[maps, CELL_FIELDS, cells, 2]"""
+    text: Array
+    """uint8[k]"""
+    source: Array
+    """uint8[m]: the buffer that was scanned"""
+    words: Array
+    """int32[w, 2]: the words of the scan; see ScanInput"""
+    events: dict[int, list[Located]]
+    """What stands in the place of a row: any number of events; rows that are not here are good."""

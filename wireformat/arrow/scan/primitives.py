@@ -1,0 +1,133 @@
+"""Compiled bricks of every scan: numbers, text checks, identifiers, and text that the scan writes itself.
+
+Positions are int64. Single bytes are widened before any arithmetic: uint8 would wrap, and int64 mixed with uint64 would
+become a float. Callers have checked that what is read lies inside the buffer. Few functions: each one costs time at
+every cold start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array, Int
+from ..jit.compiler import hot, inner
+from ..jit.intrinsics import BLOCK, read_16, read_32, read_64, same_block
+from .notes import GOOD, TRANSCODE
+
+__all__ = ["check_text", "is_ascii", "read_16", "read_32", "read_64", "same_bytes", "unquote", "write_number"]
+
+_HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
+
+_START, _ONE_MORE, _TWO_MORE, _THREE_MORE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4, _NO_TEXT = range(9)
+
+
+def _make_utf8() -> Array:
+    """uint8[state, byte]: the next state of a walk over UTF-8 as Python's strict decoder takes it."""
+    table = np.full((9, 256), _NO_TEXT, np.uint8)
+    for state, first, last, following in (
+        (_START, 0x00, 0x7F, _START),
+        (_START, 0xC2, 0xDF, _ONE_MORE),
+        (_START, 0xE0, 0xEF, _TWO_MORE),
+        (_START, 0xE0, 0xE0, _AFTER_E0),  # no longer forms of what fits in two bytes
+        (_START, 0xED, 0xED, _AFTER_ED),  # no surrogates
+        (_START, 0xF0, 0xF4, _THREE_MORE),
+        (_START, 0xF0, 0xF0, _AFTER_F0),  # no longer forms of what fits in three bytes
+        (_START, 0xF4, 0xF4, _AFTER_F4),  # nothing above U+10FFFF
+        (_ONE_MORE, 0x80, 0xBF, _START),
+        (_TWO_MORE, 0x80, 0xBF, _ONE_MORE),
+        (_THREE_MORE, 0x80, 0xBF, _TWO_MORE),
+        (_AFTER_E0, 0xA0, 0xBF, _ONE_MORE),
+        (_AFTER_ED, 0x80, 0x9F, _ONE_MORE),
+        (_AFTER_F0, 0x90, 0xBF, _TWO_MORE),
+        (_AFTER_F4, 0x80, 0x8F, _TWO_MORE),
+    ):
+        table[state, first : last + 1] = following
+    return table
+
+
+_UTF8 = _make_utf8()
+
+
+@hot
+def is_ascii(data: Array, start: Int, length: Int) -> bool:
+    """Whether no byte has its high bit set. Eight bytes at a time, the last ones together with bytes before the text:
+    no text begins in the first eight bytes of a buffer."""
+    seen = read_64(data, start + length - 8)
+    if length < 8:
+        return seen & ~(-1 << 8 * length) & _HIGH_BITS == 0
+    for at in range(start, start + length - 8, 8):
+        seen |= read_64(data, at)
+    return seen & _HIGH_BITS == 0
+
+
+@inner
+def check_text(data: Array, start: Int, length: Int, utf8: bool) -> Int:
+    """For text that is not ASCII: GOOD if it is UTF-8 and may be, else TRANSCODE: another encoding, or no text."""
+    if not utf8:
+        return TRANSCODE
+    state = np.int64(0)
+    for at in range(start, start + length):
+        state = np.int64(_UTF8[state, data[at]])
+    return GOOD if state == 0 else TRANSCODE
+
+
+@hot
+def same_bytes(data: Array, at: Int, other: Array, start: Int, length: Int) -> bool:
+    """Whether so many bytes are the same in both places."""
+    if length >= BLOCK:
+        last = length - BLOCK
+        for step in range(0, last, BLOCK):
+            if not same_block(data, at + step, other, start + step):
+                return False
+        return same_block(data, at + last, other, start + last)
+    for step in range(length):
+        if data[at + step] != other[start + step]:
+            return False
+    return True
+
+
+@inner
+def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tuple[Int, Int]:
+    """The pair of an identifier that begins with a double quote; its length is -1 if the quotes are wrong.
+
+    Only a name with a doubled quote in it needs `text`, from `used` on.
+    """
+    first, last = start + 1, start + length - 1
+    if length < 2 or data[last] != 34:
+        return 0, -1
+    to = used
+    at = first
+    while at < last:
+        if data[at] == 34:
+            at += 1
+            if at >= last or data[at] != 34:
+                return 0, -1
+        text[to] = data[at]
+        to += 1
+        at += 1
+    if to - used == last - first:
+        return first, last - first
+    return ~used, to - used
+
+
+@inner
+def write_number(text: Array, used: Int, value: Int, base: Int, signed: bool) -> Int:
+    """Write a number, base 10 or 16, or if not signed the one with the bits of an int64.
+
+    Returns how much of `text` is used then.
+    """
+    left = np.uint64(value)
+    if signed and value < 0:
+        text[used] = 45
+        used += 1
+        left = ~left + np.uint64(1)
+    digits = 0
+    while digits == 0 or left > np.uint64(0):
+        digit = np.int64(left % np.uint64(base))
+        text[used + digits] = digit + (48 if digit < 10 else 55)
+        left //= np.uint64(base)
+        digits += 1
+    for place in range(digits // 2):  # they were written from the last one on
+        other = used + digits - 1 - place
+        text[used + place], text[other] = text[other], text[used + place]
+    return used + digits

@@ -1,0 +1,86 @@
+"""Compiled bricks that fill rows and cells, and that ask the filters; all scans share them."""
+
+from __future__ import annotations
+
+from ..arrays import Array, Int
+from ..jit.compiler import inner
+from .notes import (
+    BODY,
+    DETAIL,
+    ENDS,
+    GIVEN,
+    GROWTH_PER_CELL,
+    KEY_WORDS,
+    KIND,
+    LEAST_GROWING_CELL,
+    MESSAGE,
+    NAME,
+    PRESENT,
+    RAW,
+    RECORD,
+    ROW_FIELDS,
+    STATUS,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TEXT_PER_RECORD,
+    TIME_TEXT,
+    VALUE,
+)
+
+
+@inner
+def text_needed(size: Int, cells: Int) -> Int:
+    """How much text a scan writes at the most for a record of so many bytes, where each map has so many cells."""
+    return size + GROWTH_PER_CELL * min(size // LEAST_GROWING_CELL, 2 * cells) + TEXT_PER_RECORD
+
+
+@inner
+def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, length: Int, status: Int) -> None:
+    """A row that holds nothing but its place, and says where the record (or the message) lies."""
+    for field in range(ENDS, ROW_FIELDS):
+        rows[field, row] = rows[field, row - 1] if row > 0 else 0
+    rows[KIND, row] = 0
+    rows[TABLE_SCHEMA + 1, row] = rows[TABLE_NAME + 1, row] = rows[RAW + 1, row] = rows[TIME_TEXT + 1, row] = -1
+    rows[MESSAGE, row] = message
+    rows[RECORD, row] = record
+    rows[PRESENT, row] = 1 << MESSAGE | 1 << RECORD
+    rows[BODY, row] = start
+    rows[BODY + 1, row] = length
+    rows[STATUS, row] = status
+
+
+@inner
+def note_detail(rows: Array, row: Int, cells: Array, words: Array, key: Int, start: Int, length: Int) -> None:
+    """One more entry of the row's detail map; the room has DETAILS_PER_ROW for every row."""
+    cell = rows[ENDS + DETAIL, row]
+    cells[DETAIL, NAME, cell, 0] = words[KEY_WORDS + key, 0]
+    cells[DETAIL, NAME, cell, 1] = words[KEY_WORDS + key, 1]
+    cells[DETAIL, VALUE, cell, 0] = start
+    cells[DETAIL, VALUE, cell, 1] = length
+    rows[ENDS + DETAIL, row] = cell + 1
+    rows[PRESENT, row] |= 1 << (GIVEN + DETAIL)
+
+
+@inner
+def is_wanted(buffer: Array, rows: Array, row: Int, text: Array, kinds: Int, patterns: Array, names: Array) -> bool:
+    """Whether the filters keep a good row; a pattern is two pairs, a length of -1 is *."""
+    kind = rows[KIND, row]
+    if not kinds >> kind & 1:
+        return False
+    if len(patterns) == 0 or rows[TABLE_NAME + 1, row] < 0:
+        return True
+    for pattern in range(len(patterns)):
+        matches = True
+        for part in range(0, 4, 2):
+            start, length = patterns[pattern, part], patterns[pattern, part + 1]
+            own = rows[TABLE_SCHEMA + part, row]
+            if length >= 0 and length != rows[TABLE_SCHEMA + part + 1, row]:
+                matches = False
+            elif matches:
+                for at in range(length):
+                    if (buffer[own + at] if own >= 0 else text[~own + at]) != names[start + at]:
+                        matches = False
+                        break
+        if matches:
+            return True
+    return False

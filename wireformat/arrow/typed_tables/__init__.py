@@ -1,0 +1,1 @@
+"""Committed changes to a table's own columns."""

@@ -1,0 +1,418 @@
+"""Text values of a whole column to an Arrow column of its type: a fast cast, and one by one what it leaves over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...pgtypes import text_values
+from ...pgtypes.text_values import Misfit
+from ...times import FIRST_MICROS, LAST_MICROS
+
+Misfits = dict[int, str]
+"""Place in the column to what is wrong with its value, in words. The cell there is null."""
+
+_FEW = 16
+"""So many values, or fewer, are read one by one rather than halved again."""
+
+
+class Reader(Protocol):
+    """How the texts of a type are read."""
+
+    @property
+    def type(self) -> pa.DataType:
+        """Of the column that comes out."""
+
+    def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
+        """The values, null for a null text, and what does not fit."""
+
+
+class TextReader:
+    """Texts as they are."""
+
+    type = pa.string()
+
+    def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
+        """See Reader.read."""
+        return texts, {}
+
+
+@dataclass(frozen=True)
+class CastReader:
+    """Values that Arrow casts from their texts.
+
+    letters   all that the texts may consist of; where there is anything else in the column, `form` tells which they are
+    shortest  the fewest bytes of a text: Arrow reads shortened forms that no server prints
+    form      a regular expression of the texts that the cast reads, and reads right
+    cast      of the whole column; raises ArrowInvalid if one value does not fit
+    one       one value, or Misfit
+    """
+
+    type: pa.DataType
+    letters: bytes
+    shortest: int
+    form: str
+    cast: Callable[[pa.StringArray, pa.DataType], pa.Array]
+    one: text_values.One
+
+    def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
+        """See Reader.read."""
+        if texts.null_count == len(texts):
+            return pa.nulls(len(texts), self.type), {}
+        if self._is_plain(texts):
+            try:
+                return self.cast(texts, self.type), {}
+            except pa.ArrowInvalid:
+                pass
+        odd = np.flatnonzero(_mask(pc.invert(pc.match_substring_regex(texts, self.form))))
+        misfits: Misfits = {}
+        if not len(odd):
+            return self._halved(texts, 0, misfits), misfits
+        is_odd = np.zeros(len(texts), bool)
+        is_odd[odd] = True
+        plain = pc.if_else(pa.array(is_odd), pa.scalar(None, pa.string()), texts)
+        values = self._one_by_one(texts.take(pa.array(odd)), odd, misfits)
+        column = pc.replace_with_mask(self._halved(plain, 0, misfits), pa.array(is_odd), values)
+        return column, dict(sorted(misfits.items()))
+
+    def _is_plain(self, texts: pa.StringArray) -> bool:
+        bounds = pc.min_max(pc.binary_length(texts)).as_py()
+        return bounds["min"] >= self.shortest and not _bytes(texts).translate(None, self.letters)
+
+    def _halved(self, texts: pa.StringArray, first: int, misfits: Misfits) -> pa.Array:
+        """Cast what can be cast in halves of halves, so that one bad value costs little."""
+        try:
+            return self.cast(texts, self.type)
+        except pa.ArrowInvalid:
+            pass
+        if len(texts) <= _FEW:
+            return self._one_by_one(texts, range(first, first + len(texts)), misfits)
+        half = len(texts) // 2
+        return pa.concat_arrays(
+            [self._halved(texts[:half], first, misfits), self._halved(texts[half:], first + half, misfits)]
+        )
+
+    def _one_by_one(self, texts: pa.StringArray, places: Any, misfits: Misfits) -> pa.Array:
+        values: list[object] = []
+        for place, text in zip(places, texts.to_pylist(), strict=True):
+            value = None
+            if text is not None:
+                try:
+                    value = self.one(text)
+                except Misfit as misfit:
+                    misfits[int(place)] = str(misfit)
+            values.append(value)
+        return pa.array(values, self.type)
+
+
+@dataclass(frozen=True)
+class ListReader:
+    """Arrays, or vectors such as int2vector, whose elements another reader reads.
+
+    split   texts to lists of the elements' texts, nested as deep as there are dimensions, and what is none
+    """
+
+    element: Reader
+    dimensions: int
+    split: Callable[[pa.StringArray, int], tuple[pa.Array, Misfits]]
+
+    @property
+    def type(self) -> pa.DataType:
+        """See Reader.type."""
+        return list_type(self.element.type, self.dimensions)
+
+    def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
+        """See Reader.read."""
+        lists, misfits = self.split(texts, self.dimensions)
+        column, inner = self._read_elements(lists, self.dimensions)
+        misfits |= {place: f"{words}, in an element" for place, words in inner.items()}
+        if not inner:
+            return column, misfits
+        bad = np.zeros(len(texts), bool)
+        bad[list(inner)] = True
+        return pc.if_else(pa.array(bad), pa.scalar(None, self.type), column), dict(sorted(misfits.items()))
+
+    def _read_elements(self, lists: pa.Array, depth: int) -> tuple[pa.Array, Misfits]:
+        """The lists with their elements read; misfits by the place of the outermost list."""
+        if not depth:
+            return self.element.read(lists)
+        offsets = _offsets(lists)
+        column, inner = self._read_elements(lists.values[offsets[0] : offsets[-1]], depth - 1)
+        misfits: Misfits = {}
+        if inner:
+            owners = np.searchsorted(offsets - offsets[0], list(inner), "right") - 1
+            for owner, words in zip(owners.tolist(), inner.values(), strict=True):
+                misfits.setdefault(owner, words)
+        built = pa.ListArray.from_arrays(
+            pa.array((offsets - offsets[0]).astype(np.int32)),
+            column,
+            type=list_type(self.element.type, depth),
+            mask=lists.is_null() if lists.null_count else None,
+        )
+        return built, misfits
+
+
+def list_type(element: pa.DataType, dimensions: int = 1) -> pa.DataType:
+    """A list of lists of … elements, named as Spark names them."""
+    for _ in range(dimensions):
+        element = pa.list_(pa.field("element", element))
+    return element
+
+
+def _offsets(lists: pa.Array) -> Any:
+    return np.asarray(lists.offsets)
+
+
+def _mask(flags: pa.BooleanArray) -> Any:
+    """bool[n]; null is false."""
+    return pc.fill_null(flags, False).to_numpy(zero_copy_only=False)
+
+
+def _bytes(texts: pa.StringArray) -> bytes:
+    """All text of the column in one piece."""
+    _, offsets, data = texts.buffers()
+    if data is None:
+        return b""
+    bounds = np.frombuffer(offsets, np.int32)[[texts.offset, texts.offset + len(texts)]].tolist()
+    return data[bounds[0] : bounds[1]].to_pybytes()
+
+
+_LISTS_OF_TEXTS = list_type(pa.string())
+
+
+def _split_arrays(delimiter: str) -> Callable[[pa.StringArray, int], tuple[pa.Array, Misfits]]:
+    simple = rf'^\{{[^{{}}"\\{delimiter}]+(?:{delimiter}[^{{}}"\\{delimiter}]+)*\}}$'
+
+    def split(texts: pa.StringArray, dimensions: int) -> tuple[pa.Array, Misfits]:
+        """Arrays of one dimension without quotes are cut by Arrow; the others are parsed."""
+        is_simple = pc.match_substring_regex(texts, simple)
+        places = np.flatnonzero(_mask(pc.invert(is_simple)))
+        if dimensions > 1:
+            places = np.flatnonzero(_mask(texts.is_valid()))
+        is_odd = np.zeros(len(texts), bool)
+        is_odd[places] = True
+        misfits: Misfits = {}
+        parsed: list[object] = []
+        for place, text in zip(places.tolist(), texts.take(pa.array(places)).to_pylist(), strict=True):
+            try:
+                parsed.append(text_values.array(text, dimensions, delimiter))
+            except Misfit as misfit:
+                misfits[place] = str(misfit)
+                parsed.append(None)
+        odd = pa.array(parsed, list_type(pa.string(), dimensions))
+        if len(places) == len(texts):
+            return odd, misfits
+        if dimensions > 1:
+            plain = pa.nulls(len(texts), odd.type)
+        else:
+            others = pc.if_else(pa.array(is_odd), pa.scalar(None, pa.string()), texts) if len(places) else texts
+            plain = _cut(pc.utf8_trim(others, "{}"), delimiter)
+        if not len(places):
+            return plain, misfits
+        order = np.arange(len(texts))
+        order[places] = len(texts) + np.arange(len(places))
+        return pa.concat_arrays([plain, odd]).take(pa.array(order)), misfits
+
+    return split
+
+
+def _cut(texts: pa.StringArray, delimiter: str) -> pa.Array:
+    """Texts to lists of texts; NULL is null."""
+    lists = pc.split_pattern(texts, delimiter)
+    offsets = _offsets(lists)
+    values = lists.values[offsets[0] : offsets[-1]]
+    values = pc.if_else(pc.equal(values, "NULL"), pa.scalar(None, pa.string()), values)
+    return pa.ListArray.from_arrays(
+        pa.array((offsets - offsets[0]).astype(np.int32)),
+        values,
+        type=_LISTS_OF_TEXTS,
+        mask=lists.is_null() if lists.null_count else None,
+    )
+
+
+def _split_vectors(texts: pa.StringArray, dimensions: int) -> tuple[pa.Array, Misfits]:
+    """Vectors, and arrays of them: numbers with a blank between."""
+    vectors, misfits = (texts, {}) if dimensions == 1 else _split_arrays(",")(texts, dimensions - 1)
+    lists = pa.array(_vector_items(vectors.to_pylist()), list_type(pa.string(), dimensions))
+    return lists, misfits
+
+
+def _vector_items(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_vector_items(one) for one in item]
+    return item if item is None else item.split()
+
+
+def _cast(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
+    return texts.cast(type)
+
+
+_TRUTHS = pa.array(["t", "true", "1", "f", "false", "0"])
+
+
+def _cast_boolean(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
+    places = pc.index_in(texts, value_set=_TRUTHS)
+    if places.null_count != texts.null_count:
+        raise pa.ArrowInvalid("no boolean")
+    return pc.less(places, 3)
+
+
+def _cast_float(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
+    """Arrow makes an infinity of a number that is too large."""
+    values = texts.cast(type)
+    infinite = pc.is_inf(values)
+    if pc.any(infinite).as_py() and not pc.all(pc.ends_with(texts.filter(infinite), "Infinity")).as_py():
+        raise pa.ArrowInvalid("too large")
+    return values
+
+
+def _cast_years(first: int, last: int, integers: pa.DataType) -> Callable[[pa.StringArray, pa.DataType], pa.Array]:
+    """A cast to dates or times that refuses those outside of the years 1 to 9999, in UTC."""
+
+    def cast(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
+        values = texts.cast(type)
+        bounds = pc.min_max(values.cast(integers)).as_py()
+        if bounds["min"] is not None and (bounds["min"] < first or bounds["max"] > last):
+            raise pa.ArrowInvalid("outside of the years 1 to 9999")
+        return values
+
+    return cast
+
+
+_MICROS_OF_DAY = 86_400_000_000
+_cast_timestamp = _cast_years(FIRST_MICROS, LAST_MICROS, pa.int64())
+
+
+def _cast_time(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
+    """Arrow reads no times of day, but timestamps."""
+    return pc.binary_join_element_wise("1970-01-01", texts, " ").cast(pa.timestamp("us")).cast(pa.int64()).cast(type)
+
+
+def _cast_hex(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
+    r"""Texts that all begin with `\x`, or none."""
+    begin = pc.starts_with(texts, "\\x")
+    start = 2 if pc.all(begin).as_py() else 0
+    try:
+        return pa.array([text if text is None else bytes.fromhex(text[start:]) for text in texts.to_pylist()], type)
+    except ValueError:
+        raise pa.ArrowInvalid("no hex digits") from None
+
+
+def _cast_bytea(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
+    if not pc.all(pc.starts_with(texts, "\\x")).as_py():
+        raise pa.ArrowInvalid("not in hex form")
+    return _cast_hex(texts, type)
+
+
+_DIGITS = b"0123456789"
+_HEX_DIGITS = _DIGITS + b"abcdefABCDEF"
+_CLOCK = r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?"
+_FIRST_DAY, _LAST_DAY = FIRST_MICROS // _MICROS_OF_DAY, LAST_MICROS // _MICROS_OF_DAY
+
+
+def _integer(type: pa.DataType) -> Reader:
+    return CastReader(type, _DIGITS + b"-", 1, r"^-?\d+$", _cast, text_values.integer(type.bit_width))
+
+
+def _float(type: pa.DataType) -> Reader:
+    form = r"^-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity|NaN)$"
+    return CastReader(
+        type, _DIGITS + b"-+.eNaInfity", 1, form, _cast_float, text_values.floating(64 if type == pa.float64() else 32)
+    )
+
+
+def _decimal(type: pa.DataType) -> Reader:
+    one = text_values.decimal(type.precision, type.scale)
+    return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast, one)
+
+
+def _timestamp(type: pa.DataType) -> Reader:
+    if type.tz is None:
+        form = rf"^\d{{4}}-\d{{2}}-\d{{2}} {_CLOCK}$"
+        return CastReader(type, _DIGITS + b"-:. ", 19, form, _cast_timestamp, text_values.timestamp)
+    form = rf"^\d{{4}}-\d{{2}}-\d{{2}} {_CLOCK}[+-]\d{{2}}(?::\d{{2}})?$"
+    return CastReader(type, _DIGITS + b"+-:. ", 22, form, _cast_timestamp, text_values.timestamp_with_zone)
+
+
+def _bytes_reader(hex_only: bool) -> Reader:
+    if hex_only:
+        one, cast, form = text_values.hexadecimal, _cast_hex, r"^(?:[0-9A-Fa-f]{2})*$"
+    else:
+        one, cast, form = text_values.bytea, _cast_bytea, r"^\\x(?:[0-9A-Fa-f]{2})*$"
+    return CastReader(pa.binary(), _HEX_DIGITS + b"\\x", 0 if hex_only else 2, form, cast, one)
+
+
+_READERS: dict[int, Callable[[pa.DataType], Reader]] = {
+    pa.bool_().id: lambda type: CastReader(
+        type, b"truefals01", 1, r"^(?:t|f|true|false|1|0)$", _cast_boolean, text_values.boolean
+    ),
+    **{type.id: _integer for type in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
+    **{type.id: _float for type in (pa.float32(), pa.float64())},
+    pa.decimal128(1).id: _decimal,
+    pa.string().id: lambda type: TextReader(),
+    pa.binary().id: lambda type: _bytes_reader(hex_only=False),
+    pa.date32().id: lambda type: CastReader(
+        type,
+        _DIGITS + b"-",
+        10,
+        r"^\d{4}-\d{2}-\d{2}$",
+        _cast_years(_FIRST_DAY, _LAST_DAY, pa.int32()),
+        text_values.day,
+    ),
+    pa.time64("us").id: lambda type: CastReader(
+        type, _DIGITS + b":.", 8, rf"^{_CLOCK}$", _cast_time, text_values.time_of_day
+    ),
+    pa.timestamp("us").id: _timestamp,
+}
+"""The readers that an Arrow type alone decides."""
+
+_UNITS = {pa.timestamp("us").id: "us", pa.time64("us").id: "us"}
+
+
+@cache
+def reader_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Reader | None:
+    """The reader for an Arrow type; None if texts are not read into it.
+
+    reading     `hex` for binary: hex digits without a prefix; `integer vector`: numbers between blanks
+    delimiter   between the elements of an array
+    """
+    if reading == "hex" and type == pa.binary():
+        return _bytes_reader(hex_only=True)
+    if pa.types.is_list(type):
+        depth = 0
+        while pa.types.is_list(type):
+            type, depth = type.value_type, depth + 1
+        element = reader_of(type, reading)
+        split = _split_vectors if reading == "integer vector" else _split_arrays(delimiter)
+        return None if element is None else ListReader(element, depth, split)
+    unit = _UNITS.get(type.id)
+    if type.id not in _READERS or (unit is not None and type.unit != unit):
+        return None
+    if pa.types.is_timestamp(type) and type.tz not in (None, "UTC"):
+        return None
+    return _READERS[type.id](type)
+
+
+_PRINTED = re.compile(r"decimal128\((\d+), (\d+)\)|list<element: (.*)>")
+_BY_TEXT = {
+    str(type): type
+    for type in (
+        *(pa.bool_(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary()),
+        *(pa.date32(), pa.time64("us"), pa.timestamp("us"), pa.timestamp("us", "UTC")),
+    )
+}
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """The Arrow type that prints so, of those in the table of column types."""
+    match = _PRINTED.fullmatch(text)
+    if match is None:
+        return _BY_TEXT[text]
+    return list_type(arrow_type(match[3])) if match[3] else pa.decimal128(int(match[1]), int(match[2]))

@@ -1,0 +1,237 @@
+"""The declaration of pgoutput's messages, in PostgreSQL's and in openGauss's dialect.
+
+Source: PostgreSQL manual, "Logical Replication Message Formats", versions 1 to 4; openGauss's plugin of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from construct import (
+    Computed,
+    Construct,
+    If,
+    Int8ub,
+    Int16ub,
+    Int32sb,
+    Int32ub,
+    Int64sb,
+    Int64ub,
+    Struct,
+    Subconstruct,
+    Tell,
+    this,
+)
+
+from ...declare import Chosen, Coded, Counted, Sized, Text, Time, ZeroEnded
+from ...errors import BadTag, ShortData
+from ...events import (
+    Begin,
+    Commit,
+    CommitPrepared,
+    Ddl,
+    Delete,
+    Event,
+    Heartbeat,
+    Insert,
+    Message,
+    Origin,
+    Prepare,
+    Relation,
+    RollbackPrepared,
+    StreamAbort,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
+    Truncate,
+    Type,
+    Update,
+)
+from ...framing import copy_data
+
+RELATION_TAG = ord("R")
+MESSAGE_TAG = ord("M")
+NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL = b"nutb"
+KEY, OLD, NEW = b"KON"
+IMAGES = {KEY: "old", OLD: "old", NEW: "new"}
+OLD_KINDS = {KEY: "key", OLD: "full"}
+REPLICA_IDENTITIES = {ord(name[0]): name for name in ("default", "nothing", "full", "index")}
+SYSTEM_SCHEMA = "pg_catalog"
+"""Sent as an empty name."""
+
+
+class Images(Subconstruct):
+    """Row images, each behind the byte that says which it is, in the order of the steps.
+
+    steps   the bytes that may stand there, and whether one of them must
+    The result is a list of (byte, image).
+    """
+
+    def __init__(self, *steps: tuple[bytes, bool]) -> None:
+        super().__init__(TUPLE)
+        self.steps = steps
+
+    def _parse(self, stream: Any, context: Any, path: str) -> list[tuple[int, Any]]:
+        found = []
+        for tags, required in self.steps:
+            start = stream.position
+            tag = stream.message[start : min(start + 1, stream.stop)]
+            if tag and tag in tags:
+                stream.read(1)
+                path_of_image = path.rpartition(" -> ")[0] + f" -> {IMAGES[tag[0]]}"
+                found.append((tag[0], self.subcon._parsereport(stream, context, path_of_image)))
+            elif required:
+                expected = " or ".join(f"'{chr(byte)}'" for byte in tags)
+                if not tag:
+                    raise ShortData(expected, "the end of the record", message_offset=start, path=path)
+                raise BadTag(expected, "another byte", message_offset=start, path=path)
+        return found
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        for tag, image in obj:
+            stream.write(bytes([tag]))
+            self.subcon._build(image, stream, context, path.rpartition(" -> ")[0] + f" -> {IMAGES[tag]}")
+        return obj
+
+
+def _more(name: str) -> Callable[[Any], bool]:
+    """Whether fields that may be missing are there: reading, if anything follows; writing, if there is this one."""
+    return lambda context: context._io.left > 0 if context._parsing else context[name] is not None
+
+
+def _row_change(*steps: tuple[bytes, bool]) -> Struct:
+    return Struct(XID, "at" / Tell, "relation_id" / Int32ub, "images" / Images(*steps))
+
+
+XID = "xid" / If(this._params.streamed, Int32ub)
+"""There only in a streamed block; it may be a subtransaction's."""
+
+NO_FLAGS = "flags" / Coded(Int8ub, {0: None}, "flags 0")
+COMMIT_FIELDS = ("commit_lsn" / Int64ub, "end_lsn" / Int64ub, "commit_time" / Time(Int64sb))
+PREPARE_FIELDS = (
+    "lsn" / Int64ub,
+    "end_lsn" / Int64ub,
+    "prepare_time" / Time(Int64sb),
+    "xid" / Int32ub,
+    "gid" / ZeroEnded(),
+)
+CELL = Struct(
+    "at" / Tell,
+    "cell" / Chosen({NULL: None, UNCHANGED_CELL: None, TEXT_CELL: Text(Int32ub), BINARY_CELL: Sized(Int32ub)}),
+)
+TUPLE = Struct("at" / Tell, "cells" / Counted(Int16ub, CELL))
+COLUMN = Struct(
+    "is_key" / Coded(Int8ub, {0: False, 1: True}, "flags 0 or 1"),
+    "name" / ZeroEnded(),
+    "type_oid" / Int32ub,
+    "typmod" / Int32sb,
+)
+
+BEGIN = Struct("commit_lsn" / Int64ub, "commit_time" / Time(Int64sb), "xid" / Int32ub)
+COMMIT = Struct(NO_FLAGS, *COMMIT_FIELDS)
+ORIGIN = Struct("lsn" / Int64ub, "origin" / ZeroEnded())
+RELATION = Struct(
+    XID,
+    "relation_id" / Int32ub,
+    "table_schema" / ZeroEnded(),
+    "table_name" / ZeroEnded(),
+    "replica_identity" / Coded(Int8ub, REPLICA_IDENTITIES, "'d', 'n', 'f' or 'i'"),
+    "columns" / Counted(Int16ub, COLUMN),
+)
+TYPE = Struct(XID, "type_oid" / Int32ub, "namespace" / ZeroEnded(), "name" / ZeroEnded())
+INSERT = _row_change((bytes([NEW]), True))
+UPDATE = _row_change((bytes([KEY, OLD]), False), (bytes([NEW]), True))
+DELETE = _row_change((bytes([KEY, OLD]), True))
+TRUNCATE = Struct(
+    XID,
+    "count" / Int32ub,
+    "flags" / Coded(Int8ub, {bits: (bool(bits & 1), bool(bits & 2)) for bits in range(4)}, "flags 0 to 3"),
+    "at" / Tell,
+    "relation_ids" / Counted(this.count, Int32ub),
+)
+MESSAGE = Struct(
+    XID,
+    "transactional" / Coded(Int8ub, {0: False, 1: True}, "flags 0 or 1"),
+    "lsn" / Int64ub,
+    "prefix" / ZeroEnded(),
+    "content" / Sized(Int32ub),
+)
+STREAM_START = Struct("xid" / Int32ub, "first_segment" / Coded(Int8ub, {0: False, 1: True}, "0 or 1"))
+STREAM_COMMIT = Struct("xid" / Int32ub, NO_FLAGS, *COMMIT_FIELDS)
+STREAM_ABORT = Struct(
+    "xid" / Int32ub,
+    "subxid" / Int32ub,
+    "more" / Computed(_more("commit_time")),
+    "lsn" / If(this.more, Int64ub),
+    "commit_time" / If(this.more, Time(Int64sb)),
+)
+BEGIN_PREPARE = Struct(*PREPARE_FIELDS)
+PREPARE = Struct(NO_FLAGS, *PREPARE_FIELDS)
+COMMIT_PREPARED = Struct(NO_FLAGS, *COMMIT_FIELDS, "xid" / Int32ub, "gid" / ZeroEnded())
+ROLLBACK_PREPARED = Struct(
+    NO_FLAGS,
+    "lsn" / Int64ub,
+    "end_lsn" / Int64ub,
+    "prepare_time" / Time(Int64sb),
+    "commit_time" / Time(Int64sb),
+    "xid" / Int32ub,
+    "gid" / ZeroEnded(),
+)
+KEEPALIVE = Struct("wal_end" / Int64ub, "time" / Int64sb, "reply" / Coded(Int8ub, {0: False, 1: True}, "0 or 1"))
+
+OPENGAUSS_BEGIN = Struct(
+    "commit_lsn" / Int64ub, "commit_time" / Time(Int64sb), "xid" / Int64ub, "csn" / If(_more("csn"), Int64ub)
+)
+OPENGAUSS_DDL = Struct(NO_FLAGS, "lsn" / Int64ub, "prefix" / ZeroEnded(), "content" / Text(Int64ub))
+
+Records = Mapping[int, tuple[type[Event], Construct]]
+
+_COMMON: Records = {
+    ord("C"): (Commit, COMMIT),
+    ord("O"): (Origin, ORIGIN),
+    RELATION_TAG: (Relation, RELATION),
+    ord("Y"): (Type, TYPE),
+    ord("I"): (Insert, INSERT),
+    ord("U"): (Update, UPDATE),
+    ord("D"): (Delete, DELETE),
+    ord("T"): (Truncate, TRUNCATE),
+    copy_data.KEEPALIVE: (Heartbeat, KEEPALIVE),
+}
+RECORDS: dict[str, Records] = {
+    "postgresql": {
+        ord("B"): (Begin, BEGIN),
+        **_COMMON,
+        ord("M"): (Message, MESSAGE),
+        ord("S"): (StreamStart, STREAM_START),
+        ord("E"): (StreamStop, Struct()),
+        ord("c"): (StreamCommit, STREAM_COMMIT),
+        ord("A"): (StreamAbort, STREAM_ABORT),
+        ord("b"): (Begin, BEGIN_PREPARE),
+        ord("P"): (Prepare, PREPARE),
+        ord("K"): (CommitPrepared, COMMIT_PREPARED),
+        ord("r"): (RollbackPrepared, ROLLBACK_PREPARED),
+        ord("p"): (StreamPrepare, PREPARE),
+    },
+    "opengauss": {ord("B"): (Begin, OPENGAUSS_BEGIN), **_COMMON, ord("L"): (Ddl, OPENGAUSS_DDL)},
+}
+"""What follows each kind byte, by dialect. openGauss's connection information, `S`, is of no kind: UNKNOWN."""
+
+FIRST_NORMAL_XID = 3
+"""PostgreSQL gives no transaction a lower one."""
+
+ASIDE_BYTES = 6
+"""How much of a message `is_aside` looks at."""
+
+
+def is_aside(head: bytes) -> bool:
+    """Whether the first bytes are those of a Message outside of blocks that is not transactional.
+
+    Such a one may be the first message after a connection broke inside a block, and only its content tells: where it
+    has no transaction id, its LSN is in the place of the id, which is then lower than any that PostgreSQL gives, or in
+    the place of the flags. An LSN of 3 TiB or higher whose bits 32 to 39 are 0 or 1 cannot be told.
+    """
+    if len(head) < ASIDE_BYTES or head[0] != MESSAGE_TAG or head[1] != 0:
+        return False
+    return head[5] > 1 or int.from_bytes(head[1:5], "big") < FIRST_NORMAL_XID

@@ -1,0 +1,275 @@
+"""PostgreSQL's logical replication protocol, `pgoutput`: events from its messages.
+
+What a message means depends on those before it: rows name their table by a number that a Relation message has
+described, and inside of a streamed block most messages carry a transaction id. The declaration is in
+wireformat/formats/pgoutput/messages.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from construct import Container
+
+from ...declare import parse
+from ...errors import BadLength, BadText, BadValue, DecodeError, UnknownRelation
+from ...events import (
+    UNCHANGED,
+    Delete,
+    Event,
+    Heartbeat,
+    Insert,
+    Message,
+    Relation,
+    Truncate,
+    TupleData,
+    Type,
+    Unknown,
+    Update,
+)
+from ...framing import copy_data
+from ...framing.frames import Frame
+from ...options import ReadOptions
+from ...pgtypes import type_name
+from ...pgtypes.binary import binary_text
+from ...times import MICROS_OF_2000
+from ..signatures import hinted
+from .messages import (
+    ASIDE_BYTES,
+    BINARY_CELL,
+    IMAGES,
+    KEY,
+    NULL,
+    OLD_KINDS,
+    RECORDS,
+    RELATION_TAG,
+    SYSTEM_SCHEMA,
+    UNCHANGED_CELL,
+    is_aside,
+)
+from .relations import OUTSIDE, Lost, Outside, Relations
+from .writer import PgOutputWriter, said
+
+KEPT_RELATIONS, KEPT_BYTES = 512, 4096
+"""How many Relation messages are remembered, and how long they may be: 2 MB of them at the most."""
+
+
+class PgOutput:
+    """The format `pgoutput`, and what one stream of it has said so far.
+
+    relations   what earlier messages said
+    """
+
+    name = "pgoutput"
+    sentence = "PostgreSQL's logical replication protocol, versions 1 to 4, and openGauss's dialect of it"
+    separator = b""
+
+    def __init__(self, relations: Relations | None = None) -> None:
+        self.relations = relations or Relations()
+
+    def fresh(self, relations: Relations | None = None) -> PgOutput:
+        """See Format.fresh."""
+        return PgOutput(relations)
+
+    def frames(self, message: bytes) -> Iterator[Frame]:
+        """See Format.frames."""
+        return copy_data.frames(message)
+
+    def find_end(self, data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
+        """See Format.find_end."""
+        return copy_data.find_end(data, start, searched, seen)
+
+    def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
+        """See Format.read."""
+        try:
+            event = self._event(message, frame, options)
+        except DecodeError as error:
+            lost = self.lost(message, frame, options)
+            if lost is not None:
+                self.relations.take(lost)
+            raise hinted(error, message, frame.start, frame.stop, self.name) from None
+        self.relations.take(event)
+        return event
+
+    def lost(self, message: bytes, frame: Frame, options: ReadOptions) -> Lost | Outside | None:
+        """What a message says that cannot be read: a table may look otherwise from here on, or no block is open."""
+        kind = message[frame.start]
+        if kind in RECORDS[options.dialect] and issubclass(RECORDS[options.dialect][kind][0], OUTSIDE):
+            return Outside()
+        if kind != RELATION_TAG:
+            return None
+        at = frame.start + (1 if self.relations.block is None else 5)
+        return Lost(int.from_bytes(message[at : at + 4], "big")) if at + 4 <= frame.stop else None
+
+    def _in_block(self, message: bytes, frame: Frame) -> bool:
+        """Whether the message has a transaction id of its own, if it is of a kind that may have one."""
+        return self.relations.block is not None and not is_aside(message[frame.start : frame.start + ASIDE_BYTES])
+
+    def _event(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
+        if message[frame.start] == RELATION_TAG and frame.stop - frame.start <= KEPT_BYTES:
+            with suppress(DecodeError):  # it is raised below, with its place in the whole message
+                found = _described(message[frame.start : frame.stop], self._in_block(message, frame), options)
+                return found if frame.lsn is None else replace(found, lsn=frame.lsn)
+        return self._parsed(message, frame, options)
+
+    def _parsed(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
+        kind = message[frame.start]
+        records = RECORDS[options.dialect]
+        if kind not in records:
+            return Unknown(lsn=frame.lsn, raw=message[frame.start : frame.stop])
+        event, declaration = records[kind]
+        found = parse(
+            declaration,
+            message,
+            frame.start + 1,
+            frame.stop,
+            encoding=options.encoding,
+            errors=options.encoding_errors,
+            streamed=self._in_block(message, frame),
+        )
+        values = {name: value for name, value in found.items() if name not in ("_io", "at", "flags", "more")}
+        if values.get("lsn") is None:
+            values["lsn"] = frame.lsn
+        adapt = _ADAPT.get(event)
+        return event(**(adapt(self.relations, values, found, options) if adapt else values))
+
+    def says(self, event: type[Event]) -> Set[str]:
+        """See Format.says."""
+        return said(event)
+
+    def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> PgOutputWriter:
+        """See Format.writer."""
+        return PgOutputWriter(options, encoding)
+
+
+@lru_cache(maxsize=KEPT_RELATIONS)
+def _described(record: bytes, streamed: bool, options: ReadOptions) -> Event:
+    """The event of a Relation message: servers say it again and again in the same words."""
+    reader = PgOutput()
+    reader.relations.block = 0 if streamed else None
+    return reader._parsed(record, Frame(0, 0, len(record), None), options)
+
+
+Values = dict[str, Any]
+
+
+def _relation(relations: Relations, values: Values, found: Container, options: ReadOptions) -> Values:
+    columns = values.pop("columns")
+    return {
+        **values,
+        "table_schema": values["table_schema"] or SYSTEM_SCHEMA,
+        "columns": tuple(column.name for column in columns),
+        "type_oids": tuple(column.type_oid for column in columns),
+        "typmods": tuple(column.typmod for column in columns),
+        "key_columns": tuple(column.name for column in columns if column.is_key),
+    }
+
+
+def _type(relations: Relations, values: Values, found: Container, options: ReadOptions) -> Values:
+    return {**values, "namespace": values["namespace"] or SYSTEM_SCHEMA}
+
+
+def _row(relations: Relations, values: Values, found: Container, options: ReadOptions) -> Values:
+    relation = _known(relations, values.pop("relation_id"), found.at, "relation_id")
+    values |= {"table_schema": relation.table_schema, "table_name": relation.table_name}
+    binary: dict[str, None] = {}
+    try:
+        for tag, image in values.pop("images"):
+            values[IMAGES[tag]] = _image(relation, tag, image, options, binary)
+            if tag in OLD_KINDS:
+                values["old_kind"] = OLD_KINDS[tag]
+    except DecodeError as error:
+        raise error.add(table=f"{relation.table_schema}.{relation.table_name}") from None
+    return {**values, "binary": tuple(binary)}
+
+
+def _image(relation: Relation, tag: int, image: Container, options: ReadOptions, binary: dict[str, None]) -> TupleData:
+    """A row image with the names of its relation; of a key only its columns, since the others are sent as NULL."""
+    if len(image.cells) != len(relation.columns):
+        raise BadLength(
+            f"{len(relation.columns)} cells, a cell a column of the relation",
+            f"{len(image.cells)}",
+            message_offset=image.at,
+            path=f"{IMAGES[tag]}.cells",
+        )
+    keys = frozenset(relation.key_columns)
+    names, values, types = [], [], []
+    for index, (name, oid, cell) in enumerate(zip(relation.columns, relation.type_oids, image.cells, strict=True)):
+        form, value = cell.cell
+        if tag == KEY and form == NULL and name not in keys:
+            continue
+        if form == UNCHANGED_CELL:
+            value = UNCHANGED
+        elif form == BINARY_CELL:
+            value = _binary(oid, value, options, cell.at + 5, f"{IMAGES[tag]}.cells[{index}].value", name, binary)
+        names.append(name)
+        values.append(value)
+        types.append(type_name(oid))
+    return TupleData(tuple(names), tuple(values), tuple(types))
+
+
+def _binary(oid: int, data: bytes, options: ReadOptions, at: int, path: str, name: str, binary: dict[str, None]) -> str:
+    try:
+        text = binary_text(oid, data, options.encoding, options.encoding_errors)
+    except UnicodeDecodeError:
+        raise BadText(f"text in {options.encoding}", "bytes that are none", message_offset=at, path=path) from None
+    except ValueError:
+        raise BadValue(f"the binary form of {type_name(oid)}", "other bytes", message_offset=at, path=path) from None
+    if text is None:
+        binary[name] = None
+        return f"\\x{data.hex()}"
+    return text
+
+
+def _truncate(relations: Relations, values: Values, found: Container, options: ReadOptions) -> Values:
+    del values["count"]
+    cascade, restart_identity = found.flags
+    tables = [
+        _known(relations, relation_id, found.at + 4 * index, f"relation_ids[{index}]")
+        for index, relation_id in enumerate(values.pop("relation_ids"))
+    ]
+    return {
+        **values,
+        "tables": tuple((relation.table_schema, relation.table_name) for relation in tables),
+        "cascade": cascade,
+        "restart_identity": restart_identity,
+    }
+
+
+def _message(relations: Relations, values: Values, found: Container, options: ReadOptions) -> Values:
+    try:
+        return {**values, "content": values["content"].decode(options.encoding)}
+    except UnicodeDecodeError:
+        return values
+
+
+def _keepalive(relations: Relations, values: Values, found: Container, options: ReadOptions) -> Values:
+    return {**values, "time": values["time"] + MICROS_OF_2000}
+
+
+def _known(relations: Relations, relation_id: int, at: int, path: str) -> Relation:
+    relation = relations.find(relation_id)
+    if relation is None:
+        raise UnknownRelation(
+            "a relation that an earlier message describes", f"oid {relation_id}", message_offset=at, path=path
+        )
+    return relation
+
+
+Adapt = Callable[[Relations, Values, Container, ReadOptions], Values]
+
+_ADAPT: dict[type[Event], Adapt] = {
+    Relation: _relation,
+    Type: _type,
+    **dict.fromkeys((Insert, Update, Delete), _row),
+    Truncate: _truncate,
+    Message: _message,
+    Heartbeat: _keepalive,
+}
+"""Where an event is not just the fields of its message."""
+
+PGOUTPUT = PgOutput()

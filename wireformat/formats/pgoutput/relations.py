@@ -1,0 +1,118 @@
+"""What a pgoutput stream has said so far that later messages need: how rows look, and which streamed block is open."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...events import (
+    Begin,
+    Commit,
+    CommitPrepared,
+    Event,
+    Message,
+    Prepare,
+    Relation,
+    RollbackPrepared,
+    StreamAbort,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
+)
+
+OUTSIDE = (Begin, Commit, Prepare, CommitPrepared, RollbackPrepared, StreamCommit, StreamAbort, StreamPrepare)
+"""What a server never sends in a streamed block: where one is open, its connection broke and another one begins."""
+
+
+class Lost(NamedTuple):
+    """A Relation message of which no more than this number could be read: nobody knows how the table looks now."""
+
+    relation_id: int
+
+
+class Outside(NamedTuple):
+    """A message of one of the kinds OUTSIDE that cannot be read: no block is open behind it."""
+
+
+Said = Event | Lost | Outside
+"""What a message says of relations and blocks."""
+
+
+class Relations:
+    """The newest Relation of each table, and in streamed transactions that are open the ones sent in their blocks.
+
+    block   xid of the streamed transaction whose block is open: messages then carry a transaction id of their own
+
+    The server takes a table as described in a streamed transaction only there, until that transaction ends. Where a
+    connection breaks inside a block, the next one begins with a message that cannot be in a block. All streamed
+    transactions and what was described in them are then forgotten: the server sends both again. Source: PostgreSQL
+    manual, "Logical Streaming Replication Protocol"; servers 15, 16 and 18.
+    """
+
+    def __init__(self) -> None:
+        self.block: int | None = None
+        self._newest = _Known()
+        self._streamed: dict[int, _Known] = {}
+
+    def find(self, relation_id: int) -> Relation | None:
+        """The relation of this number, as the next message means it."""
+        own = self._streamed.get(self.block) if self.block is not None else None
+        known = own if own is not None and relation_id in own.by_number else self._newest
+        return known.by_number.get(relation_id)
+
+    def named(self, schema: str, table: str) -> Relation | None:
+        """The relation of this name that was described last, as the next message means it."""
+        own = self._streamed.get(self.block) if self.block is not None else None
+        found = (own and own.by_name.get((schema, table))) or self._newest.by_name.get((schema, table))
+        return found if found is not None and self.find(found.relation_id) is found else None  # it may be renamed
+
+    def take(self, said: Said) -> None:
+        """Learn from what a message says; most say nothing about relations and change nothing."""
+        if isinstance(said, (Relation, Lost)):
+            known = self._newest if self.block is None else self._streamed.setdefault(self.block, _Known())
+            known.add(said)
+        elif isinstance(said, StreamStop):
+            self.block = None
+        elif isinstance(said, StreamStart):
+            self._end_block()
+            self.block = said.xid
+        elif isinstance(said, (*OUTSIDE, Outside)) or (isinstance(said, Message) and said.xid is None):
+            self._end_block()
+            if isinstance(said, (StreamCommit, StreamPrepare)) and said.xid is not None:
+                for number, relation in self._streamed.pop(said.xid, _Known()).by_number.items():
+                    self._newest.add(relation or Lost(number))
+            elif isinstance(said, StreamAbort) and said.subxid == said.xid and said.xid is not None:
+                self._streamed.pop(said.xid, None)
+
+    def _end_block(self) -> None:
+        """Before a message that cannot be in a block."""
+        if self.block is not None:
+            self.block = None
+            self._streamed.clear()
+
+    def copy(self) -> Relations:
+        """Another one that knows the same and learns by itself."""
+        other = Relations()
+        other.block = self.block
+        other._newest = self._newest.copy()
+        other._streamed = {xid: known.copy() for xid, known in self._streamed.items()}
+        return other
+
+
+class _Known:
+    """Relations by number and by name."""
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, Relation | None] = {}
+        """None where it is lost."""
+        self.by_name: dict[tuple[str, str], Relation] = {}
+
+    def add(self, relation: Relation | Lost) -> None:
+        self.by_number[relation.relation_id] = relation if isinstance(relation, Relation) else None
+        if isinstance(relation, Relation):
+            self.by_name[relation.table_schema, relation.table_name] = relation
+
+    def copy(self) -> _Known:
+        other = _Known()
+        other.by_number, other.by_name = dict(self.by_number), dict(self.by_name)
+        return other

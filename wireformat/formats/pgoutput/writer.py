@@ -1,0 +1,316 @@
+"""Events to messages of `pgoutput`: each event is one message, and a row brings the Relation that it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Set
+from dataclasses import fields, replace
+from typing import Any
+
+from construct import Construct
+
+from ...declare import build
+from ...errors import EncodeError
+from ...events import (
+    Begin,
+    Ddl,
+    Delete,
+    Event,
+    Heartbeat,
+    Message,
+    Relation,
+    RowChange,
+    Truncate,
+    TupleData,
+    Type,
+    Unchanged,
+    Unknown,
+)
+from ...framing.copy_data import ENVELOPE
+from ...options import Option, resolve
+from ...options.kinds import Word
+from ...options.reading import DIALECTS
+from ...pgtypes import type_name, type_oid
+from ...times import MICROS_OF_2000
+from ..base import refuse_others
+from .messages import (
+    BINARY_CELL,
+    KEY,
+    NEW,
+    NULL,
+    OLD_KINDS,
+    RECORDS,
+    SYSTEM_SCHEMA,
+    TEXT_CELL,
+    UNCHANGED_CELL,
+    is_aside,
+)
+from .relations import Relations
+
+OPTIONS = (Option("dialect", DIALECTS[0], Word(DIALECTS), "whose pgoutput it is"),)
+
+_HEX = re.compile(r"\\x(?:[0-9a-f]{2})*")
+
+FIRST_OID = 16384
+"""The first number that a server gives to a table of a user."""
+
+BEGIN_PREPARE = ord("b")
+"""The second message that is a BEGIN: of one with a gid."""
+
+_TAGS = {name: tag for tag, name in OLD_KINDS.items()}
+
+
+def said(event: type[Event]) -> Set[str]:
+    """The fields that a message has a place for: PostgreSQL's, or openGauss's where only that has such a message."""
+    if event is Unknown:
+        return {"raw", "text"}
+    for records in RECORDS.values():
+        declarations = [declaration for kind, declaration in records.values() if kind is event]
+        if declarations:
+            return set().union(*(_places(event, declaration) for declaration in declarations))
+    return set()
+
+
+def _places(event: type[Event], declaration: Construct) -> Set[str]:
+    """The fields of an event that this declaration has a place for."""
+    own = {field.name for field in fields(event)}
+    if event is Relation:
+        return own
+    found = {field.name for field in declaration.subcons} & own
+    if issubclass(event, RowChange):
+        found |= {"table_schema", "table_name", "new", "old", "old_kind", "binary"}
+    elif event is Truncate:
+        found |= {"tables", "restart_identity", "cascade"}
+    return found
+
+
+class PgOutputWriter:
+    """Writes events; keeps the relations that it has written, as a server does.
+
+    A row whose table no Relation event has described gets one of its own: numbers from FIRST_OID on, and the columns
+    that the row has. An event that it refuses leaves no trace. Raises OptionError.
+    """
+
+    def __init__(self, options: Mapping[str, Any] | None, encoding: str) -> None:
+        self._records = RECORDS[resolve(options, OPTIONS)["dialect"]]
+        self._encoding = encoding
+        self._tags = {event: tag for tag, (event, _) in self._records.items() if tag != BEGIN_PREPARE}
+        self._relations = Relations()
+        self._made: set[int] = set()
+        self._last_oid = FIRST_OID - 1
+
+    def write(self, event: Event) -> list[bytes]:
+        """See Writer.write."""
+        try:
+            return self._messages(event)
+        except EncodeError as error:
+            raise EncodeError(f"pgoutput {event.kind}: {error}") from None
+
+    def flush(self) -> list[bytes]:
+        """See Writer.flush."""
+        return []
+
+    def _messages(self, event: Event) -> list[bytes]:
+        if isinstance(event, Unknown):
+            if not event.raw or event.raw[0] in self._records or event.raw[0] == ENVELOPE:
+                raise EncodeError("expected raw to begin with a kind byte that no table lists")
+            return [event.raw]
+        made: list[Relation] = []
+        more: dict[str, Any] = {}
+        if isinstance(event, RowChange):
+            relation = self._relation(event, made)
+            more = {"relation_id": relation.relation_id, "images": _images(event, relation)}
+        elif isinstance(event, Truncate):
+            found = [self._table(schema, table, event.xid, made) for schema, table in event.tables]
+            more = {"count": len(found), "relation_ids": [relation.relation_id for relation in found]}
+            more["flags"] = (event.cascade, event.restart_identity)
+        messages = [*(self._message(relation, {}) for relation in made), self._message(event, more)]
+        self._made |= {relation.relation_id for relation in made}
+        for one in (*made, event):
+            self._relations.take(one)
+        return messages
+
+    def _message(self, event: Event, more: dict[str, Any]) -> bytes:
+        """The bytes of one event; `more` are fields that the message has and the event has not."""
+        tag = BEGIN_PREPARE if isinstance(event, Begin) and event.gid is not None else self._tags.get(type(event))
+        if tag is None or tag not in self._records:
+            raise EncodeError("the format cannot say it")
+        declaration = self._records[tag][1]
+        refuse_others(event, _places(type(event), declaration))
+        in_block = self._relations.block is not None
+        streamed = in_block and not (isinstance(event, Message) and event.xid is None)
+        if not streamed and _has_own_xid(event) and getattr(event, "xid", None) is not None:
+            raise EncodeError("xid: the format cannot say it outside of a streamed block")
+        values = {field.name: getattr(event, field.name) for field in fields(event)}
+        values = {"flags": None, **values, **_written(event, self._encoding), **more}
+        data = bytes([tag]) + build(declaration, values, encoding=self._encoding, streamed=streamed)
+        if in_block and isinstance(event, Message) and is_aside(data) == streamed:
+            raise EncodeError(
+                "xid: a MESSAGE in a streamed block needs one of 3 or higher, else it is read as one outside"
+            )
+        return data
+
+    def _relation(self, event: RowChange, made: list[Relation]) -> Relation:
+        """The relation of a row, which is made if it is a new one."""
+        known = self._relations.named(event.table_schema, event.table_name)
+        image = event.new or event.old or TupleData()
+        if known is not None and (known.relation_id not in self._made or _fits(event, known)):
+            return known
+        if not len(image.names) == len(image.types):
+            raise EncodeError("names, values and types must have the same length")
+        try:
+            oids = tuple(type_oid(name) for name in image.types)
+        except ValueError as error:
+            raise EncodeError(str(error)) from None
+        is_full = event.old is not None and (event.old_kind == "full" or event.old.names == image.names)
+        keys = () if event.old is None else event.old.names
+        return self._describe(
+            Relation(
+                relation_id=known.relation_id if known else self._new_oid(),
+                table_schema=event.table_schema,
+                table_name=event.table_name,
+                replica_identity="full" if is_full and event.old_kind != "key" else "default",
+                columns=image.names,
+                type_oids=oids,
+                typmods=(-1,) * len(oids),
+                key_columns=keys,
+            ),
+            event.xid,
+            made,
+        )
+
+    def _table(self, schema: str, table: str, xid: int | None, made: list[Relation]) -> Relation:
+        """The relation of a table of a TRUNCATE, of which nothing else is known."""
+        known = self._relations.named(schema, table)
+        if known is not None:
+            return known
+        for relation in made:
+            if (relation.table_schema, relation.table_name) == (schema, table):
+                return relation
+        nothing: tuple[Any, ...] = ()
+        relation = Relation(
+            relation_id=self._new_oid(),
+            table_schema=schema,
+            table_name=table,
+            replica_identity="default",
+            columns=nothing,
+            type_oids=nothing,
+            typmods=nothing,
+            key_columns=nothing,
+        )
+        return self._describe(relation, xid, made)
+
+    def _describe(self, relation: Relation, xid: int | None, made: list[Relation]) -> Relation:
+        if self._relations.block is not None:
+            relation = replace(relation, xid=self._relations.block if xid is None else xid)
+        made.append(relation)
+        return relation
+
+    def _new_oid(self) -> int:
+        self._last_oid += 1
+        while self._relations.find(self._last_oid) is not None:
+            self._last_oid += 1
+        return self._last_oid
+
+
+def _has_own_xid(event: Event) -> bool:
+    return isinstance(event, (RowChange, Truncate, Message, Relation, Type))
+
+
+def _written(event: Event, encoding: str) -> dict[str, Any]:
+    """The fields that a message has in another form than the event."""
+    if isinstance(event, Relation):
+        return {"table_schema": _schema(event.table_schema), "columns": _columns(event)}
+    if isinstance(event, Type):
+        return {"namespace": _schema(event.namespace)}
+    if isinstance(event, Message):
+        return {"content": _content(event, encoding)}
+    if isinstance(event, Heartbeat):
+        return {"time": event.time - MICROS_OF_2000}
+    if isinstance(event, Ddl) and event.content is None:
+        raise EncodeError("content: expected a text")
+    return {}
+
+
+def _schema(name: str) -> str:
+    return "" if name == SYSTEM_SCHEMA else name
+
+
+def _columns(event: Relation) -> list[dict[str, Any]]:
+    if not len(event.columns) == len(event.type_oids) == len(event.typmods):
+        raise EncodeError("columns, type_oids and typmods must have the same length")
+    keys = frozenset(event.key_columns)
+    cells = zip(event.columns, event.type_oids, event.typmods, strict=True)
+    return [{"is_key": name in keys, "name": name, "type_oid": oid, "typmod": typmod} for name, oid, typmod in cells]
+
+
+def _content(event: Message, encoding: str) -> bytes:
+    if event.content is None:
+        raise EncodeError("content: expected text or bytes")
+    try:
+        return event.content.encode(encoding) if isinstance(event.content, str) else event.content
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"content: character {error.start} has no bytes in {encoding}") from None
+
+
+def _fits(event: RowChange, relation: Relation) -> bool:
+    """Whether the row can be said with these columns."""
+    try:
+        _images(event, relation)
+    except EncodeError:
+        return False
+    return True
+
+
+def _images(event: RowChange, relation: Relation) -> list[tuple[int, dict[str, Any]]]:
+    found = []
+    if event.old is not None:
+        if event.old_kind is not None and event.old_kind not in _TAGS:
+            raise EncodeError("old_kind: expected 'key' or 'full'")
+        tag = _TAGS[event.old_kind or ("full" if relation.replica_identity == "full" else "key")]
+        found.append((tag, _image("old", event.old, relation, event.binary, is_key=tag == KEY)))
+    elif event.old_kind is not None:
+        raise EncodeError("old_kind: there is no old row")
+    if event.new is not None:
+        found.append((NEW, _image("new", event.new, relation, event.binary, is_key=False)))
+    steps = {"INSERT": ("new",), "UPDATE": ("new",), "DELETE": ("old",)}[event.kind]
+    for side in steps:
+        if getattr(event, side) is None:
+            raise EncodeError(f"{side}: expected a row image")
+    if (event.kind == "INSERT" and event.old is not None) or (isinstance(event, Delete) and event.new is not None):
+        raise EncodeError(f"{'old' if event.kind == 'INSERT' else 'new'}: it has no place in {event.kind}")
+    return found
+
+
+def _image(side: str, image: TupleData, relation: Relation, binary: tuple[str, ...], *, is_key: bool) -> dict[str, Any]:
+    if not len(image.names) == len(image.values) == len(image.types):
+        raise EncodeError(f"{side}: names, values and types must have the same length")
+    if not is_key and image.names != relation.columns:
+        raise EncodeError(f"{side}: its columns are not those of the relation")
+    known = {name: type_name(oid) for name, oid in zip(relation.columns, relation.type_oids, strict=True)}
+    if any(known.get(name) != type for name, type in zip(image.names, image.types, strict=True)):
+        raise EncodeError(f"{side}: its columns and their types are not those of the relation")
+    if not is_key:
+        cells = zip(image.names, image.values, strict=True)
+        return {"cells": [{"cell": _cell(side, value, name in binary)} for name, value in cells]}
+    given = dict(zip(image.names, image.values, strict=True))
+    if image.names != tuple(name for name in relation.columns if name in given):
+        raise EncodeError(f"{side}: its columns are not those of the relation, in their order")
+    keys = frozenset(relation.key_columns)
+    if not keys <= given.keys():
+        raise EncodeError(f"{side}: it lacks columns of the key")
+    if any(value is None and name not in keys for name, value in given.items()):
+        raise EncodeError(f"{side}: NULL in a column outside of the key cannot be said")
+    return {"cells": [{"cell": _cell(side, given.get(name), name in binary)} for name in relation.columns]}
+
+
+def _cell(side: str, value: str | Unchanged | None, is_binary: bool) -> tuple[int, str | bytes | None]:
+    if value is None:
+        return NULL, None
+    if isinstance(value, Unchanged):
+        return UNCHANGED_CELL, None
+    if not is_binary:
+        return TEXT_CELL, value
+    if not _HEX.fullmatch(value):
+        raise EncodeError(f"{side}: expected \\x and hex digits in a column that is listed in binary")
+    return BINARY_CELL, bytes.fromhex(value[2:])
