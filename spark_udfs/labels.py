@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
-from wireformat.arrow.committed.chunk import FATES, UNKNOWN_PREPARED, Chunk, carry
+from wireformat.arrow.committed.chunk import Chunk
+from wireformat.arrow.committed.fates import FATES, UNKNOWN_PREPARED, carry
 from wireformat.arrow.schemas import SEGMENT
 from wireformat.arrow.unread import Seen
 
@@ -39,7 +40,8 @@ Place = tuple[pa.Scalar, ...]
 
 @dataclass(frozen=True)
 class Narrow:
-    """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; RECORD_COLUMNS; DETAILS.
+    """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; RECORD_COLUMNS;
+    DETAILS.
     The last one has the beginning of the bytes of rows that could not be read.
 
     streams     how many of the places tell streams apart

@@ -223,7 +223,7 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 def _columns(schema: Any, table: str, format: str | None) -> Any:
     """The columns for the workers, as a mapping or an Arrow schema: those of all versions, and no times of day."""
     empty = wf.arrow.typed(wf.arrow.CHANGES.empty_table(), table, schema=schema, format=format).schema
-    from wireformat.arrow.typed_tables.table import ABOUT
+    from wireformat.arrow.typed_tables.batch import ABOUT
 
     fields = [field for field in empty if field.name not in ABOUT]
     if isinstance(schema, Mapping):

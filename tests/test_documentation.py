@@ -12,7 +12,7 @@ import pytest
 
 import wireformat as wf
 from wireformat import errors, events
-from wireformat.arrow.scan.notes import DETAIL_KEYS
+from wireformat.arrow.schemas import DETAIL_KEYS
 from wireformat.options import TEST_DECODING_OPTIONS, WRITE_OPTIONS, Option
 from wireformat.options.rules import NEEDS
 from wireformat.pgtypes.columns import types_table

@@ -115,7 +115,7 @@ def transactions(
 
 
 def _event_store() -> EventStore:
-    from .arrow.committed.held_events import EventSpill
+    from .arrow.committed.spill import EventSpill
 
     return EventSpill()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.arrow.typed_tables.table import ABOUT
+from wireformat.arrow.typed_tables.batch import ABOUT
 from wireformat.identifiers import quote_identifier
 
 from .replica import Table

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.engine.choice import SCANNED_ALONE_BYTES
+from wireformat.arrow.engine.scan_engine import SCANNED_ALONE_BYTES
 
 from .. import handmade, text_samples
 from .. import handmade_pgoutput as hand

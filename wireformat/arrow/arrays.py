@@ -9,3 +9,9 @@ Int = Any
 
 Array = Any
 """A numpy array; the docstring of its function says of what."""
+
+
+def read_only(array: Array) -> Array:
+    """The same array, as the one type that the scan is compiled for."""
+    array.flags.writeable = False
+    return array

@@ -117,3 +117,40 @@ def committed_schema(changes: pa.Schema) -> pa.Schema:
 SEGMENT = pa.field("_segment", pa.int32(), nullable=False)
 """In the rows of a chunk: from 0, the item of the chunk's summary that says what becomes of the row; below 0, the row's
 transaction lies whole in the chunk, and it is the stretch -1, -2, … of such transactions."""
+
+
+# Keys of the detail map, in its order.
+DETAIL_KEYS = (
+    "first_lsn",
+    "commit_time",
+    "origin",
+    "username",
+    "wal_end",
+    "wal_flushed",
+    "time",
+    "sql",
+    "content",
+    "prefix",
+    "relid",
+    "cmdtype",
+    "size",
+    "owner",
+    "restart_identity",
+    "cascade",
+    "text",
+    "reply",
+    "end_lsn",
+    "gid",
+    "prepare_time",
+    "first_segment",
+    "subxid",
+    "transactional",
+    "relation_id",
+    "replica_identity",
+    "columns",
+    "type_oids",
+    "typmods",
+    "key_columns",
+    "old",
+    "binary",
+)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.committed import batch as transaction_rows
-from wireformat.arrow.committed.chunk import Chunk, carry, chunk_schema, deliver, open_rows
+from wireformat.arrow.committed.chunk import Chunk, chunk_schema, deliver, open_rows
+from wireformat.arrow.committed.fates import carry
 
 from ...histories import histories, table
 from .test_assembler import TWO_PHASE, cut

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.engine.choice import Engine, make_engine
+from wireformat.arrow.engine.choice import make_engine
+from wireformat.arrow.engine.interface import Engine
 from wireformat.formats.registry import find_format
 
 from ...engines import ENGINES, FORMAT, rows

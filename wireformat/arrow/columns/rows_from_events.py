@@ -27,7 +27,7 @@ from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ...lsn import lsn_text, signed
 from ...stream.reader import Located
 from ...times import heartbeat_micros, parse_commit_time, table_time
-from ..scan.notes import DETAIL_KEYS
+from ..schemas import DETAIL_KEYS
 from .row_limits import check_column
 
 Row = dict[str, Any]

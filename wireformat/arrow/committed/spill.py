@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+import shutil
+import tempfile
+import weakref
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from ...options.checks import number
-from .temporary_folder import TemporaryFolder
 
 Handle = int | str
 """What a store gives for a batch; it goes into a saved state as it is."""
@@ -104,3 +107,54 @@ class RowSpill:
                 self._alive[path] += 1
                 with pa.ipc.new_stream(file, batch.schema) as writer:
                     writer.write_batch(batch)
+
+
+class TemporaryFolder:
+    """Made when it is first asked for; nobody has to close it."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._remove: weakref.finalize[[str], TemporaryFolder] | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        if self._path is None:
+            self._path = Path(tempfile.mkdtemp(prefix="wireformat-"))
+            self._remove = weakref.finalize(self, shutil.rmtree, str(self._path), ignore_errors=True)
+        return self._path
+
+    def close(self) -> None:
+        """Remove it with all that lies in it."""
+        if self._remove is not None:
+            self._remove()
+        self._path = self._remove = None
+
+
+_EVENTS = pa.schema([pa.field("event", pa.large_binary(), nullable=False)])
+
+
+class EventSpill:
+    """An `EventStore` in files of the store of rows."""
+
+    def __init__(self) -> None:
+        self._rows = RowSpill(memory_limit=0)
+
+    def put(self, pieces: Iterable[list[Any]]) -> list[int]:
+        """See EventStore.put."""
+        return self._rows.put_in_file(
+            pa.record_batch([[pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in piece]], schema=_EVENTS)
+            for piece in pieces
+        )
+
+    def get(self, handle: int) -> Iterator[Any]:
+        """See EventStore.get."""
+        return (pickle.loads(cell.as_buffer()) for cell in self._rows.get(handle)["event"])
+
+    def drop(self, handle: int) -> None:
+        """See EventStore.drop."""
+        self._rows.drop(handle)
+
+    def close(self) -> None:
+        """See EventStore.close."""
+        self._rows.close()

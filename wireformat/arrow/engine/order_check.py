@@ -15,7 +15,7 @@ from ...stream.reader import Located
 from ..schemas import widened
 
 if TYPE_CHECKING:
-    from .choice import Engine
+    from .interface import Engine
 
 _COLUMNS = ("message", "record", "kind", "lsn", "xid", "detail")
 _FLAGS = {"true": True, "false": False}

@@ -10,54 +10,34 @@ import numpy as np
 from ...errors import DecodeError
 from ...formats.base import Format
 from ...framing.frames import Frame
-from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ...lsn import unsigned
 from ...options import ReadOptions
-from ...options.reading import KINDS
-from ...pgtypes import type_oid
-from ...pgtypes.binary import binary_text
 from ...stream.reader import Located, Reader
 from ..arrays import Array
 from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
+from ..scan.dictionary import WORD_TEXT, WORDS
 from ..scan.filters import make_filters
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
-    BINARY_CELLS,
-    BINARY_LENGTH,
     BODY,
     CURSOR_FIELDS,
-    DETAIL,
-    ENDS,
-    KIND,
     LSN,
-    MAPS,
     MESSAGE,
-    NAME,
-    NEW,
     NEXT_MESSAGE,
-    OLD,
     PRESENT,
     READ_REST,
     RECORD,
     STATUS,
-    TABLE_NAME,
-    TABLE_SCHEMA,
     TEXT_NEEDED,
-    TEXT_SLACK,
     TEXT_USED,
-    TIME_TEXT,
-    TRANSCODE,
-    TYPE,
-    VALUE,
-    WORD_TEXT,
-    WORDS,
     Notes,
     ScanInput,
     ScannedRows,
 )
 from ..scan.registry import load_scan
 from ..scan.scratch import return_scratch, take_scratch
+from .second_look import SecondLook
 
 if TYPE_CHECKING:
     from ..scan.kernels.pgoutput_relations import RelationTable
@@ -235,95 +215,3 @@ class Scanner:
         start -= int(chunk.starts[place])
         lsn = unsigned(int(row[LSN])) if row[PRESENT] >> LSN & 1 else None
         return self.reader.read_frame(message, Frame(record, start, start + length, lsn), index)
-
-
-class SecondLook:
-    """The bytes of one chunk for a second look: by the declaration, or to transcode them."""
-
-    def __init__(self, chunk: MessageBatch, text: bytes, options: ReadOptions) -> None:
-        self._chunk = chunk
-        self._text = bytearray(text)
-        self._begin = len(text)
-        self._options = options
-        self._message = (-1, b"")
-
-    def message(self, place: int) -> bytes:
-        """One message; the last one is kept, since a bad message has many bad records."""
-        if self._message[0] != place:
-            self._message = place, self._chunk.message(place)
-        return self._message[1]
-
-    def finish(self, rows: Array, cells: Array, row: int) -> bool:
-        """Put the texts that the row's status asks for into the text; False if the declaration must read the record.
-
-        The row then has no texts at all, so that what the gather makes of it is valid.
-        """
-        status = int(rows[STATUS, row])
-        begins = rows[ENDS : ENDS + len(MAPS), row - 1] if row else np.zeros(len(MAPS), np.int64)
-        maps = [cells[place, :, begins[place] : rows[ENDS + place, row]] for place in range(len(MAPS))]
-        try:
-            if status & TRANSCODE == TRANSCODE:
-                self._transcode(rows[:, row], maps)
-            if status & BINARY_CELLS:
-                self._binary_cells(maps)
-        except ValueError:
-            rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1], row] = 0
-            for own in maps:
-                own[:, :, 1] = 0
-            return False
-        return True
-
-    def _transcode(self, row: Array, maps: list[Array]) -> None:
-        """Texts that are not ASCII as UTF-8; raises UnicodeDecodeError."""
-        for field in (TABLE_SCHEMA, TABLE_NAME, TIME_TEXT):
-            self._encode(row[field : field + 2])
-        for place, own in enumerate(maps):
-            for field in (NAME, VALUE) if place == DETAIL else (NAME, VALUE, TYPE):
-                for pair in own[field]:
-                    self._encode(pair)
-
-    def _binary_cells(self, maps: list[Array]) -> None:
-        """The texts of binary values; raises ValueError if one has none, or is no value of its type."""
-        for image in (maps[NEW], maps[OLD]):
-            for cell in np.flatnonzero(image[VALUE, :, 1] <= BINARY_LENGTH).tolist():
-                start, length = image[VALUE, cell].tolist()
-                oid = type_oid(self._bytes(*image[TYPE, cell].tolist()).decode())
-                data = self._bytes(start, BINARY_LENGTH - length)
-                found = binary_text(oid, data, self._options.encoding, self._options.encoding_errors)
-                if found is None:
-                    raise ValueError("no text form")
-                self._put(image[VALUE, cell], found)
-
-    def keeps(self, row: Array) -> bool:
-        """The filters, for a row that the scan could not ask: its table's name may be no UTF-8."""
-        schema, table = (self._bytes(*row[field : field + 2].tolist()).decode() for field in (TABLE_SCHEMA, TABLE_NAME))
-        return self._options.keeps(KINDS[row[KIND]], (schema, table) if row[TABLE_SCHEMA + 1] >= 0 else None)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether so much was put into the text that other rows should wait: numbers can be a thousand times longer."""
-        return len(self._text) > self._begin + BATCH_TEXT_BYTES
-
-    def all_text(self) -> Array:
-        """The scan's text with what was transcoded behind it."""
-        return np.frombuffer(self._text + bytes(TEXT_SLACK), np.uint8)
-
-    def _encode(self, pair: Array) -> None:
-        data = self._bytes(*pair.tolist())
-        if not data.isascii():
-            self._put(pair, data.decode(self._options.encoding, self._options.encoding_errors))
-
-    def _put(self, pair: Array, text: str) -> None:
-        """Note a text of the pair's own; raises ValueError where an int32 cannot say its place."""
-        encoded = text.encode()
-        if len(self._text) + len(encoded) > COLUMN_BYTES:
-            raise ValueError("no room")
-        pair[:] = ~len(self._text), len(encoded)
-        self._text += encoded
-
-    def _bytes(self, start: int, length: int) -> bytes:
-        if length < 0:
-            return b""
-        if start < 0:
-            return bytes(self._text[~start : ~start + length])
-        return self._chunk.buffer[start : start + length].tobytes()

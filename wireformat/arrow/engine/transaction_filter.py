@@ -16,7 +16,7 @@ from ...stream.transaction_filter import TransactionFilter
 from ..schemas import widened
 
 if TYPE_CHECKING:
-    from .choice import Engine
+    from .interface import Engine
 
 
 class FilteredTransactions:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...errors import LimitExceeded
 from ...limits import CHUNK_BYTES, MESSAGE_BYTES
-from ..arrays import Array
+from ..arrays import Array, read_only
 
 
 class MessageBatch(NamedTuple):
@@ -140,9 +140,3 @@ def _as_bytes(message: Any) -> bytes:
         return memoryview(message).tobytes()
     except TypeError:
         raise TypeError(f"messages: expected bytes-like objects, got {type(message).__name__} among them") from None
-
-
-def read_only(array: Array) -> Array:
-    """The same array, as the one type that the scan is compiled for."""
-    array.flags.writeable = False
-    return array

@@ -15,10 +15,9 @@ import numpy as np
 
 from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
-from ...pgtypes import SQL_NAMES
 from ...stream.reader import Located
 from ..arrays import Array
-from .marks import MARKS
+from .dictionary import WORD_TEXT
 
 BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT, UNKNOWN = (
     KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "HEARTBEAT", "UNKNOWN")
@@ -73,60 +72,9 @@ BINARY_LENGTH = -16
 UNCHANGED_LENGTH = -2
 """Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
 
-# Keys of the detail map, in its order.
-DETAIL_KEYS = (
-    "first_lsn",
-    "commit_time",
-    "origin",
-    "username",
-    "wal_end",
-    "wal_flushed",
-    "time",
-    "sql",
-    "content",
-    "prefix",
-    "relid",
-    "cmdtype",
-    "size",
-    "owner",
-    "restart_identity",
-    "cascade",
-    "text",
-    "reply",
-    "end_lsn",
-    "gid",
-    "prepare_time",
-    "first_segment",
-    "subxid",
-    "transactional",
-    "relation_id",
-    "replica_identity",
-    "columns",
-    "type_oids",
-    "typmods",
-    "key_columns",
-    "old",
-    "binary",
-)
-FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME = range(4)
-END_LSN_KEY, OLD_KEY = DETAIL_KEYS.index("end_lsn"), DETAIL_KEYS.index("old")
 DETAILS_PER_ROW = 4
 """How many details a scan notes of a row at the most: those of GaussDB's BEGIN."""
 
-# Places in WORDS: of kinds, of detail keys, of marks, and of type names by number.
-KIND_WORDS = 0
-KEY_WORDS = len(KINDS)
-MARK_WORDS = KEY_WORDS + len(DETAIL_KEYS)
-TYPE_WORDS = MARK_WORDS + len(MARKS)
-
-
-def mark_word(mark: bytes) -> int:
-    """The place of a mark in WORDS."""
-    return MARK_WORDS + MARKS.index(mark)
-
-
-TYPE_TABLE_SIZE = 1 << 14
-"""PostgreSQL gives numbers below 16384 to built-in types; others are not in the catalogue."""
 
 GROWTH_PER_CELL, LEAST_GROWING_CELL, TEXT_PER_RECORD = 16, 8, 128
 """How much text a scan writes at the most for a record beyond the record's own bytes.
@@ -181,21 +129,6 @@ def make_notes(rows: int, cells: int, text: int) -> Notes:
 def _spread(rows: int) -> int:
     """At least so many rows, so that the same row of different fields falls into different sets of the cache."""
     return rows // 512 * 512 + 512 + 24
-
-
-def _make_words() -> tuple[Array, Array]:
-    text = bytearray()
-    words = np.zeros((TYPE_WORDS + TYPE_TABLE_SIZE, 2), np.int32)
-    keys = [word.encode() for word in (*KINDS, *DETAIL_KEYS)]
-    types = [(TYPE_WORDS + oid, name.encode()) for oid, name in SQL_NAMES.items()]
-    for place, word in [*enumerate((*keys, *MARKS)), *types]:
-        words[place] = ~len(text), len(word)
-        text += word
-    return words, np.frombuffer(bytes(text), np.uint8)
-
-
-WORDS, WORD_TEXT = _make_words()
-"""WORDS: int32[n, 2], the pair of each constant word; length 0 where a type number is in no catalogue."""
 
 
 class ScannedRows(NamedTuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..arrays import Array, Int
 from ..jit.compiler import inner
+from .dictionary import KEY_WORDS
 from .notes import (
     BODY,
     DETAIL,
     ENDS,
     GIVEN,
     GROWTH_PER_CELL,
-    KEY_WORDS,
     KIND,
     LEAST_GROWING_CELL,
     MESSAGE,

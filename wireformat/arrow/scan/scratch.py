@@ -9,8 +9,9 @@ from collections import deque
 from contextlib import suppress
 
 from ...limits import CHUNK_BYTES, CHUNK_CELLS, CHUNK_ROWS
+from .dictionary import WORD_TEXT
 from .message_batches import MessageBatch
-from .notes import WORD_TEXT, Notes, make_notes
+from .notes import Notes, make_notes
 from .row_notes import text_needed
 
 LEAST_ROW_BYTES = 5  # of BEGIN alone, the smallest record of any text style

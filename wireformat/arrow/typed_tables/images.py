@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Array, Int
+from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, inner
-from ..scan.message_batches import read_only
 
 Names = tuple[str, ...]
 

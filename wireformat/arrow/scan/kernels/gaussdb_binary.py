@@ -16,15 +16,14 @@ from ....framing import gauss_batch
 from ....limits import RECORD_BYTES
 from ...arrays import Array, Int
 from ...jit.compiler import inner
+from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, ORIGIN, TYPE_TABLE_SIZE, TYPE_WORDS, USERNAME
 from ..loop import DONE, LOST, MORE, make_scan
 from ..notes import (
     BEGIN,
     COMMIT,
-    COMMIT_TIME_KEY,
     CSN,
     DELETE,
     ENDS,
-    FIRST_LSN,
     FULL,
     GIVEN,
     GOOD,
@@ -34,7 +33,6 @@ from ..notes import (
     NAME,
     NEW,
     OLD,
-    ORIGIN,
     PRESENT,
     RAW,
     READ_RECORD,
@@ -43,11 +41,8 @@ from ..notes import (
     TEXT_USED,
     TIME_TEXT,
     TYPE,
-    TYPE_TABLE_SIZE,
-    TYPE_WORDS,
     UNKNOWN,
     UPDATE,
-    USERNAME,
     UTF8,
     VALUE,
     XID,

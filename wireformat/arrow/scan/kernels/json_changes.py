@@ -9,6 +9,7 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...jit.compiler import hot, inner
+from ..dictionary import KIND_WORDS, mark_word
 from ..loop import make_scan
 from ..marks import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
 from ..notes import (
@@ -21,7 +22,6 @@ from ..notes import (
     HAS_UNCHANGED,
     INSERT,
     KIND,
-    KIND_WORDS,
     NAME,
     NEW,
     PRESENT,
@@ -35,7 +35,6 @@ from ..notes import (
     TYPE,
     UNCHANGED_LENGTH,
     VALUE,
-    mark_word,
 )
 from ..primitives import is_ascii, read_64, same_bytes
 from .literals import BAD_LENGTH, literal, number_end, special_at, undo

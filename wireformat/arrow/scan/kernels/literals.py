@@ -7,8 +7,9 @@ import numpy as np
 from ...arrays import Array, Int
 from ...jit.compiler import hot, inner
 from ...jit.intrinsics import BLOCK, find_special
+from ..dictionary import mark_word
 from ..marks import FALSE, LITERALS, NULL, TRUE, UNCHANGED
-from ..notes import UNCHANGED_LENGTH, mark_word
+from ..notes import UNCHANGED_LENGTH
 from .transaction_lines import sees
 
 FIRST_LITERAL = mark_word(LITERALS[0])

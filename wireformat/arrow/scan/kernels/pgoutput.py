@@ -15,6 +15,7 @@ from ....times import MICROS_OF_2000
 from ...arrays import Array, Int
 from ...jit.compiler import inner
 from .. import notes as spans
+from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, mark_word
 from ..loop import DONE, make_scan
 from ..marks import BOOLEANS, FULL_ROW, KEY_ROW
 from ..notes import (
@@ -23,11 +24,9 @@ from ..notes import (
     BINARY_LENGTH,
     COMMIT,
     COMMIT_LSN,
-    COMMIT_TIME_KEY,
     COMPLETE,
     CSN,
     DELETE,
-    END_LSN_KEY,
     ENDS,
     FULL,
     GIVEN,
@@ -37,7 +36,6 @@ from ..notes import (
     KIND,
     NAME,
     NEXT_MESSAGE,
-    OLD_KEY,
     PRESENT,
     READ_RECORD,
     RELATION,
@@ -51,7 +49,6 @@ from ..notes import (
     UTF8,
     VALUE,
     XID,
-    mark_word,
 )
 from ..primitives import check_text, is_ascii, read_16, read_32, read_64, write_number
 from ..row_notes import note_detail

@@ -20,8 +20,9 @@ from ....pgtypes import type_name
 from ....pgtypes.binary import has_text
 from ...arrays import Array, Int
 from ...jit.compiler import compiled
+from ..dictionary import WORD_TEXT, WORDS
 from ..message_batches import MessageBatch
-from ..notes import LINES, QUOTED, WORD_TEXT, WORDS, ScanInput
+from ..notes import LINES, QUOTED, ScanInput
 from ..primitives import read_32
 
 IS_OPENGAUSS, KNOWN = QUOTED, LINES

@@ -11,6 +11,7 @@ from ....grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
 from ....limits import NAME_BYTES
 from ...arrays import Array, Int
 from ...jit.compiler import hot, inner
+from ..dictionary import mark_word
 from ..loop import make_scan
 from ..marks import ROW_CHANGES
 from ..marks import TABLE as TABLE_MARK
@@ -36,7 +37,6 @@ from ..notes import (
     UNCHANGED_LENGTH,
     UPDATE,
     VALUE,
-    mark_word,
 )
 from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
 from .transaction_lines import check_record, close_record, open_message, open_record, read_line, sees

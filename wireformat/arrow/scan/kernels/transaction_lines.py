@@ -17,23 +17,9 @@ from ....limits import RECORD_BYTES
 from ....options.reading import KINDS
 from ...arrays import Array, Int
 from ...jit.compiler import hot, inner
+from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, ORIGIN, mark_word
 from ..loop import DONE, LOST, MORE
-from ..notes import (
-    COMMIT_TIME_KEY,
-    CSN,
-    DETAILS_PER_ROW,
-    FIRST_LSN,
-    GOOD,
-    KIND,
-    LINES,
-    ORIGIN,
-    PRESENT,
-    READ_RECORD,
-    TIME_TEXT,
-    UTF8,
-    XID,
-    mark_word,
-)
+from ..notes import CSN, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, READ_RECORD, TIME_TEXT, UTF8, XID
 from ..primitives import check_text, is_ascii, read_32, read_64, same_bytes
 from ..row_notes import note_detail
 

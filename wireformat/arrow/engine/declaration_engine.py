@@ -1,0 +1,57 @@
+"""The engine that reads every record by its declaration: slow, plain, and what the scan is tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import DecodeError
+from ...formats.base import Format
+from ...formats.pgoutput.relations import Relations
+from ...options import ReadOptions
+from ...stream.reader import Located, Reader
+from ..columns.rows_from_events import build
+from ..scan.message_batches import is_live, message_batches, one_by_one
+
+
+class DeclarationEngine:
+    """The construct declaration alone: slow, plain, and what the scan is tested against."""
+
+    def __init__(self, format: Format, options: ReadOptions, threads: int) -> None:
+        self._reader = Reader(format, options)
+        self._factor = options.heartbeat_factor
+
+    def know(self, relations: Relations) -> None:
+        """See Engine.know."""
+        self._reader.know(relations)
+
+    @property
+    def dropped(self) -> int:
+        """See Engine.dropped."""
+        return self._reader.dropped
+
+    def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
+        """See Engine.events."""
+        all_messages = (pair for chunk in message_batches(messages, first) for pair in chunk.messages())
+        for index, message in one_by_one(messages, first) if is_live(messages) else all_messages:
+            yield from self._reader.read(message, index)
+
+    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
+        """See Engine.lost."""
+        return self._reader.lost(data, index, stream_offset, error)
+
+    def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """See Engine.batches."""
+        for chunk in message_batches(messages, first):
+            located: list[Located] = []
+            error: DecodeError | None = None
+            try:
+                for index, message in chunk.messages():
+                    located.extend(self._reader.read(message, index))
+            except DecodeError as found:
+                error = found
+            yield from build(located, schema, self._factor)
+            if error is not None:
+                raise error
