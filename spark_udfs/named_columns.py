@@ -12,8 +12,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from wireformat.arrow.typed_tables.columns import no_such_column
-from wireformat.arrow.typed_tables.images import is_numbered
 from wireformat.arrow.unread import HEADS, UNREAD, Seen
 from wireformat.formats.signatures import HEAD_BYTES
 
@@ -35,6 +33,9 @@ def check_named(changes: DataFrame, own: DataFrame, columns: Sequence[str], tabl
 
 
 def _check_named(changes: DataFrame, own: DataFrame, columns: Sequence[str], table: str, format: str | None) -> None:
+    from wireformat.arrow.typed_tables.columns import no_such_column  # loads numba
+    from wireformat.arrow.typed_tables.images import is_numbered
+
     complete = own.where(F.col("kind").isin("INSERT", "RELATION"))
     has_no_types = (F.col("kind") == "INSERT") & F.col("types").isNull()
     first = complete.select(_names(own).alias("names"), has_no_types.alias("untyped")).limit(1).collect()

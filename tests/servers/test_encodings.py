@@ -16,6 +16,8 @@ from .replication import payloads, start_replication
 from .server import START_SECONDS, Server, running
 from .workload import PUBLICATION
 
+pytestmark = pytest.mark.server
+
 DATABASE = "latin"
 TEXT = next(one for one in READINGS if one.name == "test-decoding-two-phase")
 BY_PGOUTPUT = [

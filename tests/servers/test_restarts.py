@@ -24,6 +24,8 @@ from .server import Server, running
 from .tables import Row, all_tables
 from .workload import PUBLICATION
 
+pytestmark = pytest.mark.server
+
 FORMATS = {"pgoutput": "pgoutput", "test_decoding": "test-decoding"}
 KEYS = {("public", f"r_{name}"): ("id",) for name in SESSIONS}
 NOT_READ = ("public", "unpublished")

@@ -33,9 +33,9 @@ Row = dict[str, Any]
 Table = tuple[str, str]
 
 
-def expected(text: str | None, name: str, typmod: int | None) -> Any:
+def expected(text: str | None, name: str, typmod: int | None, format: str) -> Any:
     """The value of a text, by psycopg and not by this package; Misfit where the table of types has no place for it."""
-    column = column_type(with_typmod(name, typmod))
+    column = column_type(with_typmod(name, typmod, format))
     if text is None:
         return None
     if column.reading == "integer vector":
@@ -49,7 +49,7 @@ def expected(text: str | None, name: str, typmod: int | None) -> Any:
             return MISFIT
         if any(isinstance(item, list) for item in array):
             return MISFIT
-        items = [expected(item, element, typmod) for item in array]
+        items = [expected(item, element, typmod, format) for item in array]
         return MISFIT if MISFIT in items else items
     return text if column.arrow == "string" else scalar(text, name)
 
@@ -141,12 +141,12 @@ def version_at(name: str, table: Table, place: Place) -> int:
     )
 
 
-def cells(image: wf.TupleData | None, columns: dict[str, tuple[str, int | None]]) -> Row | None:
+def cells(image: wf.TupleData | None, columns: dict[str, tuple[str, int | None]], format: str) -> Row | None:
     if image is None:
         return None
     given = image.as_dict()
     texts = {name: None if isinstance(given.get(name), wf.Unchanged) else given.get(name) for name in columns}
-    found = {name: expected(text, *columns[name]) for name, text in texts.items()}  # type: ignore[arg-type]
+    found = {name: expected(text, *columns[name], format) for name, text in texts.items()}  # type: ignore[arg-type]
     return {name: comparable(None if value is MISFIT else value) for name, value in found.items()}
 
 
@@ -181,7 +181,7 @@ def test_every_cell_is_what_psycopg_reads(name: str) -> None:
                 assert row["_change_type"] == "truncate"
                 continue
             assert row["_change_type"] == event.kind.lower()
-            new, old = cells(event.new, columns), cells(event.old, columns)
+            new, old = (cells(image, columns, format_of(name)) for image in (event.new, event.old))
             assert got == (old if event.new is None else new) or (not columns and new is None)
             before = row["_old"] and {column: comparable(value) for column, value in row["_old"].items()}
             assert before == old
@@ -193,16 +193,16 @@ def test_every_cell_is_what_psycopg_reads(name: str) -> None:
             assert [column for column in listed if column in there] == unsent
             # test_decoding does not say that a column was dropped or has another name
             assert set(listed) - set(there) <= ({"gone", "more", "more:"} if "test-decoding" in name else set())
-            named = [c for c, (type, mod) in columns.items() if is_misfit(event, c, type, mod)]
+            named = [c for c, (type, mod) in columns.items() if is_misfit(event, c, type, mod, format_of(name))]
             misfits += len(named)
             assert all(f"column {column}, type " in row["_error"] for column in named)
             assert bool(named) == (row["_error"] is not None)
     assert misfits > 10
 
 
-def is_misfit(event: wf.RowChange, column: str, type: str, typmod: int | None) -> bool:
+def is_misfit(event: wf.RowChange, column: str, type: str, typmod: int | None, format: str) -> bool:
     values = [image.as_dict().get(column) for image in (event.new, event.old) if image is not None]
-    return any(isinstance(value, str) and expected(value, type, typmod) is MISFIT for value in values)
+    return any(isinstance(value, str) and expected(value, type, typmod, format) is MISFIT for value in values)
 
 
 REPLAYED = ["15-test-decoding-plain", "15-test-decoding-timestamps", "18-pgoutput-1"]
@@ -227,7 +227,7 @@ def test_the_changes_lead_to_the_tables_of_the_server(name: str, complete: bool)
             columns |= version
         wanted = []
         for row in rows:
-            values = {column: expected(text, *columns[column]) for column, text in row.items()}
+            values = {column: expected(text, *columns[column], format_of(name)) for column, text in row.items()}
             wanted.append({column: comparable(None if value is MISFIT else value) for column, value in values.items()})
         got = [{column: row[column] for column in wanted[0]} for row in tables[table]]
         assert sorted(map(repr, got)) == sorted(map(repr, wanted)), table

@@ -28,8 +28,9 @@ class Judged:
         self._format = format
         self._may_filter = options.kinds is not None
         self._heads: list[bytes] = []
-        self._given = messages if hasattr(messages, "__len__") else None
-        self.messages = self._taken(messages) if self._given is None else messages
+        is_source = isinstance(messages, Iterable) and not hasattr(messages, "__len__")
+        self._given = None if is_source else messages
+        self.messages = self._taken(messages) if is_source else messages
 
     def named(self, error: DecodeError) -> DecodeError:
         """The error with the format that the messages look like, where that is another one."""

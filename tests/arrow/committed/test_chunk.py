@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from tests.arrow.committed.delivery import deliver, open_rows
 from wireformat.arrow.committed import batch as transaction_rows
-from wireformat.arrow.committed.chunk import Chunk, chunk_schema, deliver, open_rows
+from wireformat.arrow.committed.chunk import Chunk, chunk_schema
 from wireformat.arrow.committed.fates import carry
 
 from ...histories import histories, table

@@ -19,7 +19,7 @@ from wireformat.arrow.jit import compiler as compiled
 
 from ..scan.probe import entry_points, use_everything, use_little
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
 SUBPROCESS_SECONDS = 900
 

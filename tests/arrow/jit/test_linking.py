@@ -13,7 +13,7 @@ from numba.core.registry import cpu_target
 
 from wireformat.arrow.jit import linking
 
-CONSTRAINTS = Path(__file__).parent.parent.parent / "constraints.txt"
+CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 

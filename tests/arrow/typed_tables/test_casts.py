@@ -147,7 +147,7 @@ MISFITS = {
     ("date", "0044-03-15 BC"): "a date before year 1",
     ("date", "10000-01-01"): "a date that is in no calendar, or after year 9999",
     ("date", "2026-02-29"): "a date that is in no calendar, or after year 9999",
-    ("date", "today"): "a text that is no date",
+    ("date", "today"): "a text that is no date in ISO form, as the server prints it after SET datestyle TO ISO",
     ("time", "24:00:00"): "24:00:00, which the type does not have",
     ("time", "25:00:00"): "a text that is no time",
     ("timestamp", "-infinity"): "an infinite timestamp",
