@@ -1,4 +1,4 @@
-"""The reference for what Spark does in SQL: the committed and the open rows of a chunk, from its rows and their fates."""
+"""The reference for what Spark does in SQL: committed and open rows of a chunk, from its rows and their fates."""
 
 from __future__ import annotations
 
