@@ -28,7 +28,7 @@ def decode(
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     schema = with_format(change_schema(columns), format)
-    counted = change_schema([*schema.names, "kind"])
+    counted = change_schema([*schema.names, "kind", "message", "raw"])
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
     check_output(output, paths)
