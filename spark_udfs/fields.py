@@ -10,12 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField
 
 import wireformat as wf
-from wireformat.arrow import schemas
-from wireformat.arrow.schemas import FORMAT
 from wireformat.options.checks import shown
 from wireformat.options.table import nearest
 
-from .schemas import TYPES
+from .schemas import TYPES, format_key
 
 
 def format_of(dfs: Sequence[DataFrame], given: str | None) -> str | None:
@@ -25,10 +23,11 @@ def format_of(dfs: Sequence[DataFrame], given: str | None) -> str | None:
     given   what the caller says
     Raises OptionError for an unknown format, and for two different ones.
     """
+    from wireformat.arrow import schemas  # loads numba
+
     fields = [field for df in dfs for field in df.schema if field.name == TYPES]
     said = [
-        pa.schema([], {key: value for key, value in field.metadata.items() if key == FORMAT.decode()})
-        for field in fields
+        pa.schema([], {key: value for key, value in field.metadata.items() if key == format_key()}) for field in fields
     ]
     return schemas.format_of(said, given)
 

@@ -12,7 +12,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from wireformat.arrow.unread import HEADS, UNREAD, Seen
 from wireformat.formats.signatures import HEAD_BYTES
 
 NAMES = "array<string>"
@@ -52,6 +51,8 @@ def _check_named(changes: DataFrame, own: DataFrame, columns: Sequence[str], tab
 
 def check_readable(changes: DataFrame, own: DataFrame, format: str | None) -> None:
     """Raises BadRows where there are no rows of a table, since no row at all could be read."""
+    from wireformat.arrow.unread import HEADS, UNREAD, Seen  # loads numba
+
     if own.where(~F.col("kind").isin(*UNREAD)).limit(1).collect():
         return
     if changes.where(~F.col("kind").isin(*UNREAD)).limit(1).collect():
@@ -63,6 +64,8 @@ def check_readable(changes: DataFrame, own: DataFrame, format: str | None) -> No
 
 def raw_head(changes: DataFrame) -> Column:
     """The beginning of the bytes of a row that could not be read; null in others, and where there is no column raw."""
+    from wireformat.arrow.unread import UNREAD
+
     if "raw" not in changes.columns:
         return F.lit(None).cast("binary")
     return F.when(F.col("kind").isin(*UNREAD), F.substring(F.col("raw"), 1, HEAD_BYTES))

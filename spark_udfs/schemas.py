@@ -9,7 +9,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 import wireformat as wf
-from wireformat.arrow.schemas import FORMAT
 
 TYPES = "types"
 """The column whose metadata name the format that the rows were read from: it says what type names mean."""
@@ -34,11 +33,18 @@ def change_fields(names: Sequence[str], format: str | None = None) -> list[Struc
     return told_format(list(from_arrow_schema(wf.arrow.change_schema(names)).fields), format)
 
 
+def format_key() -> str:
+    """The key of the metadata."""
+    from wireformat.arrow.schemas import FORMAT  # loads numba
+
+    return FORMAT.decode()
+
+
 def told_format(fields: Sequence[StructField], format: str | None) -> list[StructField]:
     """The fields, with the name of the format in the metadata of `types`."""
     if format is None:
         return list(fields)
-    told = {FORMAT.decode(): format}
+    told = {format_key(): format}
     return [
         StructField(field.name, field.dataType, field.nullable, {**field.metadata, **told})
         if field.name == TYPES

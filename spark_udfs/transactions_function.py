@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
-from wireformat.arrow.unread import Seen
 
 from .logs import log_unknown_prepared
 from .packing import check_positions
 from .schemas import change_names, committed_table
+
+if TYPE_CHECKING:
+    from wireformat.arrow.unread import Seen
 
 NAME = "wal_transactions"
 STREAM = "stream"
@@ -30,12 +32,14 @@ class WalTransactions:
     def __init__(self) -> None:
         self._transactions: wf.arrow.Transactions | None = None
         self._last: tuple[Any, ...] | None = None
-        self._seen = Seen()
+        self._seen: Seen | None = None
 
     def eval(
         self, changes: pa.RecordBatch, two_phase: pa.Array | None = None, drop_resent: pa.Array | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows that one batch settles; an argument is an array of equal values."""
+        from wireformat.arrow.unread import Seen
+
         if not changes.num_rows:
             return
         if self._transactions is None:
@@ -45,7 +49,7 @@ class WalTransactions:
                 **{name: value for name, value in given.items() if value is not None}
             )
         rows = self._in_order(_rows(changes))
-        self._seen = self._seen.and_of(rows)
+        self._seen = (self._seen or Seen()).and_of(rows)
         for committed in self._transactions.take(rows):
             wanted = committed_table()
             yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)
@@ -56,7 +60,8 @@ class WalTransactions:
         if self._transactions is not None:
             log_unknown_prepared(self._transactions.unknown_prepared, NAME)
             self._transactions.close()
-        self._seen.check(None)
+        if self._seen is not None:
+            self._seen.check(None)
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Raises OptionError unless rows are sorted by seq and record."""

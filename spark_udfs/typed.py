@@ -202,7 +202,9 @@ def _typed_batches(plan: TypedPlan, schema: pa.Schema, batches: Iterator[pa.Reco
     for table in _grouped(batches):
         found = plan.typed(table)
         dropped += int((found.schema.metadata or {}).get(DROPPED, 0))
-        yield from found.cast(schema).to_batches()
+        columns = zip(found.columns, schema.types, strict=True)
+        same = [column if column.type == type else column.cast(type) for column, type in columns]  # null structs stay
+        yield from pa.Table.from_arrays(same, schema=schema).to_batches()
     if dropped:
         logging.getLogger(__package__).warning(
             "DROPMALFORMED left out %d changes of %s in this task", dropped, plan.table

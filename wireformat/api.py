@@ -98,8 +98,8 @@ def transactions(
     after           the `position` of the one before, where this goes on with its `open` events and those behind them
 
     An iterator; `open` gives the events of what has not ended. docs/transactions.md says what is delivered, and when.
-    Raises OrderError while iterating, and DecodeError at the end where several events came and all were UNKNOWN;
-    OptionError at once.
+    Raises OrderError while iterating, and DecodeError at the end where several events came, all were UNKNOWN, and they
+    look like a format that they were not read as; OptionError at once.
     """
     from .stream.committed_changes import CommittedChanges
     from .stream.judged import judged_input

@@ -82,6 +82,21 @@ def test_the_summary_counts_bad_records(mode: str, summary: str, tmp_path: Path)
     assert pq.read_table(out).equals(expected.replace_schema_metadata(None))
 
 
+def test_a_format_that_does_not_fit(tmp_path: Path) -> None:
+    """All records are of kinds that the format does not know: in FAILFAST nothing is written."""
+    path, out = find_case("b_types_single").path, tmp_path / "out.parquet"
+    result = run("decode", "--format", "pgoutput", "--columns", "lsn", path, "-o", out)
+    assert (result.exit_code, out.exists()) == (1, False)
+    assert "begin like those of gaussdb-binary" in result.stderr
+    assert run("decode", "--format", "pgoutput", "--mode", "PERMISSIVE", path, "-o", out).exit_code == 0
+
+
+def test_the_file_says_the_format(tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    assert run("decode", find_case("b_types_single").path, "-o", out).exit_code == 0
+    assert pq.read_schema(out).metadata == {b"wireformat.format": b"gaussdb-binary"}
+
+
 def test_nothing_in_gives_a_file_without_rows(tmp_path: Path) -> None:
     result = run("decode", "-", "-o", tmp_path / "out.parquet")
     assert (result.exit_code, result.stderr) == (0, f"{tmp_path / 'out.parquet'}: 0 rows from 0 messages\n")

@@ -121,7 +121,7 @@ def judged_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.Recor
     def noted() -> Iterator[pa.RecordBatch]:
         nonlocal seen, format
         for batch in batches:
-            if batch.schema.names.count("kind") == 1:
+            if batch.schema.names.count("kind") == 1:  # else the one who takes them says what is wrong
                 seen, format = seen.and_of(batch), format or format_of([batch.schema])
             yield batch
 

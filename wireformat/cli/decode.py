@@ -36,7 +36,7 @@ def decode(
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     schema = with_format(change_schema(columns), format)
-    counted = widened(schema, "kind")
+    counted = widened(schema, "kind", "message", "raw")
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
     written = find_output(output, to, paths)

@@ -53,7 +53,10 @@ class Judged:
 
 
 def judged_input(events: Iterable[Event]) -> Iterator[Event]:
-    """All events of an input. Raises DecodeError at the end where there are several and all are UNKNOWN."""
+    """All events of an input.
+
+    Raises DecodeError at the end where there are several, all are UNKNOWN, and they look like a format.
+    """
     left = iter(events)
     raws = []
     for event in left:
@@ -62,8 +65,9 @@ def judged_input(events: Iterable[Event]) -> Iterator[Event]:
             break
         raws.append(event.raw[:HEAD_BYTES])
     else:
-        if len(raws) > 1:
-            raise wrong_format(None, f"{len(raws)} UNKNOWN records and no other", guess_format(raws))
+        guess = guess_format(raws)
+        if len(raws) > 1 and guess.candidates:
+            raise wrong_format(None, f"{len(raws)} UNKNOWN records and no other", guess)
     yield from left
 
 

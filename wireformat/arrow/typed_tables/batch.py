@@ -16,8 +16,8 @@ from ...options.reading import MODES
 from ..arrays import Array
 from ..schemas import SEQUENCE
 from .columns import TypedColumn
-from .images import Shapes, combined
 from .rows import DELETE, INSERT, UPDATE, ChangeRows, position
+from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
@@ -122,7 +122,7 @@ def typed_batch(
     wrong: list[_Wrong] = []
     texts: dict[str, list[pa.StringArray]] = {}
     values, olds, filled = [], [], {}
-    unsent = _unsent_columns(part, [column.name for column in columns])
+    unsent = unsent_columns(rows, part.versions, part.known, [column.name for column in columns])
     for place, column in enumerate(columns):
         read = {}
         for image, cells in (("new", rows.new), ("old", rows.old)):
@@ -134,7 +134,7 @@ def typed_batch(
         value = read["new"]
         takes_old = is_delete
         if options.complete:
-            fills = _has(unsent, column.name) & ~is_delete & read["old"].is_valid().to_numpy(zero_copy_only=False)
+            fills = is_unsent(unsent, column.name) & ~is_delete & read["old"].is_valid().to_numpy(zero_copy_only=False)
             if fills.any():
                 filled[column.name] = fills
                 takes_old = is_delete | fills
@@ -182,7 +182,7 @@ def typed_batch(
         spread(rows.column("xid", pa.int64())),
         spread(rows.column("commit_time", pa.timestamp("us", "UTC"))),
         blanked(spread(old), (labels == _PREIMAGE) | output.is_inserted),
-        blanked(spread(_unsent(unsent, filled)), output.is_first),
+        blanked(spread(unsent_lists(unsent, filled)), output.is_first),
     ]
     if options.mode == "PERMISSIVE":
         about.append(_errors(wrong, output))
@@ -201,48 +201,6 @@ def _check_numbered(part: TableBatch, columns: list[TypedColumn]) -> None:
             f"{counts[place]}",
             **part.where(place),
         )
-
-
-def _unsent_columns(part: TableBatch, columns: Sequence[str]) -> Shapes:
-    """The columns whose values were not sent: those that a change lists, and those that its new row leaves out.
-
-    An UPDATE of GaussDB's styles leaves out what PostgreSQL's formats list. An INSERT or UPDATE leaves out a column
-    that the table got later: its version of the table has none, nor has an earlier one. What such a row holds there is
-    the column's default, which was never sent.
-    """
-    rows = part.rows
-    since = {name: next((n for n, v in enumerate(part.known) if name in v.types), len(part.known)) for name in columns}
-    new = rows.new.shapes
-    ids = combined([rows.unchanged.ids, new.ids, rows.kinds, part.versions])
-    _, firsts, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    lists: list[tuple[str, ...] | None] = []
-    for first in firsts.tolist():
-        listed = rows.unchanged.lists[rows.unchanged.ids[first]] or ()
-        sent = new.lists[new.ids[first]]
-        if sent is not None and not rows.numbered[first]:
-            version = int(part.versions[first])
-            there = part.known[version].types if rows.kinds[first] == UPDATE else {}
-            listed += tuple(
-                name for name in columns if (name in there or since[name] > version) and name not in {*sent, *listed}
-            )
-        lists.append(listed or None)
-    return Shapes(inverse.reshape(-1), lists)
-
-
-def _has(unsent: Shapes, name: str) -> Array:
-    """bool[n]: whether this column was not sent."""
-    return np.array([name in (names or ()) for names in unsent.lists], bool)[unsent.ids]
-
-
-def _unsent(unsent: Shapes, filled: Mapping[str, Array]) -> pa.Array:
-    """The columns that were not sent, without those that were filled."""
-    ids = combined([unsent.ids, *(flags.astype(np.int64) for flags in filled.values())])
-    _, firsts, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    lists = []
-    for first in firsts.tolist():
-        names = unsent.lists[unsent.ids[first]] or ()
-        lists.append([name for name in names if name not in filled or not filled[name][first]] or None)
-    return pa.array(lists, _NAMES).take(pa.array(inverse.reshape(-1)))
 
 
 def _changed_keys(
