@@ -102,10 +102,9 @@ def transactions(
     look like a format that they were not read as; OptionError at once.
     """
     from .stream.committed_changes import CommittedChanges
-    from .stream.judged import judged_input
 
     return CommittedChanges(
-        judged_input(events),
+        events,
         make_store=_event_store,
         two_phase=two_phase,
         drop_resent=drop_resent,

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import cycle, takewhile
+from types import NoneType
 from typing import Any, NoReturn
 
 from .errors import BadTemplate, LimitExceeded
@@ -48,6 +49,8 @@ def to_sql(content: str | bytes | Mapping[str, Any]) -> str:
     content     JSON text (bytes: UTF-8), or what it parses to; the template itself, or `{"JDDL": template}`
     Raises BadTemplate, which names the element; LimitExceeded where a template is too deep or prints too much.
     """
+    if not isinstance(content, (str, bytes, bytearray, Mapping, list, int, float, NoneType)):
+        raise TypeError(f"content: expected JSON text or what it parses to, got {type(content).__name__}")
     given: Any = _parsed(content) if isinstance(content, (str, bytes, bytearray)) else content
     if isinstance(given, Mapping) and "JDDL" in given and "fmt" not in given:
         given = given["JDDL"]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import OptionError
-from ..formats.registry import find_format
+from ..formats.registry import find_format, find_format_name
 from ..options import ReadOptions
 from .engine.choice import make_engine
 from .schemas import DROPPED, change_schema, with_format
@@ -81,7 +81,7 @@ def batches(
 
 
 def _checked_schema(columns: Sequence[str] | None, format: str) -> pa.Schema:
-    schema = with_format(change_schema(columns), format)
+    schema = with_format(change_schema(columns), find_format_name(format))
     if not len(schema):
         raise OptionError("option columns: expected at least one; a table without columns has no rows either")
     return schema

@@ -10,6 +10,7 @@ from ..errors import OrderError
 from ..events import Ddl, Event, Message, RowChange, Truncate, TupleData, check_event
 from ..limits import OPEN_TRANSACTIONS_BYTES
 from ..options.checks import number
+from .judged import judged_input
 from .transactions import CONTROLS, DELIVERED, Attempt, Control, Fate, Machine, Position, TransactionFacts
 
 
@@ -83,7 +84,7 @@ class CommittedChanges(Iterator[CommittedChange]):
         self._store: EventStore | None = None
         if not isinstance(events, Iterable):
             raise TypeError(f"events: expected an iterable of events, got {type(events).__name__}")
-        self._changes = self._walk(events)
+        self._changes = self._walk(judged_input(events))
 
     def __next__(self) -> CommittedChange:
         """The next one."""
