@@ -132,7 +132,7 @@ class TestWrongInput:
             ({"order_by": ["offst"]}, "no column 'offst', did you mean 'offset'"),
             ({"order_by": ["detail"]}, "expected integers or strings, 'detail' is map"),
             ({"order_by": [OFFSET], "stream_by": [OFFSET]}, "'offset' is named twice"),
-            ({"order_by": [OFFSET], "two_phase": "never"}, "option two_phase: expected commit or prepare"),
+            ({"order_by": [OFFSET], "two_phase": "never"}, "option two_phase: expected commit, prepare"),
             ({"order_by": [OFFSET], "chunks": 0}, "option chunks: expected a number from 1"),
         ],
     )

@@ -238,7 +238,7 @@ def test_an_end_that_came_before_needs_no_beginning() -> None:
 
 
 def test_unknown_words() -> None:
-    with pytest.raises(wf.OptionError, match="two_phase: expected commit or prepare, got 'x'"):
+    with pytest.raises(wf.OptionError, match="two_phase: expected commit, prepare; got 'x'"):
         wf.transactions([], two_phase="x")
 
 
