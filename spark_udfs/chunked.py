@@ -92,13 +92,13 @@ def open_rows(changes: DataFrame, places: Places, chunks: int, two_phase: str, d
 
 
 def _checked(fates: DataFrame, narrow: Narrow, fields: Sequence[StructField]) -> DataFrame:
-    """No rows, in these fields: a branch that ends the query with an error where the others found one.
+    """No rows, in these fields: a branch that raises the errors that rows gave.
 
     Where there are no rows that could be delivered, or a filter leaves none, Spark drops the branch of the labels and
     the errors in it. This one is in no join with which it could be dropped. Its input was shuffled for the labels.
     """
     carried = StructType([carrier(field, ARROW_CANNOT) for field in fields])
-    said = fates.where(F.col("seen").isNotNull()).select("seen").coalesce(1)
+    said = fates.where(F.col("verdict").isNotNull()).select("verdict").coalesce(1)
     checked = said.mapInArrow(partial(check_batches, narrow), carried)
     if any(is_text(field, ARROW_CANNOT) for field in fields):
         return checked.select(*[unpacked(field, ARROW_CANNOT) for field in fields])
@@ -143,7 +143,7 @@ def _within() -> list[Column]:
 def _labels_and_fates(changes: DataFrame, places: Places, chunks: int, narrow: Narrow) -> tuple[DataFrame, DataFrame]:
     """A row for each one that may be delivered: key_0 …, own_… as its chunk says it, fate_… as its stream does.
 
-    And what the streams say, with `seen`: whether any row could be read.
+    And what the streams say, with their verdicts.
     """
     rows = _narrow_rows(changes, places, chunks)
     streams, keys = len(places.stream_by), len(narrow.keys)
@@ -160,22 +160,22 @@ def _labels_and_fates(changes: DataFrame, places: Places, chunks: int, narrow: N
     of_fate = [StructField(f.name, f.dataType) for name in FATE for f in fate_fields if f.name == name]
     fates = _summaries(rows, places, narrow).applyInArrow(
         lambda found: fates_of_stream(narrow, found),  # Spark wants the hints of anything that has some
-        _numbered([chunk, *stream_fields, segment, *of_fate, StructField("seen", StringType())]),
+        _numbered([chunk, *stream_fields, segment, *of_fate, StructField("verdict", BinaryType())]),
     )
     of_stream = [f"stream_{place}" for place in range(streams)]
-    fates = fates.toDF("fate_chunk", *of_stream, "fate_segment", *[f"fate_{n}" for n in FATE], "seen")
+    fates = fates.toDF("fate_chunk", *of_stream, "fate_segment", *[f"fate_{n}" for n in FATE], "verdict")
     same = [
         F.col("own_chunk") == F.col("fate_chunk"),
         F.col("own_segment") == F.col("fate_segment"),
         *[F.col(f"key_{place}") == F.col(f"stream_{place}") for place in range(streams)],
     ]
-    of_rows = fates.where(F.col("seen").isNull()).drop("seen")
+    of_rows = fates.where(F.col("verdict").isNull()).drop("verdict")
     return labels.join(F.broadcast(of_rows), reduce(and_, same)), fates
 
 
 def _summaries(rows: DataFrame, places: Places, narrow: Narrow) -> GroupedData:
-    """The summaries of the chunks, and whether any of their rows could be read, by stream."""
-    said = [StructField("summary", BinaryType()), StructField("seen", StringType())]
+    """The summaries and the verdicts of the chunks, by stream."""
+    said = [StructField("summary", BinaryType()), StructField("verdict", BinaryType())]
     fields = [CHUNK, *_stream_fields(places), *said]
     summaries = rows.mapInArrow(partial(summary_batches, narrow), _numbered(fields))
     return summaries.groupBy(*[F.col(str(1 + place)) for place in range(len(places.stream_by))])

@@ -7,12 +7,13 @@ Python and back is most of what a pass over whole rows costs.
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -75,48 +76,94 @@ def label_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def summary_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs over the same rows: chunk, stream, the summary of the stream's part of the chunk.
+    """What mapInArrow runs over the same rows: chunk, stream, the summary of the stream's part of the chunk, a Verdict.
 
-    And whether any of its rows could be read.
+    An error is not raised here, where it would end one of several branches of the plan, but told: see `check_batches`.
     """
-    for place, chunk, parts in _chunks(narrow, batches):
-        for _ in _labelled(chunk, parts):
-            pass
-        said = [pa.array([chunk.summary], pa.binary()), pa.array([parts.seen.to_json()])]
-        yield _numbered([*[pa.repeat(value, 1) for value in place], *said])
+    places: list[pa.DataType] = []
+
+    def noted() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            places[:] = batch.schema.types[: 1 + narrow.streams]
+            yield batch
+
+    try:
+        for place, chunk, parts in _chunks(narrow, noted()):
+            for _ in _labelled(chunk, parts):
+                pass
+            said = [pa.array([chunk.summary], pa.binary()), Verdict(parts.seen).packed()]
+            yield _numbered([*[pa.repeat(value, 1) for value in place], *said])
+    except wf.WireformatError as error:
+        nowhere = [pa.nulls(1, type) for type in places]
+        yield _numbered([*nowhere, pa.nulls(1, pa.binary()), Verdict(Seen(is_read=True), error).packed()])
+
+
+class Verdict(NamedTuple):
+    """What is to be judged over all rows.
+
+    seen     whether any of them could be read
+    error    the first one that rows gave
+    """
+
+    seen: Seen
+    error: wf.WireformatError | None = None
+
+    def packed(self) -> pa.Array:
+        """As one value, for other tasks of the same query."""
+        return pa.array([pickle.dumps(self)], pa.binary())
+
+    def and_these(self, other: Verdict) -> Verdict:
+        """Of these rows and others."""
+        return Verdict(self.seen.and_these(other.seen), self.error or other.error)
+
+    @classmethod
+    def of(cls, packed: Iterable[bytes]) -> Verdict:
+        """The one of all these."""
+        return reduce(cls.and_these, map(pickle.loads, packed), cls(Seen()))
 
 
 def fates_of_stream(narrow: Narrow, summaries: pa.Table) -> pa.Table:
-    """What applyInArrow runs over the summaries of one stream: chunk, stream, segment, FATE, and a null. One more row
-    has nulls, and whether any row of the stream could be read."""
-    (number, *stream), seen, fates = _fates(narrow, summaries)
+    """What applyInArrow runs over the summaries of one stream: chunk, stream, segment, FATE, and a null.
+
+    One more row has nulls, and the Verdict of the stream. Where there is an error, there are no fates.
+    """
+    (number, *stream), verdict, fates = _fates(narrow, summaries)
     places = [column.take(fates["chunk"]) for column in (number, *stream)]
     columns = [*places, *[fates[name] for name in (SEGMENT.name, *FATE)]]
-    of_stream = reduce(Seen.and_these, map(Seen.from_json, seen.to_pylist()))
     said = [pa.concat_arrays([column.combine_chunks(), pa.nulls(1, column.type)]) for column in columns]
-    said.append(pa.array([*[None] * len(fates), of_stream.to_json()], pa.string()))
+    said.append(pa.concat_arrays([pa.nulls(len(fates), pa.binary()), verdict.packed()]))
     return pa.table(said, names=[str(place) for place in range(len(said))])
 
 
 def unknown_of_stream(narrow: Narrow, summaries: pa.Table) -> pa.Table:
     """What applyInArrow runs over the same: stream and gid of each end of what the stream has not prepared."""
-    (_, *stream), _, fates = _fates(narrow, summaries)
+    (_, *stream), verdict, fates = _fates(narrow, summaries)
+    if verdict.error is not None:
+        raise verdict.error
     gids = pa.array(json.loads(fates.schema.metadata[UNKNOWN_PREPARED]), pa.string())
     columns = [*[column.take(pa.array([0] * len(gids), pa.int64())) for column in stream], gids]
     return pa.table(columns, names=[str(place) for place in range(len(columns))])
 
 
-def _fates(narrow: Narrow, summaries: pa.Table) -> tuple[list[pa.ChunkedArray], pa.ChunkedArray, pa.Table]:
-    """Chunk, and the values of stream_by, of one stream's summaries; whether rows could be read; its fates."""
+def _fates(narrow: Narrow, summaries: pa.Table) -> tuple[list[pa.ChunkedArray], Verdict, pa.Table]:
+    """Chunk and the values of stream_by of one stream's summaries; its verdict; its fates, none with an error."""
     summaries = summaries.sort_by("0")
-    *places, texts, seen = summaries.columns
-    return places, seen, carry(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
+    *places, texts, verdicts = summaries.columns
+    verdict, fates = Verdict.of(verdicts.to_pylist()), FATES.empty_table()
+    if verdict.error is None:
+        try:
+            fates = carry(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
+        except wf.WireformatError as error:
+            verdict = verdict._replace(error=error)
+    return places, verdict, fates
 
 
 def check_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs over what all streams say of whether their rows could be read: no rows, or BadRows."""
-    texts = [text for batch in batches for text in batch.column(0).to_pylist()]
-    reduce(Seen.and_these, map(Seen.from_json, texts), Seen()).check(narrow.format)
+    """What mapInArrow runs over the verdicts of all streams: no rows. Raises their error, or BadRows."""
+    verdict = Verdict.of(packed for batch in batches for packed in batch.column(0).to_pylist())
+    if verdict.error is not None:
+        raise verdict.error
+    verdict.seen.check(narrow.format)
     yield from ()
 
 

@@ -86,6 +86,8 @@ def typed(
         if not schema.num_rows:
             check_readable(changes, own, format)
             raise wf.BadRows("changes of this table, or a schema", "none", table=table)
+    if evolution == "versions" and not isinstance(schema, pa.Table):
+        raise wf.OptionError('option evolution: "versions" needs None or what tables() returns as schema')
     columns = _columns(schema, table, format)
     if not changes.isStreaming and not isinstance(schema, pa.Table):
         check_named(changes, own, list(columns) if isinstance(columns, Mapping) else columns.names, table, format)
@@ -94,8 +96,6 @@ def typed(
         _check_versions(schema, table, evolution)
     if evolution != "versions":
         return _run(own, kept, TypedPlan(table, columns, {**options, "evolution": evolution}))
-    if not isinstance(schema, pa.Table):
-        raise wf.OptionError('option evolution: "versions" needs None or what tables() returns as schema')
     return {
         row["version"]: _run(
             own, kept, TypedPlan(table, _columns(schema.slice(place, 1), table, format), options, row["version"])

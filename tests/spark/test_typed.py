@@ -18,7 +18,7 @@ from ..arrow.typed_tables.changes_made import TABLE, TYPES, change, changes, rel
 
 pytestmark = pytest.mark.spark
 
-SCHEMA = {"id": "bigint", "note": "text", "price": "numeric(10,2)", "day": "date", "at": "time"}
+SCHEMA = {"id": "bigint", "note": "text", "price": "numeric(10,2)", "day": "date"}
 ROWS = [
     change("INSERT", {"id": "1", "note": "x", "price": "1.50", "day": "2026-11-21"}),
     change("UPDATE", {"id": "1", "price": "2"}, unchanged=["note", "day"]),
