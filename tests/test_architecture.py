@@ -69,6 +69,7 @@ MOST_FILES = 16
 PICKLES = {
     "wireformat.arrow.committed.spill": "files in a temporary folder, which the same process reads",
     "spark_udfs.frames": "measures how large a row is for Spark",
+    "spark_udfs.labels": "errors on their way from task to task of one query",
 }
 """Modules that may pickle, and why that does not outlive the process."""
 
