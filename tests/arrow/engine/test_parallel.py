@@ -13,7 +13,7 @@ from wireformat.arrow.scan.kernels import pgoutput_relations as find_relations
 
 from ...golden_cases import CASES
 from ...servers.captures import read_capture
-from ..scan.room import shrink
+from ..scan.small_limits import shrink
 
 CASE = next(case for case in CASES if case.name == "b_many_batch")
 BAD = b"\0\0\0\x09\0\0\0\0\0\0\0\x07IF"

@@ -16,7 +16,7 @@ from ...stream.reader import Located, Reader
 from ..arrays import Array
 from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
-from ..scan.dictionary import WORD_TEXT, WORDS
+from ..scan.dictionary import DICTIONARY, DICTIONARY_TEXT
 from ..scan.filters import make_filters
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
@@ -63,12 +63,12 @@ class Walk:
     def step(self) -> int:
         """Scan on; how many rows were noted. None are when all is done, or when all rows were filtered out."""
         cursor, known = self._cursor, self._known
-        text_begin = len(WORD_TEXT) + len(known.text)
+        text_begin = len(DICTIONARY_TEXT) + len(known.text)
         while not self.ended:
             self._room = room = take_scratch(self.chunk, self._room, int(cursor[TEXT_NEEDED]), len(known.text))
-            room.text[len(WORD_TEXT) : text_begin] = np.frombuffer(known.text, np.uint8)
+            room.text[len(DICTIONARY_TEXT) : text_begin] = np.frombuffer(known.text, np.uint8)
             cursor[TEXT_USED] = text_begin
-            count = self._scan(*self.chunk, cursor, *room, known.words, known.settings, *self._filters)
+            count = self._scan(*self.chunk, cursor, *room, known.dictionary, known.settings, *self._filters)
             assert count >= 0, "a record took more room than text_needed or DETAILS_PER_ROW say"
             if count:  # else the next record needs more text than there was room for
                 return int(count)
@@ -87,9 +87,9 @@ class Walk:
         return self._room
 
     @property
-    def words(self) -> Array:
+    def dictionary(self) -> Array:
         """See ScanInput."""
-        return self._known.words
+        return self._known.dictionary
 
     @property
     def text_used(self) -> int:
@@ -98,7 +98,9 @@ class Walk:
 
     def notes(self, count: int) -> ScannedRows:
         """The rows of the last step, whose notes must stay as they are."""
-        return ScannedRows(self.room.rows, count, self.room.cells, self.room.text, self.chunk.buffer, self.words, {})
+        return ScannedRows(
+            self.room.rows, count, self.room.cells, self.room.text, self.chunk.buffer, self.dictionary, {}
+        )
 
     def all_good(self, count: int) -> bool:
         """Whether no row of the last step needs a second look."""
@@ -154,7 +156,7 @@ class Scanner:
                 known = find_relations(chunk, first_reader, self._relation_words, self._settings, self._options)
                 yield Walk(self._scan, chunk, known, self._filters)
         else:
-            known = ScanInput(WORDS, np.array(self._settings, np.int64), b"")
+            known = ScanInput(DICTIONARY, np.array(self._settings, np.int64), b"")
             for chunk in message_batches(messages, first):
                 yield Walk(self._scan, chunk, known, self._filters)
 
@@ -186,9 +188,9 @@ class Scanner:
         events: dict[int, list[Located]] = {}
         todo = (begin + np.flatnonzero(rows[STATUS, begin:count])).tolist()
         if not todo:
-            return ScannedRows(rows, count, cells, text, chunk.buffer, walk.words, events), None
+            return ScannedRows(rows, count, cells, text, chunk.buffer, walk.dictionary, events), None
         if not walk.notes_stay(count):
-            expand_complete_images(rows, count, cells, walk.words)
+            expand_complete_images(rows, count, cells, walk.dictionary)
         again = SecondLook(chunk, text[: walk.text_used].tobytes(), self._options)
         error: DecodeError | None = None
         for row in todo:
@@ -204,14 +206,14 @@ class Scanner:
             except DecodeError as found:  # where the framing is broken, after events of the same message
                 count, error = row + 1, found
                 break
-        return ScannedRows(rows, count, cells, again.all_text(), chunk.buffer, walk.words, events), error
+        return ScannedRows(rows, count, cells, again.all_text(), chunk.buffer, walk.dictionary, events), error
 
     def _read(self, chunk: MessageBatch, row: Array, again: SecondLook) -> Iterator[Located]:
         index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))
-        place = int(np.searchsorted(chunk.indexes, index))
-        message = again.message(place)
+        batch_index = int(np.searchsorted(chunk.indexes, index))
+        message = again.message(batch_index)
         if row[STATUS] == READ_REST:
             return self.reader.read(message, index, record)
-        start -= int(chunk.starts[place])
+        start -= int(chunk.starts[batch_index])
         lsn = unsigned(int(row[LSN])) if row[PRESENT] >> LSN & 1 else None
         return self.reader.read_frame(message, Frame(record, start, start + length, lsn), index)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
@@ -33,9 +31,6 @@ from ..scan.notes import (
     VALUE,
 )
 
-if TYPE_CHECKING:
-    pass
-
 
 class SecondLook:
     """The bytes of one chunk for a second look: by the declaration, or to transcode them."""
@@ -47,10 +42,10 @@ class SecondLook:
         self._options = options
         self._message = (-1, b"")
 
-    def message(self, place: int) -> bytes:
-        """One message; the last one is kept, since a bad message has many bad records."""
-        if self._message[0] != place:
-            self._message = place, self._chunk.message(place)
+    def message(self, batch_index: int) -> bytes:
+        """One message, by its index in the batch. Keeps the last one, since a bad message has many bad records."""
+        if self._message[0] != batch_index:
+            self._message = batch_index, self._chunk.message(batch_index)
         return self._message[1]
 
     def finish(self, rows: Array, cells: Array, row: int) -> bool:
@@ -60,7 +55,7 @@ class SecondLook:
         """
         status = int(rows[STATUS, row])
         begins = rows[ENDS : ENDS + len(MAPS), row - 1] if row else np.zeros(len(MAPS), np.int64)
-        maps = [cells[place, :, begins[place] : rows[ENDS + place, row]] for place in range(len(MAPS))]
+        maps = [cells[map_index, :, begins[map_index] : rows[ENDS + map_index, row]] for map_index in range(len(MAPS))]
         try:
             if status & TRANSCODE == TRANSCODE:
                 self._transcode(rows[:, row], maps)
@@ -77,8 +72,8 @@ class SecondLook:
         """Texts that are not ASCII as UTF-8; raises UnicodeDecodeError."""
         for field in (TABLE_SCHEMA, TABLE_NAME, TIME_TEXT):
             self._encode(row[field : field + 2])
-        for place, own in enumerate(maps):
-            for field in (NAME, VALUE) if place == DETAIL else (NAME, VALUE, TYPE):
+        for map_index, own in enumerate(maps):
+            for field in (NAME, VALUE) if map_index == DETAIL else (NAME, VALUE, TYPE):
                 for pair in own[field]:
                     self._encode(pair)
 
@@ -114,7 +109,7 @@ class SecondLook:
             self._put(pair, data.decode(self._options.encoding, self._options.encoding_errors))
 
     def _put(self, pair: Array, text: str) -> None:
-        """Note a text of the pair's own; raises ValueError where an int32 cannot say its place."""
+        """Note a text of the pair's own; raises ValueError if an int32 cannot hold where it begins."""
         encoded = text.encode()
         if len(self._text) + len(encoded) > COLUMN_BYTES:
             raise ValueError("no room")

@@ -74,8 +74,8 @@ class FilteredTransactions:
         )
         kept = [
             row
-            for place in range(begin, len(kinds))
-            for row in self._rows.take(kinds[place], names[place], place)
+            for candidate in range(begin, len(kinds))
+            for row in self._rows.take(kinds[candidate], names[candidate], candidate)
             if self._options.keeps(kinds[row], None)
         ]
         self._held = None if self._rows.held is None else batch.take(pa.array([self._rows.held]))

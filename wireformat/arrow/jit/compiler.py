@@ -73,8 +73,8 @@ def _is_cached_in(folder: str, dispatcher: Any) -> bool:
     the folder does not tell what was compiled in. True where numba was told not to compile."""
     if not isinstance(dispatcher, Dispatcher):
         return True
-    place = getattr(getattr(dispatcher, "_cache", None), "cache_path", None)
-    return isinstance(place, str) and Path(place).is_relative_to(folder)
+    path = getattr(getattr(dispatcher, "_cache", None), "cache_path", None)
+    return isinstance(path, str) and Path(path).is_relative_to(folder)
 
 
 def _quick_to_load(dispatcher: Any) -> Any:
@@ -153,7 +153,10 @@ _CODE_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "
 """Settings of numba that change the code. Its own cache tells releases of Python and of numba apart, and processors."""
 
 
-def digest(package: str = os.path.dirname(os.path.dirname(__file__))) -> str:  # noqa: PTH120 - Path takes longer
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120 - Path takes longer
+
+
+def digest(package: str = _PACKAGE) -> str:
     """Of all that compiled code may hold: every source of the package, the libraries that compile it, their settings.
 
     Constants of any module are compiled in, through any number of others; to read all of them takes 3 ms.

@@ -6,7 +6,7 @@ A format adds three bricks, all compiled into its own walk:
         the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken
     close_record(buffer, stop, end, has_lsn) -> (at, what)
         what follows the record that ends at `end`: MORE, DONE or LOST, and where the next one begins
-    read_record(buffer, at, stop, rows, row, cells, text, words, cursor, settings) -> status
+    read_record(buffer, at, stop, rows, row, cells, text, dictionary, cursor, settings) -> status
         notes what the record at [at, stop) says in row `row`, which is begun; FULL if cells have no room
 """
 
@@ -62,7 +62,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         rows: Array,
         cells: Array,
         text: Array,
-        words: Array,
+        dictionary: Array,
         settings: Array,
         patterns: Array,
         names: Array,
@@ -74,7 +74,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         indexes         int64[m]      what the table calls the message
         cursor          int64[c]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
         rows, cells, text             of Notes, filled in place
-        words           int32[w, 2]   pairs of the constant words
+        dictionary      int32[d, 2]   pairs of the constant texts, then the relations of pgoutput
         settings        int64[s]      those of spans: UTF8, KINDS_WANTED, QUOTED, LINES; of pgoutput those of
                                       known_relations
         patterns        int32[p, 4]   tables wanted, pairs in names; none: all
@@ -85,8 +85,8 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         kinds = settings[KINDS_WANTED]
         message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
         row = 0
-        for place in range(SEEN, CURSOR_FIELDS):
-            cursor[place] = 0
+        for field in range(SEEN, CURSOR_FIELDS):
+            cursor[field] = 0
         while message < len(starts):
             start, stop = starts[message], stops[message]
             if record == 0:
@@ -102,7 +102,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 used = cursor[TEXT_USED]
                 cursor[NEXT_MESSAGE] = message
                 begin_row(rows, row, indexes[message], record, body, size, GOOD)
-                status = read_record(buffer, body, end, rows, row, cells, text, words, cursor, settings)
+                status = read_record(buffer, body, end, rows, row, cells, text, dictionary, cursor, settings)
                 if CHECKED and (
                     cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK
                     or rows[ENDS + DETAIL, row] > DETAILS_PER_ROW * (row + 1)

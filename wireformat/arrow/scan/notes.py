@@ -1,8 +1,8 @@
 """The notes that a scan makes: for every row its numbers, and where in the input each of its texts lies.
 
-A text is a pair (start, length). start >= 0 is a position in the input; start < 0 is position ~start in `text`, which
-begins with the constant words (kinds, detail keys, type names) and goes on with what does not stand in the input as it
-is. Length -1 is NULL. One rule for every string column, so one gather serves all of them.
+A text is a pair (start, length). start >= 0 is an offset in the input; start < 0 is the offset ~start in `text`, which
+begins with the dictionary (kinds, detail keys, tokens, type names) and continues with texts that the input does not
+hold as they are. Length -1 is NULL. One rule serves every string column, and so does one gather.
 
 Few and plain arrays, since each one that a compiled function takes costs compile time.
 """
@@ -17,7 +17,7 @@ from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
 from ...stream.reader import Located
 from ..arrays import Array
-from .dictionary import WORD_TEXT
+from .dictionary import DICTIONARY_TEXT
 
 BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT, UNKNOWN = (
     KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "HEARTBEAT", "UNKNOWN")
@@ -30,7 +30,7 @@ PRESENT = 6  # bit n is 1 where number n is there; bit GIVEN + m where map m is 
 STATUS = 7
 KIND = 8  # index in KINDS
 TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 9, 11, 13, 15, 17  # pairs; BODY is the record without its framing
-RELATION = 19  # place in the words, where an image is whole
+RELATION = 19  # first entry of the relation in the dictionary, for complete images
 ENDS = 20  # + map: one past the row's last cell
 ROW_FIELDS = 23
 
@@ -96,33 +96,33 @@ class Notes(NamedTuple):
     cells: Array
     """int32[maps, CELL_FIELDS, cells, 2]"""
     text: Array
-    """uint8[n]: the words, then the scan's own text"""
+    """uint8[n]: the text of the dictionary, then the scan's own"""
 
 
 class ScanInput(NamedTuple):
     """What a call of the scan is given beside the chunk and the room."""
 
-    words: Array
-    """int32[w, 2]: the constant words, behind them the relations of pgoutput"""
+    dictionary: Array
+    """int32[d, 2]: the dictionary, then the relations of pgoutput"""
     settings: Array
     """int64[s]: UTF8, KINDS_WANTED and so on"""
     text: bytes
-    """what the pairs of the relations point at, behind the constant words' text"""
+    """the text of the relations, which follows that of the dictionary"""
 
 
 def make_notes(rows: int, cells: int, text: int) -> Notes:
-    """Room for at least so many rows, so many cells in each map, and so many bytes of text beside the words.
+    """Room for at least so many rows, so many cells in each map, and so many bytes of text beside the dictionary.
 
     Details are noted without a look at the room: there are cells for those of every row.
     """
     rows = _spread(rows)
-    assert len(WORD_TEXT) + text <= COLUMN_BYTES, "pairs are int32"
+    assert len(DICTIONARY_TEXT) + text <= COLUMN_BYTES, "pairs are int32"
     spans = Notes(
         np.empty((ROW_FIELDS, rows), np.int64),
         np.empty((len(MAPS), CELL_FIELDS, max(cells, DETAILS_PER_ROW * rows), 2), np.int32),
-        np.empty(len(WORD_TEXT) + text, np.uint8),
+        np.empty(len(DICTIONARY_TEXT) + text, np.uint8),
     )
-    spans.text[: len(WORD_TEXT)] = WORD_TEXT
+    spans.text[: len(DICTIONARY_TEXT)] = DICTIONARY_TEXT
     return spans
 
 
@@ -144,7 +144,7 @@ class ScannedRows(NamedTuple):
     """uint8[k]"""
     source: Array
     """uint8[m]: the buffer that was scanned"""
-    words: Array
-    """int32[w, 2]: the words of the scan; see ScanInput"""
+    dictionary: Array
+    """int32[d, 2]; see ScanInput"""
     events: dict[int, list[Located]]
     """What stands in the place of a row: any number of events; rows that are not here are good."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Int
+from ..ascii import DIGIT_0, MINUS, QUOTE, UPPER_A
 from ..jit.compiler import hot, inner
 from ..jit.intrinsics import BLOCK, read_16, read_32, read_64, same_block
 from .notes import GOOD, TRANSCODE
@@ -93,14 +94,14 @@ def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tup
     Only a name with a doubled quote in it needs `text`, from `used` on.
     """
     first, last = start + 1, start + length - 1
-    if length < 2 or data[last] != 34:
+    if length < 2 or data[last] != QUOTE:
         return 0, -1
     to = used
     at = first
     while at < last:
-        if data[at] == 34:
+        if data[at] == QUOTE:
             at += 1
-            if at >= last or data[at] != 34:
+            if at >= last or data[at] != QUOTE:
                 return 0, -1
         text[to] = data[at]
         to += 1
@@ -118,16 +119,16 @@ def write_number(text: Array, used: Int, value: Int, base: Int, signed: bool) ->
     """
     left = np.uint64(value)
     if signed and value < 0:
-        text[used] = 45
+        text[used] = MINUS
         used += 1
         left = ~left + np.uint64(1)
     digits = 0
     while digits == 0 or left > np.uint64(0):
         digit = np.int64(left % np.uint64(base))
-        text[used + digits] = digit + (48 if digit < 10 else 55)
+        text[used + digits] = digit + (DIGIT_0 if digit < 10 else UPPER_A - 10)
         left //= np.uint64(base)
         digits += 1
-    for place in range(digits // 2):  # they were written from the last one on
-        other = used + digits - 1 - place
-        text[used + place], text[other] = text[other], text[used + place]
+    for offset in range(digits // 2):  # they were written from the last one on
+        front, back = used + offset, used + digits - 1 - offset
+        text[front], text[back] = text[back], text[front]
     return used + digits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..arrays import Array, Int
 from ..jit.compiler import inner
-from .dictionary import KEY_WORDS
+from .dictionary import FIRST_KEY
 from .notes import (
     BODY,
     DETAIL,
@@ -50,11 +50,11 @@ def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, leng
 
 
 @inner
-def note_detail(rows: Array, row: Int, cells: Array, words: Array, key: Int, start: Int, length: Int) -> None:
+def note_detail(rows: Array, row: Int, cells: Array, dictionary: Array, key: Int, start: Int, length: Int) -> None:
     """One more entry of the row's detail map; the room has DETAILS_PER_ROW for every row."""
     cell = rows[ENDS + DETAIL, row]
-    cells[DETAIL, NAME, cell, 0] = words[KEY_WORDS + key, 0]
-    cells[DETAIL, NAME, cell, 1] = words[KEY_WORDS + key, 1]
+    cells[DETAIL, NAME, cell, 0] = dictionary[FIRST_KEY + key, 0]
+    cells[DETAIL, NAME, cell, 1] = dictionary[FIRST_KEY + key, 1]
     cells[DETAIL, VALUE, cell, 0] = start
     cells[DETAIL, VALUE, cell, 1] = length
     rows[ENDS + DETAIL, row] = cell + 1

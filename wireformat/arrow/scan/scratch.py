@@ -9,7 +9,7 @@ from collections import deque
 from contextlib import suppress
 
 from ...limits import CHUNK_BYTES, CHUNK_CELLS, CHUNK_ROWS
-from .dictionary import WORD_TEXT
+from .dictionary import DICTIONARY_TEXT
 from .message_batches import MessageBatch
 from .notes import Notes, make_notes
 from .row_notes import text_needed
@@ -42,7 +42,7 @@ def take_scratch(chunk: MessageBatch, held: Notes | None, record_text: int, know
         held is not None
         and held.rows.shape[1] >= rows
         and held.cells.shape[2] >= cells
-        and len(held.text) >= len(WORD_TEXT) + text
+        and len(held.text) >= len(DICTIONARY_TEXT) + text
     )
     return held if held is not None and enough else make_notes(rows, cells, text)
 
