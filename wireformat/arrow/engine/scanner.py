@@ -22,8 +22,10 @@ from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
     BODY,
     CURSOR_FIELDS,
+    GOOD,
     LSN,
     MESSAGE,
+    NEEDS,
     NEXT_MESSAGE,
     PRESENT,
     READ_REST,
@@ -104,11 +106,11 @@ class Walk:
 
     def all_good(self, count: int) -> bool:
         """Whether no row of the last step needs a second look."""
-        return not self.room.rows[STATUS, :count].any()
+        return not self.room.rows[STATUS : NEEDS + 1, :count].any()
 
     def notes_stay(self, count: int) -> bool:
         """Whether a second look changes no note of the last step: it only reads records anew."""
-        return bool((self.room.rows[STATUS, :count] <= READ_REST).all())
+        return not self.room.rows[NEEDS, :count].any()
 
     def close(self) -> None:
         """Leave the room to others."""
@@ -186,7 +188,7 @@ class Scanner:
         """
         chunk, (rows, cells, text) = walk.chunk, walk.room
         events: dict[int, list[Located]] = {}
-        todo = (begin + np.flatnonzero(rows[STATUS, begin:count])).tolist()
+        todo = (begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])).tolist()
         if not todo:
             return ScannedRows(rows, count, cells, text, chunk.buffer, walk.dictionary, events), None
         if not walk.notes_stay(count):
@@ -198,7 +200,7 @@ class Scanner:
                 count = row
                 break
             try:
-                if rows[STATUS, row] <= READ_REST or not again.finish(rows, cells, row):
+                if rows[STATUS, row] != GOOD or not again.finish(rows, cells, row):
                     events[row] = []
                     events[row].extend(self._read(chunk, rows[:, row], again))
                 elif not again.keeps(rows[:, row]):

@@ -12,16 +12,16 @@ from ...pgtypes.binary import binary_text
 from ..arrays import Array
 from ..scan.message_batches import MessageBatch
 from ..scan.notes import (
-    BINARY_CELLS,
     BINARY_LENGTH,
+    BINARY_TEXT,
     DETAIL,
     ENDS,
     KIND,
     MAPS,
     NAME,
+    NEEDS,
     NEW,
     OLD,
-    STATUS,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_SLACK,
@@ -49,18 +49,18 @@ class SecondLook:
         return self._message[1]
 
     def finish(self, rows: Array, cells: Array, row: int) -> bool:
-        """Put the texts that the row's status asks for into the text; False if the declaration must read the record.
+        """Write the texts that the row needs; False if the declaration must read the record.
 
         The row then has no texts at all, so that what the gather makes of it is valid.
         """
-        status = int(rows[STATUS, row])
+        needs = int(rows[NEEDS, row])
         begins = rows[ENDS : ENDS + len(MAPS), row - 1] if row else np.zeros(len(MAPS), np.int64)
         maps = [cells[map_index, :, begins[map_index] : rows[ENDS + map_index, row]] for map_index in range(len(MAPS))]
         try:
-            if status & TRANSCODE == TRANSCODE:
+            if needs & TRANSCODE:
                 self._transcode(rows[:, row], maps)
-            if status & BINARY_CELLS:
-                self._binary_cells(maps)
+            if needs & BINARY_TEXT:
+                self._write_binary_texts(maps)
         except ValueError:
             rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1], row] = 0
             for own in maps:
@@ -77,7 +77,7 @@ class SecondLook:
                 for pair in own[field]:
                     self._encode(pair)
 
-    def _binary_cells(self, maps: list[Array]) -> None:
+    def _write_binary_texts(self, maps: list[Array]) -> None:
         """The texts of binary values; raises ValueError if one has none, or is no value of its type."""
         for image in (maps[NEW], maps[OLD]):
             for cell in np.flatnonzero(image[VALUE, :, 1] <= BINARY_LENGTH).tolist():

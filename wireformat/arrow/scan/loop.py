@@ -28,6 +28,7 @@ from .notes import (
     GOOD,
     KINDS_WANTED,
     LSN,
+    NEEDS,
     NEXT_BYTE,
     NEXT_MESSAGE,
     NEXT_RECORD,
@@ -117,7 +118,11 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 rows[LSN, row] = lsn
                 rows[PRESENT, row] |= np.int64(has_lsn) << LSN
                 rows[STATUS, row] = status
-                if status != GOOD or is_wanted(buffer, rows, row, text, kinds, patterns, names):
+                if (
+                    status != GOOD
+                    or rows[NEEDS, row] != 0
+                    or is_wanted(buffer, rows, row, text, kinds, patterns, names)
+                ):
                     row += 1
                 else:
                     cursor[TEXT_USED] = used

@@ -28,11 +28,12 @@ BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT, UNKNOWN = (
 MESSAGE, RECORD, LSN, XID, CSN, COMMIT_LSN = range(6)
 PRESENT = 6  # bit n is 1 where number n is there; bit GIVEN + m where map m is not null
 STATUS = 7
-KIND = 8  # index in KINDS
-TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 9, 11, 13, 15, 17  # pairs; BODY is the record without its framing
-RELATION = 19  # first entry of the relation in the dictionary, for complete images
-ENDS = 20  # + map: one past the row's last cell
-ROW_FIELDS = 23
+NEEDS = 8
+KIND = 9  # index in KINDS
+TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 10, 12, 14, 16, 18  # pairs; BODY is the record without its framing
+RELATION = 20  # first entry of the relation in the dictionary, for complete images
+ENDS = 21  # + map: one past the row's last cell
+ROW_FIELDS = 24
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
@@ -46,13 +47,15 @@ COMPLETE = HAS_UNCHANGED + 1  # + NEW or OLD: names and types of its cells are t
 NAME, VALUE, TYPE = range(3)
 CELL_FIELDS = 3
 
-# A row's status: what becomes of it after the scan.
-GOOD = 0
-READ_RECORD = 1  # the declaration reads this record: to decode it, or to say what is wrong
+# A row's status, one of these: who reads its record.
+GOOD = 0  # the scan has read it
+READ_RECORD = 1  # the declaration reads this record: to decode it, or to report what is wrong
 READ_REST = 2  # the framing is broken: the declaration reads the message from this record on
-TRANSCODE = 3  # text that is not ASCII, in an encoding that is not UTF-8
-FULL = 4  # no room for its cells; no row keeps this
-BINARY_CELLS = 8  # values in a binary form that the scan has no text for
+FULL = 3  # the scratch has too few cells for it; no row keeps this
+
+# What the texts of a good row still need, as flags: the second look does it.
+TRANSCODE = 1  # a text is not ASCII, and the encoding is not UTF-8
+BINARY_TEXT = 2  # a value was noted in its binary form
 
 # A scan's cursor: where it goes on when it is called again, and how much text it has used and would need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
@@ -67,7 +70,7 @@ CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
 UTF8, KINDS_WANTED, QUOTED, LINES = range(4)
 
 BINARY_LENGTH = -16
-"""A value that is noted in its binary form has this length less its own; the row's status is then BINARY_CELLS."""
+"""A value that is noted in its binary form has this length minus its own; the row then needs BINARY_TEXT."""
 
 UNCHANGED_LENGTH = -2
 """Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""

@@ -13,9 +13,9 @@ from ..arrays import Array, Int
 from ..ascii import DIGIT_0, MINUS, QUOTE, UPPER_A
 from ..jit.compiler import hot, inner
 from ..jit.intrinsics import BLOCK, read_16, read_32, read_64, same_block
-from .notes import GOOD, TRANSCODE
+from .notes import TRANSCODE
 
-__all__ = ["check_text", "is_ascii", "read_16", "read_32", "read_64", "same_bytes", "unquote", "write_number"]
+__all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "text_needs", "unquote", "write_number"]
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
 
@@ -62,14 +62,14 @@ def is_ascii(data: Array, start: Int, length: Int) -> bool:
 
 
 @inner
-def check_text(data: Array, start: Int, length: Int, utf8: bool) -> Int:
-    """For text that is not ASCII: GOOD if it is UTF-8 and may be, else TRANSCODE: another encoding, or no text."""
+def text_needs(data: Array, start: Int, length: Int, utf8: bool) -> Int:
+    """What a text that is not ASCII needs: nothing if it is UTF-8 and the encoding is, else TRANSCODE."""
     if not utf8:
         return TRANSCODE
     state = np.int64(0)
     for at in range(start, start + length):
         state = np.int64(_UTF8[state, data[at]])
-    return GOOD if state == 0 else TRANSCODE
+    return 0 if state == 0 else TRANSCODE
 
 
 @hot

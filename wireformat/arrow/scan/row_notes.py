@@ -15,6 +15,7 @@ from .notes import (
     LEAST_GROWING_CELL,
     MESSAGE,
     NAME,
+    NEEDS,
     PRESENT,
     RAW,
     RECORD,
@@ -47,6 +48,7 @@ def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, leng
     rows[BODY, row] = start
     rows[BODY + 1, row] = length
     rows[STATUS, row] = status
+    rows[NEEDS, row] = 0
 
 
 @inner

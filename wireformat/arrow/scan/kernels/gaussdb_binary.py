@@ -42,6 +42,7 @@ from ..notes import (
     INSERT,
     KIND,
     NAME,
+    NEEDS,
     NEW,
     OLD,
     PRESENT,
@@ -58,7 +59,7 @@ from ..notes import (
     VALUE,
     XID,
 )
-from ..primitives import check_text, is_ascii, read_16, read_32, read_64, unquote, write_number
+from ..primitives import is_ascii, read_16, read_32, read_64, text_needs, unquote, write_number
 from ..row_notes import note_detail
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
@@ -75,6 +76,8 @@ def row_image(
     buffer: Array,
     at: Int,
     stop: Int,
+    rows: Array,
+    row: Int,
     cells: Array,
     map_index: Int,
     cell: Int,
@@ -84,7 +87,6 @@ def row_image(
     utf8: bool,
 ) -> tuple[Int, Int, Int]:
     """One tuple into a map from `cell` on: (status, byte after it, cell after it)."""
-    status = GOOD
     image = cells[map_index]
     used = cursor[TEXT_USED]
     count = read_16(buffer, at) if stop - at >= 2 else -1
@@ -98,7 +100,7 @@ def row_image(
             return READ_RECORD, at, cell
         name, name_length = at, length
         if not is_ascii(buffer, at, length):
-            status |= check_text(buffer, at, length, utf8)
+            rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
         if length > 0 and buffer[at] == QUOTE:
             name, name_length = unquote(buffer, at, length, text, used)
             if name_length < 0:
@@ -122,7 +124,7 @@ def row_image(
         elif length > stop - at:
             return READ_RECORD, at, cell
         elif not is_ascii(buffer, at, length):
-            status |= check_text(buffer, at, length, utf8)
+            rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
         image[NAME, cell, 0] = name
         image[NAME, cell, 1] = name_length
         image[VALUE, cell, 0] = at
@@ -133,7 +135,7 @@ def row_image(
         at += length if length > 0 else 0
         count -= 1
     cursor[TEXT_USED] = used
-    return (status if count == 0 else READ_RECORD), at, cell
+    return (GOOD if count == 0 else READ_RECORD), at, cell
 
 
 @inner
@@ -150,27 +152,27 @@ def row_change(
     utf8: bool,
 ) -> Int:
     """Table and row images of INSERT, UPDATE and DELETE, to the end of the record; returns the row's status."""
-    status = GOOD
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         length = read_16(buffer, at) if stop - at >= 2 else stop
         at += 2
         if length > stop - at:
             return READ_RECORD
         if not is_ascii(buffer, at, length):
-            status |= check_text(buffer, at, length, utf8)
+            rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
         rows[field, row] = at
         rows[field + 1, row] = length
         at += length
     for map_index in range(NEW, OLD + 1):
         if at < stop and buffer[at] == (NEW_TAG if map_index == NEW else OLD_TAG):
             begin = rows[ENDS + map_index, row]
-            found, at, end = row_image(buffer, at + 1, stop, cells, map_index, begin, text, dictionary, cursor, utf8)
-            if found == READ_RECORD or found == FULL:
-                return found
-            status |= found
+            status, at, end = row_image(
+                buffer, at + 1, stop, rows, row, cells, map_index, begin, text, dictionary, cursor, utf8
+            )
+            if status != GOOD:
+                return status
             rows[ENDS + map_index, row] = end
             rows[PRESENT, row] |= 1 << (GIVEN + map_index)
-    return status if at == stop else READ_RECORD
+    return GOOD if at == stop else READ_RECORD
 
 
 @inner
@@ -187,7 +189,6 @@ def transaction(
     utf8: bool,
 ) -> Int:
     """The fields of BEGIN and COMMIT, to the end of the record; returns the row's status."""
-    status = GOOD
     used = cursor[TEXT_USED]
     if rows[KIND, row] == BEGIN:
         if stop - at < 16:
@@ -218,7 +219,7 @@ def transaction(
             if length > stop - at:
                 return READ_RECORD
             if not is_ascii(buffer, at, length):
-                status |= check_text(buffer, at, length, utf8)
+                rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
             if tag == TIME_TAG:
                 time_at, time_length = at, length
             else:
@@ -239,7 +240,7 @@ def transaction(
     if user_at >= 0:
         note_detail(rows, row, cells, dictionary, USERNAME, user_at, user_length)
     cursor[TEXT_USED] = used
-    return status
+    return GOOD
 
 
 @inner

@@ -23,6 +23,7 @@ from ..notes import (
     INSERT,
     KIND,
     NAME,
+    NEEDS,
     NEW,
     PRESENT,
     READ_RECORD,
@@ -39,7 +40,7 @@ from ..notes import (
 from ..primitives import is_ascii, read_64, same_bytes
 from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
 from .literals import BAD_LENGTH, literal, number_end, special_at, undo
-from .transaction_lines import check_record, close_record, open_message, open_record, read_line, token_end
+from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
 HEAD, OPERATION, END = (token_entry(token) for token in (JSON_HEAD, JSON_KIND, JSON_END))
 FIRST_ARRAY = token_entry(JSON_ARRAYS[0])
@@ -303,7 +304,9 @@ def read_record(
         status, at = read_object(buffer, at, stop, rows, row, cells, text, dictionary, cursor)
     else:
         status = read_line(buffer, at, stop, rows, row, cells, text, dictionary, settings)
-    return check_record(buffer, at, stop, settings) if status == GOOD else status
+    if status == GOOD:
+        rows[NEEDS, row] = record_needs(buffer, at, stop, settings)
+    return status
 
 
 scan_gaussdb_json = make_scan("scan_gaussdb_json", open_record, close_record, read_record)

@@ -22,8 +22,8 @@ from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, token_entry
 from ..loop import DONE, make_scan
 from ..notes import (
     BEGIN,
-    BINARY_CELLS,
     BINARY_LENGTH,
+    BINARY_TEXT,
     COMMIT,
     COMMIT_LSN,
     COMPLETE,
@@ -37,6 +37,7 @@ from ..notes import (
     INSERT,
     KIND,
     NAME,
+    NEEDS,
     NEW,
     NEXT_MESSAGE,
     OLD,
@@ -54,7 +55,7 @@ from ..notes import (
     VALUE,
     XID,
 )
-from ..primitives import check_text, is_ascii, read_16, read_32, read_64, write_number
+from ..primitives import is_ascii, read_16, read_32, read_64, text_needs, write_number
 from ..row_notes import note_detail
 from ..tokens import BOOLEANS, FULL_ROW, KEY_ROW
 from .pgoutput_relations import (
@@ -199,7 +200,6 @@ def row_image(
     utf8: bool,
 ) -> tuple[Int, Int]:
     """One tuple into the map `map_index`: (status, byte after it)."""
-    status = GOOD
     image = cells[map_index]
     used = cursor[TEXT_USED]
     cell = rows[ENDS + map_index, row]
@@ -226,10 +226,10 @@ def row_image(
             kind = np.int64(dictionary[column + CELL_FACTS, 1]) if form == BINARY_CELL else TEXT_FORM
             if kind == TEXT_FORM:
                 if not is_ascii(buffer, at, size):
-                    status |= check_text(buffer, at, size, utf8)
+                    rows[NEEDS, row] |= text_needs(buffer, at, size, utf8)
             elif kind == OTHER_FORM:
                 length = BINARY_LENGTH - size
-                status |= BINARY_CELLS
+                rows[NEEDS, row] |= BINARY_TEXT
             else:
                 value, length = binary_value(buffer, at, size, text, dictionary, used, kind)
                 if length < 0:
@@ -255,7 +255,7 @@ def row_image(
     rows[PRESENT, row] |= 1 << (GIVEN + map_index) | np.int64(not is_key) << (COMPLETE + map_index)
     rows[RELATION, row] = relation
     cursor[TEXT_USED] = used
-    return status, at
+    return GOOD, at
 
 
 @inner
@@ -286,16 +286,14 @@ def row_change(
     rows[TABLE_NAME, row] = dictionary[relation + TABLE, 0]
     rows[TABLE_NAME + 1, row] = dictionary[relation + TABLE, 1]
     kind = rows[KIND, row]
-    status = GOOD
     tag = np.int64(buffer[at]) if at < stop else np.int64(0)
     if kind != INSERT and (tag == KEY_TAG or tag == OLD_TAG):
         is_key = tag == KEY_TAG
-        found, at = row_image(
+        status, at = row_image(
             buffer, at + 1, stop, rows, row, cells, OLD, text, dictionary, cursor, relation, is_key, utf8
         )
-        if found == READ_RECORD or found == FULL:
-            return found
-        status |= found
+        if status != GOOD:
+            return status
         entry = KEY_ENTRY if is_key else FULL_ENTRY
         note_detail(rows, row, cells, dictionary, OLD_KEY, dictionary[entry, 0], dictionary[entry, 1])
         tag = np.int64(buffer[at]) if at < stop else np.int64(0)
@@ -304,13 +302,12 @@ def row_change(
     if kind != DELETE:
         if tag != NEW_TAG:
             return READ_RECORD
-        found, at = row_image(
+        status, at = row_image(
             buffer, at + 1, stop, rows, row, cells, NEW, text, dictionary, cursor, relation, False, utf8
         )
-        if found == READ_RECORD or found == FULL:
-            return found
-        status |= found
-    return status if at == stop else READ_RECORD
+        if status != GOOD:
+            return status
+    return GOOD if at == stop else READ_RECORD
 
 
 @inner

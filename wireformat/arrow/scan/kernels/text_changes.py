@@ -33,6 +33,7 @@ from ..notes import (
     INSERT,
     KIND,
     NAME,
+    NEEDS,
     NEW,
     OLD,
     PRESENT,
@@ -48,7 +49,7 @@ from ..notes import (
 )
 from ..tokens import ROW_CHANGES, TABLE
 from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
-from .transaction_lines import check_record, close_record, open_message, open_record, read_line, token_end
+from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
 TABLE_ENTRY, OLD_ENTRY, NEW_ENTRY, NO_TUPLE_ENTRY = (
     token_entry(token) for token in (TABLE, OLD_KEY, NEW_TUPLE, NO_TUPLE)
@@ -286,7 +287,9 @@ def read_record(
         status = READ_RECORD
         if begin >= 0:
             status = read_images(buffer, begin, stop, rows, row, cells, text, dictionary, cursor)
-    return check_record(buffer, at, stop, settings) if status == GOOD else status
+    if status == GOOD:
+        rows[NEEDS, row] = record_needs(buffer, at, stop, settings)
+    return status
 
 
 scan_gaussdb_text = make_scan("scan_gaussdb_text", open_record, close_record, read_record)

@@ -21,7 +21,7 @@ from ...jit.compiler import hot, inner
 from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, ORIGIN, token_entry
 from ..loop import DONE, LOST, MORE
 from ..notes import CSN, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, READ_RECORD, TIME_TEXT, UTF8, XID
-from ..primitives import check_text, is_ascii, read_32, read_64, same_bytes
+from ..primitives import is_ascii, read_32, read_64, same_bytes, text_needs
 from ..row_notes import note_detail
 
 FIRST_LETTER, LEAST_RECORD = text_batch.FIRST_LETTER, text_batch.LEAST_RECORD_BYTES
@@ -109,14 +109,14 @@ def token_end(buffer: Array, at: Int, stop: Int, text: Array, dictionary: Array,
 
 
 @inner
-def check_record(buffer: Array, at: Int, stop: Int, settings: Array) -> Int:
-    """Whether a record's text, or the rest of it, is good as it stands: the status of `check_text`.
+def record_needs(buffer: Array, at: Int, stop: Int, settings: Array) -> Int:
+    """What the text of a record, or the rest of it, needs; see `text_needs`.
 
     A message without framing may be the first bytes of the buffer, where `is_ascii` must not look before them.
     """
     if stop >= 8 and is_ascii(buffer, at, stop - at):
-        return GOOD
-    return check_text(buffer, at, stop - at, settings[UTF8] == 1)
+        return 0
+    return text_needs(buffer, at, stop - at, settings[UTF8] == 1)
 
 
 @inner
