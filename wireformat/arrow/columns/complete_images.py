@@ -1,7 +1,7 @@
 """Images with every column of their relation: a scan notes their values only, names and types are the relation's.
 
 In such a row the bit COMPLETE + map of PRESENT is 1, and RELATION is the relation's entry in the dictionary; see
-known_relations.py. The relation's names lie one behind the other in the text, and so do its types.
+pgoutput_relations.py. The relation's names follow each other in the text, and so do its types.
 """
 
 from __future__ import annotations

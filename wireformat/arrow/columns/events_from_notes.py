@@ -90,7 +90,7 @@ def located_events(scanned: ScannedRows) -> Iterator[Located]:
 
 
 class _Notes:
-    """The notes as Python lists: one conversion for all rows of a chunk."""
+    """The notes as Python lists: one conversion for all rows of a batch."""
 
     def __init__(self, scanned: ScannedRows) -> None:
         self.rows: list[list[int]] = scanned.rows[:, : scanned.row_count].T.tolist()
@@ -140,7 +140,7 @@ class _Notes:
 
 
 class _Map:
-    """The cells of one map column, of all rows of a chunk."""
+    """The cells of one map column, of all rows of a batch."""
 
     def __init__(self, scanned: ScannedRows, map_index: int) -> None:
         cells = scanned.cells[map_index]

@@ -60,7 +60,7 @@ def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[In
 
 @compiled
 def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
-    """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text lies."""
+    """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text is."""
     # Whole blocks: what is written past a text the next one overwrites, and the last one has room for it. Texts of
     # `text` that follow each other, as the names of a relation do, are copied as one.
     item = 0
@@ -88,7 +88,7 @@ def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, 
 def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Array, given: Array) -> Int:
     """The types of every row, those of new, or of old where there is no new; returns how many there are.
 
-    pairs   int32[n, 2]: where they lie; n is the cells of both maps
+    pairs   int32[n, 2]: where they are; n is the cells of both maps
     ends    int32[count]: one past the row's last type
     given   uint8[count]: whether the row has any image
     """
@@ -269,7 +269,7 @@ def strings(pairs: Array, count: int, scanned: ScannedRows, kind: pa.DataType) -
 
 
 def _nulls(kind: pa.DataType, count: int) -> pa.Array:
-    """A column of nulls: a slice of one that is kept, since most are needed for every chunk."""
+    """A column of nulls: a slice of one that is kept, since most are needed for every batch."""
     return _kept_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
 
 

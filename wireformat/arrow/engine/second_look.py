@@ -33,10 +33,10 @@ from ..scan.notes import (
 
 
 class SecondLook:
-    """The bytes of one chunk for a second look: by the declaration, or to transcode them."""
+    """The bytes of one message batch for a second look: by the declaration, or to transcode them."""
 
-    def __init__(self, chunk: MessageBatch, text: bytes, options: ReadOptions) -> None:
-        self._chunk = chunk
+    def __init__(self, message_batch: MessageBatch, text: bytes, options: ReadOptions) -> None:
+        self._message_batch = message_batch
         self._text = bytearray(text)
         self._begin = len(text)
         self._options = options
@@ -45,7 +45,7 @@ class SecondLook:
     def message(self, batch_index: int) -> bytes:
         """One message, by its index in the batch. Keeps the last one, since a bad message has many bad records."""
         if self._message[0] != batch_index:
-            self._message = batch_index, self._chunk.message(batch_index)
+            self._message = batch_index, self._message_batch.message(batch_index)
         return self._message[1]
 
     def finish(self, rows: Array, cells: Array, row: int) -> bool:
@@ -112,7 +112,7 @@ class SecondLook:
         """Note a text of the pair's own; raises ValueError if an int32 cannot hold where it begins."""
         encoded = text.encode()
         if len(self._text) + len(encoded) > COLUMN_BYTES:
-            raise ValueError("no room")
+            raise ValueError("too much text")
         pair[:] = ~len(self._text), len(encoded)
         self._text += encoded
 
@@ -121,4 +121,4 @@ class SecondLook:
             return b""
         if start < 0:
             return bytes(self._text[~start : ~start + length])
-        return self._chunk.buffer[start : start + length].tobytes()
+        return self._message_batch.buffer[start : start + length].tobytes()

@@ -38,9 +38,9 @@ class FilteredTransactions:
         """See Engine.dropped."""
         return self._engine.dropped
 
-    def know(self, relations: Relations) -> None:
-        """See Engine.know."""
-        self._engine.know(relations)
+    def set_relations(self, relations: Relations) -> None:
+        """See Engine.set_relations."""
+        self._engine.set_relations(relations)
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """See Engine.events."""

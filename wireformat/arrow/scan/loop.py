@@ -1,13 +1,13 @@
-"""The walk that all scans share: message by message, record by record, noting rows as far as there is room.
+"""The walk that all scans share: message by message, record by record, until the scratch is full.
 
-A format adds three bricks, all compiled into its own walk:
+A kernel adds three functions, all compiled into its own walk:
 
     open_record(buffer, start, stop, at, record) -> (body, end, lsn, has_lsn)
         the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken
     close_record(buffer, stop, end, has_lsn) -> (at, what)
         what follows the record that ends at `end`: MORE, DONE or LOST, and where the next one begins
     read_record(buffer, at, stop, rows, row, cells, text, dictionary, cursor, settings) -> status
-        notes what the record at [at, stop) says in row `row`, which is begun; FULL if cells have no room
+        notes the record at [at, stop) in row `row`, which is begun; FULL if there are too few cells
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .row_notes import begin_row, is_wanted, text_needed
 MORE, DONE, LOST = range(3)
 
 TOOK_TOO_MUCH = -1
-"""What the walk returns, where this is checked, if a record took more room than spans.py says."""
+"""What the walk returns, where this is checked, if a record took more scratch than notes.py allows."""
 
 Scan = Callable[..., Any]
 
@@ -68,19 +68,19 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         patterns: Array,
         names: Array,
     ) -> Int:
-        """Walk messages and note where everything lies, as far as there is room.
+        """Walk messages and note where everything is, until the scratch is full.
 
         buffer          uint8[n]      bytes of all messages, not copied
         starts, stops   int64[m]      first byte of each message, one past its last
-        indexes         int64[m]      what the table calls the message
+        indexes         int64[m]      the message's number in the row-change table
         cursor          int64[c]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
         rows, cells, text             of Notes, filled in place
         dictionary      int32[d, 2]   pairs of the constant texts, then the relations of pgoutput
-        settings        int64[s]      those of spans: UTF8, KINDS_WANTED, QUOTED, LINES; of pgoutput those of
-                                      known_relations
+        settings        int64[s]      UTF8, KINDS_WANTED, QUOTED, LINES of notes.py; for pgoutput those of
+                                      pgoutput_relations.py
         patterns        int32[p, 4]   tables wanted, pairs in names; none: all
         names           uint8[k]
-        returns         int           rows noted; 0 with messages left: text needs room for cursor[TEXT_NEEDED] more
+        returns         int           rows noted; 0 with messages left: text needs cursor[TEXT_NEEDED] more bytes
         Raises nothing.
         """
         kinds = settings[KINDS_WANTED]
@@ -95,7 +95,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
             size = end - body if end >= 0 else 0
             cursor[TEXT_NEEDED] = text_needed(size, cells.shape[2])
-            # Room for two rows: the record, and what is wrong behind it.
+            # Space for two rows: the record, and an error behind it.
             if row + 2 > rows.shape[1] or cursor[TEXT_USED] + cursor[TEXT_NEEDED] > text.shape[0]:
                 break
             what = LOST

@@ -92,7 +92,7 @@ TEXT_SLACK = 16
 
 
 class Notes(NamedTuple):
-    """Room for the notes on some rows; filled by a scan, emptied by the gather, used again."""
+    """Memory for the notes on some rows: a scan fills it, the gather reads it, the next scan uses it again."""
 
     rows: Array
     """int64[ROW_FIELDS, rows]"""
@@ -103,7 +103,7 @@ class Notes(NamedTuple):
 
 
 class ScanInput(NamedTuple):
-    """What a call of the scan is given beside the chunk and the room."""
+    """What a call of the scan is given besides the messages and the notes."""
 
     dictionary: Array
     """int32[d, 2]: the dictionary, then the relations of pgoutput"""
@@ -114,19 +114,19 @@ class ScanInput(NamedTuple):
 
 
 def make_notes(rows: int, cells: int, text: int) -> Notes:
-    """Room for at least so many rows, so many cells in each map, and so many bytes of text beside the dictionary.
+    """Memory for at least so many rows, so many cells in each map, and so many bytes of text beside the dictionary.
 
-    Details are noted without a look at the room: there are cells for those of every row.
+    A scan notes details without checking for space: there are cells for those of every row.
     """
     rows = _spread(rows)
     assert len(DICTIONARY_TEXT) + text <= COLUMN_BYTES, "pairs are int32"
-    spans = Notes(
+    notes = Notes(
         np.empty((ROW_FIELDS, rows), np.int64),
         np.empty((len(MAPS), CELL_FIELDS, max(cells, DETAILS_PER_ROW * rows), 2), np.int32),
         np.empty(len(DICTIONARY_TEXT) + text, np.uint8),
     )
-    spans.text[: len(DICTIONARY_TEXT)] = DICTIONARY_TEXT
-    return spans
+    notes.text[: len(DICTIONARY_TEXT)] = DICTIONARY_TEXT
+    return notes
 
 
 def _spread(rows: int) -> int:
@@ -150,4 +150,4 @@ class ScannedRows(NamedTuple):
     dictionary: Array
     """int32[d, 2]; see ScanInput"""
     events: dict[int, list[Located]]
-    """What stands in the place of a row: any number of events; rows that are not here are good."""
+    """Events that replace a row, any number of them; rows without an entry are good."""

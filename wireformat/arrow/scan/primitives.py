@@ -1,7 +1,7 @@
-"""Compiled bricks of every scan: numbers, text checks, identifiers, and text that the scan writes itself.
+"""Compiled functions that every scan uses: numbers, text checks, identifiers, and text that the scan writes itself.
 
 Positions are int64. Single bytes are widened before any arithmetic: uint8 would wrap, and int64 mixed with uint64 would
-become a float. Callers have checked that what is read lies inside the buffer. Few functions: each one costs time at
+become a float. Callers have checked that what is read is inside the buffer. Few functions: each one costs time at
 every cold start.
 """
 

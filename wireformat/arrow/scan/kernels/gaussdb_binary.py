@@ -1,7 +1,7 @@
-"""The scan of the binary style: walks whole messages and notes where everything lies.
+"""The scan of the binary style: walks whole messages and notes where each text is.
 
 It follows the declaration in wireformat/formats/gaussdb_binary.py and the framing in wireformat/framing/gauss_batch.py.
-At anything that it does not expect it gives the record, or the rest of the message, to them.
+It leaves unexpected records, or the rest of a message, to them.
 
 In all functions: buffer uint8[n] is the input; rows, cells and text are those of Notes, row the one that is filled;
 dictionary has the pairs of the constant texts; cursor[TEXT_USED] is how many bytes of text are used.
@@ -256,7 +256,7 @@ def read_record(
     cursor: Array,
     settings: Array,
 ) -> Int:
-    """What a record says; see scan.py."""
+    """Notes one record; see loop.py."""
     utf8 = settings[UTF8] == 1
     kind = KIND_OF_BYTE[buffer[at]]
     rows[KIND, row] = kind
@@ -273,7 +273,7 @@ def read_record(
 
 @inner
 def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
-    """Where the record lies; see scan.py."""
+    """Where the record begins and ends; see loop.py."""
     if record == 0 and at < stop and buffer[at] == BARE_HEARTBEAT:
         end = at + BARE_BYTES
         return at, end if end <= stop else -1, np.int64(0), False
@@ -288,7 +288,7 @@ def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> t
 
 @inner
 def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int, Int]:
-    """What follows the record; see scan.py."""
+    """What follows the record; see loop.py."""
     if end + 1 == stop and buffer[end] == END_OF_MESSAGE:
         return end, DONE
     if stop - end < 5 or buffer[end] != ANOTHER_RECORD or not has_lsn:

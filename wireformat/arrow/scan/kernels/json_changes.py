@@ -50,8 +50,8 @@ FIELDS = np.array([NAME, TYPE, VALUE])
 KIND_BYTES = len("INSERT")  # as long as the other two
 LEAST_OBJECT = len(JSON_HEAD + JSON_KIND + b"".join(JSON_ARRAYS) + JSON_END) + KIND_BYTES
 
-NO_ROOM = -2
-"""Where an array ends whose cells have no room."""
+TOO_FEW_CELLS = -2
+"""The end of an array for which there are too few cells."""
 
 
 @hot
@@ -89,14 +89,14 @@ def read_array(
     cursor: Array,
 ) -> tuple[Int, Int, bool]:
     """Strings into a field of the cells from `cell` on: (where the array is closed, cell after them, whether a value
-    was not sent). The first is NO_ROOM where the cells have none, and -1 for what is odd."""
+    was not sent). The first is TOO_FEW_CELLS if there are too few, and -1 for what is odd."""
     used = cursor[TEXT_USED]
     unchanged = False
     while at < stop and buffer[at] != CLOSE_BRACKET:
         if buffer[at] != QUOTE:
             return -1, cell, unchanged
         if cell == image.shape[1]:
-            return NO_ROOM, cell, unchanged
+            return TOO_FEW_CELLS, cell, unchanged
         start = at + 1
         escaped, quotes = False, 0
         end = number_end(buffer, start, stop) if field == VALUE else -1
@@ -267,7 +267,7 @@ def read_object(
             values_at = at - body
         at, end, unchanged = read_array(buffer, at, stop, cells[map_index], field, begin, text, dictionary, cursor)
         if at < 0:
-            return FULL if at == NO_ROOM else READ_RECORD, body
+            return FULL if at == TOO_FEW_CELLS else READ_RECORD, body
         if field == NAME:
             last = end
         elif end != last:
@@ -299,7 +299,7 @@ def read_record(
     cursor: Array,
     settings: Array,
 ) -> Int:
-    """What a record says; see scan.py."""
+    """Notes one record; see loop.py."""
     if buffer[at] == OPEN_BRACE:
         status, at = read_object(buffer, at, stop, rows, row, cells, text, dictionary, cursor)
     else:

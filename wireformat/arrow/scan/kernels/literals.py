@@ -1,4 +1,4 @@
-"""Compiled bricks for what stands in quotes and for SQL literals, in TEXT and inside JSON strings."""
+"""Compiled functions for quoted text and for SQL literals, in TEXT and inside JSON strings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The scan of pgoutput: rows, BEGIN and COMMIT; all else is rare, and read by the declaration.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. Which relation a message means, and whether it
-carries a transaction id, is known beforehand: see known_relations.py. For the arguments see scan_gaussdb_binary.py.
+carries a transaction id, is known beforehand: see pgoutput_relations.py. For the arguments see scan_gaussdb_binary.py.
 """
 
 from __future__ import annotations
@@ -376,7 +376,7 @@ def read_record(
     cursor: Array,
     settings: Array,
 ) -> Int:
-    """What a record says; see scan.py."""
+    """Notes one record; see loop.py."""
     kind = KIND_OF_BYTE[buffer[at]]
     if kind == OTHER:
         return READ_RECORD
@@ -395,7 +395,7 @@ def read_record(
 
 @inner
 def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
-    """Where the record lies; see scan.py."""
+    """Where the record begins and ends; see loop.py."""
     if start == stop:
         return at, -1, np.int64(0), False
     if buffer[start] != ENVELOPE:
@@ -407,7 +407,7 @@ def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> t
 
 @inner
 def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int, Int]:
-    """What follows the record; see scan.py."""
+    """What follows the record; see loop.py."""
     return stop, DONE
 
 

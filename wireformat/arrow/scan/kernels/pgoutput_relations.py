@@ -179,7 +179,7 @@ class RelationTable:
         """The relation's first entry in the dictionary; 0 for an unknown relation.
 
         Names that are not ASCII, in an encoding that is not UTF-8, are left to the declaration: a row is transcoded as
-        a whole, and they are in UTF-8 already. So are names for which there is no room.
+        a whole, and they are in UTF-8 already. So are names that would make the text too long.
         """
         if relation is None:
             return 0

@@ -57,8 +57,8 @@ TABLE_ENTRY, OLD_ENTRY, NEW_ENTRY, NO_TUPLE_ENTRY = (
 FIRST_CHANGE = token_entry(ROW_CHANGES[0])
 MOST_BYTES_TO_CHANGE = 2 * NAME_BYTES + 1
 
-NO_ROOM = -2
-"""Where columns end whose cells have no room."""
+TOO_FEW_CELLS = -2
+"""The end of columns for which there are too few cells."""
 
 
 PLAIN, DIGIT, TYPE_WORD = 1, 2, 4
@@ -151,7 +151,7 @@ def read_columns(
 ) -> Int:
     """One tuple into the map `map_index`, to the end of the record or to the mark of the new tuple.
 
-    Returns where it ends, NO_ROOM where the cells have none, and -1 for what is odd.
+    Returns where it ends, TOO_FEW_CELLS where the cells have none, and -1 for what is odd.
     """
     image = cells[map_index]
     cell = rows[ENDS + map_index, row]
@@ -159,7 +159,7 @@ def read_columns(
         return stop
     while at < stop and not (to_new and token_end(buffer, at, stop, text, dictionary, NEW_ENTRY) >= 0):
         if cell == image.shape[1]:
-            return NO_ROOM
+            return TOO_FEW_CELLS
         if buffer[at] != SPACE:
             return -1
         end, start, length = read_name(buffer, at + 1, stop, text, cursor)
@@ -223,7 +223,7 @@ def read_images(
             end = token_end(buffer, end, stop, text, dictionary, NEW_ENTRY)
     if end >= 0:
         end = read_columns(buffer, end, stop, rows, row, cells, map_index, text, dictionary, cursor, False)
-    if end == NO_ROOM:
+    if end == TOO_FEW_CELLS:
         return FULL
     return GOOD if end == stop else READ_RECORD
 
@@ -275,7 +275,7 @@ def read_record(
     cursor: Array,
     settings: Array,
 ) -> Int:
-    """What a record says; see scan.py."""
+    """Notes one record; see loop.py."""
     begin = token_end(buffer, at, stop, text, dictionary, TABLE_ENTRY)
     if begin < 0:
         status = read_line(buffer, at, stop, rows, row, cells, text, dictionary, settings)

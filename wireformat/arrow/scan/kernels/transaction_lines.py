@@ -1,4 +1,4 @@
-"""Compiled bricks of the text styles: their framing, and the lines around transactions by the table of the grammar.
+"""Compiled functions of the text styles: their framing, and the lines around transactions by the table of the grammar.
 
 The table is wireformat/grammar/lines.py; `line_settings` makes plain numbers of it, which come behind the first ones in
 a scan's settings:
@@ -47,7 +47,7 @@ def line_settings(lines: tuple[Line, ...]) -> list[int]:
     numbers = [len(lines)]
     for line in lines:
         details = [part for part in line.parts if part.value not in (grammar.UNSIGNED, grammar.UNSIGNED_32)]
-        assert len(details) <= DETAILS_PER_ROW, "read_parts notes each of them without a look at the room"
+        assert len(details) <= DETAILS_PER_ROW, "read_parts notes each of them without checking for space"
         numbers += [KINDS.index(line.event.kind), token_entry(line.word), len(line.parts)]
         for part in line.parts:
             numbers += _part_settings(part)
@@ -69,7 +69,7 @@ def _part_settings(part: LinePart) -> list[int]:
 
 @inner
 def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
-    """Where a record of a text style lies, batched or not; see scan.py."""
+    """Where a record of a text style begins and ends, batched or not; see loop.py."""
     if start == stop or buffer[start] >= FIRST_LETTER:
         return start, stop if start < stop <= start + RECORD_BYTES else -1, np.int64(0), False
     if stop - at < 12:
@@ -83,7 +83,7 @@ def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> t
 
 @inner
 def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int, Int]:
-    """What follows the record of a text style; see scan.py."""
+    """What follows the record of a text style; see loop.py."""
     if not has_lsn:
         return end, DONE
     if stop - end < 4:
@@ -95,7 +95,7 @@ def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int
 
 @inner
 def open_message(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
-    """A record that is a whole message, as serial plugins send it; see scan.py."""
+    """A record that is a whole message, as serial plugins send it; see loop.py."""
     return start, stop if start < stop <= start + RECORD_BYTES else -1, np.int64(0), False
 
 
