@@ -116,7 +116,7 @@ class Task:
         for run in self._timeline.runs(order.keys, self._run):
             self._run = run
             if run.known is not None:
-                self._engine.know(run.known)
+                self._engine.set_relations(run.known)
             yield from self._engine.batches(messages[run.start : run.stop], self._schema, first + run.start)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from wireformat.pgtypes import SQL_NAMES, type_oid
 from wireformat.pgtypes.binary import has_text
 
 from ..accounting import account_all
-from ..arrow.scan.room import shrink
+from ..arrow.scan.small_limits import shrink
 from ..engines import MODES, agree, read
 from ..handmade_pgoutput import binary, change, column, image, relation
 from ..pgoutput_strategies import streams

@@ -24,23 +24,27 @@ from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
 from .signatures import hinted
 
+NEW_TAG, OLD_TAG = b"NO"
+XID_TAG, TIME_TAG, ORIGIN_TAG, USERNAME_TAG = b"XTON"
+NULL_LENGTH = 0xFFFFFFFF
+
 CELL = Struct(
     "name" / Identifier(Int16ub),
     "type_oid" / Int32ub,
-    "value" / Text(Int32ub, null=0xFFFFFFFF),
+    "value" / Text(Int32ub, null=NULL_LENGTH),
 )
 TUPLE = Struct("cells" / Counted(Int16ub, CELL))
 ROW_CHANGE = Struct(
     "table_schema" / Text(Int16ub),
     "table_name" / Text(Int16ub),
-    "tuples" / Tagged({ord("N"): ("new", TUPLE), ord("O"): ("old", TUPLE)}, in_order=True),
+    "tuples" / Tagged({NEW_TAG: ("new", TUPLE), OLD_TAG: ("old", TUPLE)}, in_order=True),
 )
 TAGGED_FIELDS = Tagged(
     {
-        ord("X"): ("xid", Int64ub),
-        ord("T"): ("commit_time", Text(Int32ub)),
-        ord("O"): ("origin", Int32sb),
-        ord("N"): ("username", Text(Int32ub)),
+        XID_TAG: ("xid", Int64ub),
+        TIME_TAG: ("commit_time", Text(Int32ub)),
+        ORIGIN_TAG: ("origin", Int32sb),
+        USERNAME_TAG: ("username", Text(Int32ub)),
     },
     in_order=False,
 )

@@ -34,8 +34,8 @@ class Reader:
         self._options = options
         self.dropped = 0
 
-    def know(self, relations: Relations) -> None:
-        """Go on as if this had been said about relations; formats without relations do not care."""
+    def set_relations(self, relations: Relations) -> None:
+        """Continue with these relations; formats without relations ignore them."""
         self.format = self.format.fresh(relations)
 
     def read(self, message: bytes, index: int, first: int = 0) -> Iterator[Located]:

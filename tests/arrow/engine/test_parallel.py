@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.engine.parallel import ahead
+from wireformat.arrow.engine.parallel import map_in_order
 from wireformat.arrow.scan.kernels import pgoutput_relations as find_relations
 
 from ...golden_cases import CASES
 from ...servers.captures import read_capture
-from ..scan.room import shrink
+from ..scan.small_limits import shrink
 
 CASE = next(case for case in CASES if case.name == "b_many_batch")
 BAD = b"\0\0\0\x09\0\0\0\0\0\0\0\x07IF"
@@ -85,7 +85,7 @@ def test_results_keep_the_order_of_the_items() -> None:
             first_may_end.set()
         return item * item
 
-    assert list(ahead(iter(range(50)), work, 4)) == [(item, item * item) for item in range(50)]
+    assert list(map_in_order(iter(range(50)), work, 4)) == [(item, item * item) for item in range(50)]
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])

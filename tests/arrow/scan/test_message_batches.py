@@ -17,7 +17,7 @@ from wireformat.arrow.scan.message_batches import message_batches
 
 from ...engines import ENGINES, FORMAT, MODES, read, rows
 from ...handmade import COMMIT, DELETE, HEARTBEAT, INSERT, SAMPLES, UPDATE, commit, message
-from .room import shrink
+from .small_limits import shrink
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 

@@ -29,7 +29,7 @@ from ...golden_cases import CASES, Case, find_case
 from ...handmade import SAMPLES, begin, cell, change, commit, message, new, old, origin, row_bodies, time, u16, xid
 from ...handmade_pgoutput import NULL, binary, column, image, relation, text
 from ...handmade_pgoutput import change as row_of
-from .room import shrink
+from .small_limits import shrink
 
 MIXED = message(*row_bodies(800))
 """More rows than the engine ever keeps room for at the least, of zero to nine columns, some of them bad."""

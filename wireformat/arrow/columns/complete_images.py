@@ -1,7 +1,7 @@
 """Images with every column of their relation: a scan notes their values only, names and types are the relation's.
 
-In such a row the bit COMPLETE + map of PRESENT is 1, and RELATION is the relation's place in the words; see
-known_relations.py. The relation's names lie one behind the other in the text, and so do its types.
+In such a row the bit COMPLETE + map of PRESENT is 1, and RELATION is the relation's entry in the dictionary; see
+pgoutput_relations.py. The relation's names follow each other in the text, and so do its types.
 """
 
 from __future__ import annotations
@@ -14,37 +14,39 @@ import pyarrow as pa
 from ..arrays import Array, Int
 from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, copy_block
-from ..scan.kernels.pgoutput_relations import CELL_NAME, CELL_TYPE, CELL_WORDS, CELLS
+from ..scan.kernels.pgoutput_relations import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from ..scan.notes import COMPLETE, ENDS, GIVEN, NAME, NEW, OLD, PRESENT, RELATION, TYPE
 from .row_limits import check_text
 
 if TYPE_CHECKING:
     from ..scan.notes import ScannedRows
 
-_WORD_OF_FIELD = {NAME: CELL_NAME, TYPE: CELL_TYPE}
+_ENTRY_OF_FIELD = {NAME: CELL_NAME, TYPE: CELL_TYPE}
 
 
 @compiled
-def _measure_names(rows: Array, count: Int, place: Int, cells: Array, words: Array, word: Int, offsets: Array) -> Int:
-    """Fill offsets[n + 1] with where a word of each cell begins; `cells` are its pairs where an image is not whole.
+def _measure_names(
+    rows: Array, count: Int, map_index: Int, cells: Array, dictionary: Array, entry: Int, offsets: Array
+) -> Int:
+    """Fill offsets[n + 1] with where a entry of each cell begins; `cells` are its pairs where an image is not whole.
 
-    place   a map; -1: of each row, new, or old where there is no new
+    map_index   index in MAPS; -1: the new image of each row, or the old one if there is no new
 
     Returns how many bytes of text there are; if that is no int32, the offsets are wrong.
     """
     used = total = np.int64(0)
     for row in range(count):
-        chosen = place if place >= 0 else NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
+        chosen = map_index if map_index >= 0 else NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
         begin = rows[ENDS + chosen, row - 1] if row > 0 else 0
         end = rows[ENDS + chosen, row]
         is_whole = rows[PRESENT, row] >> (COMPLETE + chosen) & 1
-        column = rows[RELATION, row] + CELLS + word
+        column = rows[RELATION, row] + CELLS + entry
         for cell in range(begin, end):
             offsets[used] = total
             used += 1
             if is_whole:
-                total += np.int64(words[column, 1])
-                column += CELL_WORDS
+                total += np.int64(dictionary[column, 1])
+                column += CELL_ENTRIES
             else:
                 total += np.int64(cells[chosen, cell, 1])
     offsets[used] = total
@@ -55,10 +57,10 @@ def _measure_names(rows: Array, count: Int, place: Int, cells: Array, words: Arr
 def _copy_names(
     rows: Array,
     count: Int,
-    place: Int,
+    map_index: Int,
     cells: Array,
-    words: Array,
-    word: Int,
+    dictionary: Array,
+    entry: Int,
     offsets: Array,
     source: Array,
     text: Array,
@@ -67,13 +69,13 @@ def _copy_names(
     """Copy what `_measure_names` has measured; blocks as in the gather."""
     used = np.int64(0)
     for row in range(count):
-        chosen = place if place >= 0 else NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
+        chosen = map_index if map_index >= 0 else NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
         begin = rows[ENDS + chosen, row - 1] if row > 0 else 0
         end = rows[ENDS + chosen, row]
         is_whole = rows[PRESENT, row] >> (COMPLETE + chosen) & 1
         cell = begin
         while cell < end:
-            first = words[rows[RELATION, row] + CELLS + word, 0] if is_whole else cells[chosen, cell, 0]
+            first = dictionary[rows[RELATION, row] + CELLS + entry, 0] if is_whole else cells[chosen, cell, 0]
             start = np.int64(first)
             cells_at_once = end - begin if is_whole else 1
             to = np.int64(offsets[used])
@@ -89,18 +91,18 @@ def _copy_names(
 
 
 @compiled
-def _spell(rows: Array, count: Int, cells: Array, words: Array) -> None:
+def _spell(rows: Array, count: Int, cells: Array, dictionary: Array) -> None:
     """Note names and types of whole images cell by cell; they are whole no more."""
     for row in range(count):
-        for place in range(NEW, OLD + 1):
-            if rows[PRESENT, row] >> (COMPLETE + place) & 1:
+        for map_index in range(NEW, OLD + 1):
+            if rows[PRESENT, row] >> (COMPLETE + map_index) & 1:
                 column = rows[RELATION, row] + CELLS
-                for cell in range(rows[ENDS + place, row - 1] if row > 0 else 0, rows[ENDS + place, row]):
+                for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
                     for part in range(2):
-                        cells[place, NAME, cell, part] = words[column + CELL_NAME, part]
-                        cells[place, TYPE, cell, part] = words[column + CELL_TYPE, part]
-                    column += CELL_WORDS
-                rows[PRESENT, row] &= ~(1 << (COMPLETE + place))
+                        cells[map_index, NAME, cell, part] = dictionary[column + CELL_NAME, part]
+                        cells[map_index, TYPE, cell, part] = dictionary[column + CELL_TYPE, part]
+                    column += CELL_ENTRIES
+                rows[PRESENT, row] &= ~(1 << (COMPLETE + map_index))
 
 
 def has_complete(rows: Array) -> bool:
@@ -108,32 +110,32 @@ def has_complete(rows: Array) -> bool:
     return bool((rows[PRESENT] >> COMPLETE & 3).any())
 
 
-def expand_complete_images(rows: Array, count: int, cells: Array, words: Array) -> None:
+def expand_complete_images(rows: Array, count: int, cells: Array, dictionary: Array) -> None:
     """Note names and types of whole images in the rows cell by cell, for who looks at single cells."""
     if has_complete(rows[:, :count]):
-        _spell(rows, count, cells, words)
+        _spell(rows, count, cells, dictionary)
 
 
-def names_of_complete(scanned: ScannedRows, place: int, field: int, cells: int) -> pa.Array:
+def names_of_complete(scanned: ScannedRows, map_index: int, field: int, cells: int) -> pa.Array:
     """The names or types of so many cells as a string column; raises as `check_text`.
 
-    place   a map; -1: of each row, new, or old where there is no new
+    map_index   index in MAPS; -1: the new image of each row, or the old one if there is no new
     field   NAME or TYPE
     """
-    pairs, word = scanned.cells[:, field], _WORD_OF_FIELD[field]
+    pairs, entry = scanned.cells[:, field], _ENTRY_OF_FIELD[field]
     offset_buffer = pa.allocate_buffer(4 * (cells + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
-    total = _measure_names(scanned.rows, scanned.row_count, place, pairs, scanned.words, word, offsets)
+    total = _measure_names(scanned.rows, scanned.row_count, map_index, pairs, scanned.dictionary, entry, offsets)
     size = check_text(scanned, int(total))
     data = pa.allocate_buffer(size + BLOCK, resizable=True)
     target = np.frombuffer(data, np.uint8)
     _copy_names(
         scanned.rows,
         scanned.row_count,
-        place,
+        map_index,
         pairs,
-        scanned.words,
-        word,
+        scanned.dictionary,
+        entry,
         offsets,
         scanned.source,
         scanned.text,

@@ -61,9 +61,9 @@ _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Inse
 _OTHERS: dict[str, type[Event]] = {
     event.kind: event for event in (Begin, Commit, Abort, Prepare, StreamStart, StreamStop, StreamChange)
 }
-_PLACES = {"xid": XID, "csn": CSN, "commit_lsn": COMMIT_LSN}
+_NUMBER_FIELDS = {"xid": XID, "csn": CSN, "commit_lsn": COMMIT_LSN}
 _NUMBERS = {
-    event: tuple((name, place) for name, place in _PLACES.items() if name in event.__dataclass_fields__)
+    event: tuple((name, field) for name, field in _NUMBER_FIELDS.items() if name in event.__dataclass_fields__)
     for event in _OTHERS.values()
 }
 """The numbers of each kind of event that have their own columns."""
@@ -79,8 +79,8 @@ FEW_TEXTS = 32
 
 
 def located_events(scanned: ScannedRows) -> Iterator[Located]:
-    """The events of the rows, in order, each with its place."""
-    expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
+    """The events of the rows, in order, each with its message and record index."""
+    expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.dictionary)
     for part, notes in in_ranges(scanned, lambda part: (part, _Notes(part))):
         for row, fields in enumerate(notes.rows):
             if row in part.events:
@@ -90,7 +90,7 @@ def located_events(scanned: ScannedRows) -> Iterator[Located]:
 
 
 class _Notes:
-    """The notes as Python lists: one conversion for all rows of a chunk."""
+    """The notes as Python lists: one conversion for all rows of a batch."""
 
     def __init__(self, scanned: ScannedRows) -> None:
         self.rows: list[list[int]] = scanned.rows[:, : scanned.row_count].T.tolist()
@@ -98,7 +98,7 @@ class _Notes:
             _texts(text_pairs(scanned, field), scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
         )
         self._source = scanned.source
-        self._maps = [_Map(scanned, place) for place in range(len(MAPS))]
+        self._maps = [_Map(scanned, map_index) for map_index in range(len(MAPS))]
 
     def event(self, row: int, fields: list[int]) -> Event:
         """The event of one good row."""
@@ -120,16 +120,16 @@ class _Notes:
         if kind == Unknown.kind:
             return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
         event = _OTHERS[kind]
-        numbers = {name: _number(fields, place) for name, place in _NUMBERS[event]}
+        numbers = {name: _number(fields, field) for name, field in _NUMBERS[event]}
         return event(lsn=lsn, **numbers, **self._detail(row, fields))
 
-    def _bounds(self, place: int, row: int, fields: list[int]) -> slice:
-        return slice(self.rows[row - 1][ENDS + place] if row else 0, fields[ENDS + place])
+    def _bounds(self, map_index: int, row: int, fields: list[int]) -> slice:
+        return slice(self.rows[row - 1][ENDS + map_index] if row else 0, fields[ENDS + map_index])
 
-    def _image(self, place: int, row: int, fields: list[int]) -> TupleData | None:
-        if not fields[PRESENT] >> (GIVEN + place) & 1:
+    def _image(self, map_index: int, row: int, fields: list[int]) -> TupleData | None:
+        if not fields[PRESENT] >> (GIVEN + map_index) & 1:
             return None
-        return self._maps[place].tuple_data(self._bounds(place, row, fields))
+        return self._maps[map_index].tuple_data(self._bounds(map_index, row, fields))
 
     def _detail(self, row: int, fields: list[int]) -> dict[str, Any]:
         bounds, detail = self._bounds(DETAIL, row, fields), self._maps[DETAIL]
@@ -140,16 +140,16 @@ class _Notes:
 
 
 class _Map:
-    """The cells of one map column, of all rows of a chunk."""
+    """The cells of one map column, of all rows of a batch."""
 
-    def __init__(self, scanned: ScannedRows, place: int) -> None:
-        cells = scanned.cells[place]
-        count = cell_count(scanned, place)
+    def __init__(self, scanned: ScannedRows, map_index: int) -> None:
+        cells = scanned.cells[map_index]
+        count = cell_count(scanned, map_index)
         self.names = _texts(cells[NAME], count, scanned)
         self.values = _texts(cells[VALUE], count, scanned)
         for cell in np.flatnonzero(cells[VALUE, :count, 1] == UNCHANGED_LENGTH).tolist():
             self.values[cell] = UNCHANGED
-        self._types = _texts(cells[TYPE], count, scanned) if place != DETAIL else []
+        self._types = _texts(cells[TYPE], count, scanned) if map_index != DETAIL else []
 
     def tuple_data(self, bounds: slice) -> TupleData:
         """The row image of these cells."""

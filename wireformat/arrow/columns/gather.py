@@ -60,7 +60,7 @@ def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[In
 
 @compiled
 def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
-    """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text lies."""
+    """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text is."""
     # Whole blocks: what is written past a text the next one overwrites, and the last one has room for it. Texts of
     # `text` that follow each other, as the names of a relation do, are copied as one.
     item = 0
@@ -88,17 +88,17 @@ def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, 
 def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Array, given: Array) -> Int:
     """The types of every row, those of new, or of old where there is no new; returns how many there are.
 
-    pairs   int32[n, 2]: where they lie; n is the cells of both maps
+    pairs   int32[n, 2]: where they are; n is the cells of both maps
     ends    int32[count]: one past the row's last type
     given   uint8[count]: whether the row has any image
     """
     used = 0
     for row in range(count):
         has_new = rows[PRESENT, row] >> (GIVEN + NEW) & 1
-        place = NEW if has_new else OLD
-        types = cells[place, TYPE]
-        begin = rows[ENDS + place, row - 1] if row > 0 else 0
-        for cell in range(begin, rows[ENDS + place, row]):
+        map_index = NEW if has_new else OLD
+        types = cells[map_index, TYPE]
+        begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
+        for cell in range(begin, rows[ENDS + map_index, row]):
             pairs[used, 0] = types[cell, 0]
             pairs[used, 1] = types[cell, 1]
             used += 1
@@ -110,7 +110,7 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
 def record_batch(scanned: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
     """The rows that were noted as columns; raises TooMuchText where only fewer rows fit, and LimitExceeded."""
     if (scanned.rows[PRESENT, : scanned.row_count] >> HAS_UNCHANGED & 1).any():
-        expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.words)
+        expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.dictionary)
     scanned, unchanged = _without_unchanged(scanned)
     seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
 
@@ -134,17 +134,17 @@ def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | No
     rows = rows.copy()
     cells = scanned.cells[:, :, : rows[ENDS : ENDS + len(MAPS), -1].max()].copy()
     names, owners = [], []
-    for place in (NEW, OLD):
-        count = cell_count(scanned, place)
-        sent = scanned.cells[place, VALUE, :count, 1] != UNCHANGED_LENGTH
+    for map_index in (NEW, OLD):
+        count = cell_count(scanned, map_index)
+        sent = scanned.cells[map_index, VALUE, :count, 1] != UNCHANGED_LENGTH
         before = np.concatenate([[0], np.cumsum(sent)])
-        ends = scanned.rows[ENDS + place, : scanned.row_count]
-        rows[ENDS + place] = before[ends]
-        cells[place, :, : before[-1]] = scanned.cells[place, :, :count][:, sent]
+        ends = scanned.rows[ENDS + map_index, : scanned.row_count]
+        rows[ENDS + map_index] = before[ends]
+        cells[map_index, :, : before[-1]] = scanned.cells[map_index, :, :count][:, sent]
         lost = np.flatnonzero(~sent)
         owner = np.searchsorted(ends, lost, side="right")
-        shown = (has_new[owner] == 1) == (place == NEW)  # as for the types: of new, or of old where there is no new
-        names.append(scanned.cells[place, NAME, lost[shown]])
+        shown = (has_new[owner] == 1) == (map_index == NEW)  # as for the types: of new, or of old where there is no new
+        names.append(scanned.cells[map_index, NAME, lost[shown]])
         owners.append(owner[shown])
     pairs, owner = np.concatenate(names), np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
@@ -160,9 +160,9 @@ def text_pairs(scanned: ScannedRows, field: int) -> Array:
     return scanned.rows[field : field + 2, : scanned.row_count].T.astype(np.int32, order="C")
 
 
-def cell_count(scanned: ScannedRows, place: int) -> int:
+def cell_count(scanned: ScannedRows, map_index: int) -> int:
     """How many cells one map column has in all rows."""
-    return int(scanned.rows[ENDS + place, scanned.row_count - 1]) if scanned.row_count else 0
+    return int(scanned.rows[ENDS + map_index, scanned.row_count - 1]) if scanned.row_count else 0
 
 
 class _Seen:
@@ -221,23 +221,23 @@ def _commit_times(kind: pa.DataType, scanned: ScannedRows) -> pa.Array:
     return pa.Array.from_buffers(kind, count, [_bitmap(known), pa.py_buffer(micros)])
 
 
-def _map(place: int, kind: pa.DataType, scanned: ScannedRows, seen: _Seen) -> pa.Array:
-    if seen.never(GIVEN + place):
+def _map(map_index: int, kind: pa.DataType, scanned: ScannedRows, seen: _Seen) -> pa.Array:
+    if seen.never(GIVEN + map_index):
         return _nulls(kind, scanned.row_count)
-    count = cell_count(scanned, place)
-    if place == DETAIL or seen.never(COMPLETE + place):
-        keys = strings(scanned.cells[place, NAME], count, scanned, pa.string())
+    count = cell_count(scanned, map_index)
+    if map_index == DETAIL or seen.never(COMPLETE + map_index):
+        keys = strings(scanned.cells[map_index, NAME], count, scanned, pa.string())
     else:
-        keys = names_of_complete(scanned, place, NAME, count)
-    values = strings(scanned.cells[place, VALUE], count, scanned, pa.string())
+        keys = names_of_complete(scanned, map_index, NAME, count)
+    values = strings(scanned.cells[map_index, VALUE], count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
-    return _nested(kind, scanned.rows[ENDS + place, : scanned.row_count], seen.validity(GIVEN + place), entries)
+    return _nested(kind, scanned.rows[ENDS + map_index, : scanned.row_count], seen.validity(GIVEN + map_index), entries)
 
 
 def _types(kind: pa.DataType, scanned: ScannedRows, seen: _Seen) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
     if not (seen.never(COMPLETE + NEW) and seen.never(COMPLETE + OLD)):
-        new, old = (np.diff(rows[ENDS + place, :count], prepend=0) for place in (NEW, OLD))
+        new, old = (np.diff(rows[ENDS + map_index, :count], prepend=0) for map_index in (NEW, OLD))
         shown = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))
         is_given = rows[PRESENT, :count] >> (GIVEN + NEW) & 3
         types = names_of_complete(scanned, -1, TYPE, int(shown[-1]))
@@ -269,7 +269,7 @@ def strings(pairs: Array, count: int, scanned: ScannedRows, kind: pa.DataType) -
 
 
 def _nulls(kind: pa.DataType, count: int) -> pa.Array:
-    """A column of nulls: a slice of one that is kept, since most are needed for every chunk."""
+    """A column of nulls: a slice of one that is kept, since most are needed for every batch."""
     return _kept_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
 
 

@@ -59,8 +59,8 @@ def rows_between(scanned: ScannedRows, begin: int, end: int) -> ScannedRows:
     first = scanned.rows[maps, begin - 1] if begin else np.zeros(len(MAPS), np.int64)
     last = rows[maps, -1] if begin < end else first
     cells = np.empty((*scanned.cells.shape[:2], int((last - first).max()), 2), np.int32)
-    for place, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        cells[place, :, : stop - start] = scanned.cells[place, :, start:stop]
+    for map_index, (start, stop) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        cells[map_index, :, : stop - start] = scanned.cells[map_index, :, start:stop]
     rows[maps] -= first[:, np.newaxis]
     events = {row - begin: located for row, located in scanned.events.items() if begin <= row < end}
     return scanned._replace(rows=rows, row_count=end - begin, cells=cells, events=events)

@@ -168,7 +168,3 @@ def _columns(event: RowChange) -> Row:
         "types": None if image.types and image.types[0].startswith(LITERAL_TYPES) else sent,
         "unchanged": [name for name, value in cells if isinstance(value, Unchanged)] or None,
     }
-
-
-def _signed(value: int | None) -> int | None:
-    return None if value is None else signed(value)

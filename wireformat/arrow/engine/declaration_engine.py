@@ -23,9 +23,9 @@ class DeclarationEngine:
         self._reader = Reader(format, options)
         self._factor = options.heartbeat_factor
 
-    def know(self, relations: Relations) -> None:
-        """See Engine.know."""
-        self._reader.know(relations)
+    def set_relations(self, relations: Relations) -> None:
+        """See Engine.set_relations."""
+        self._reader.set_relations(relations)
 
     @property
     def dropped(self) -> int:
@@ -34,7 +34,7 @@ class DeclarationEngine:
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """See Engine.events."""
-        all_messages = (pair for chunk in message_batches(messages, first) for pair in chunk.messages())
+        all_messages = (pair for message_batch in message_batches(messages, first) for pair in message_batch.messages())
         for index, message in one_by_one(messages, first) if is_live(messages) else all_messages:
             yield from self._reader.read(message, index)
 
@@ -44,11 +44,11 @@ class DeclarationEngine:
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
-        for chunk in message_batches(messages, first):
+        for message_batch in message_batches(messages, first):
             located: list[Located] = []
             error: DecodeError | None = None
             try:
-                for index, message in chunk.messages():
+                for index, message in message_batch.messages():
                     located.extend(self._reader.read(message, index))
             except DecodeError as found:
                 error = found

@@ -25,8 +25,8 @@ class Engine(Protocol):
         Of messages whose number is not known, as in a generator, the events come before the next one is asked for.
         """
 
-    def know(self, relations: Relations) -> None:
-        """Go on as if this had been said about relations; formats without relations do not care."""
+    def set_relations(self, relations: Relations) -> None:
+        """Continue with these relations; formats without relations ignore them."""
 
     def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
         """What to say of bytes of a stream in which no message can be found; raises DecodeError in FAILFAST."""

@@ -32,9 +32,9 @@ class OrderChecked:
         self._events = Order(format)
         self._rows = Order(format)
 
-    def know(self, relations: Relations) -> None:
-        """See Engine.know."""
-        self._engine.know(relations)
+    def set_relations(self, relations: Relations) -> None:
+        """See Engine.set_relations."""
+        self._engine.set_relations(relations)
 
     @property
     def dropped(self) -> int:

@@ -23,10 +23,10 @@ def checked_threads(threads: object) -> int:
     return number("threads", threads, 1)
 
 
-def ahead(items: Iterator[Item], work: Callable[[Item], Result], threads: int) -> Iterator[tuple[Item, Result]]:
-    """Each item with the result of its work, in order; so many are in work at a time, and as many wait.
+def map_in_order(items: Iterator[Item], work: Callable[[Item], Result], threads: int) -> Iterator[tuple[Item, Result]]:
+    """Each item with the result of its work, in order; `threads` items are worked on at a time, and as many wait.
 
-    One item alone, or one thread, needs no other thread.
+    One item, or one thread, starts no other thread.
     """
     first = list(islice(items, 2))
     if threads == 1 or len(first) < 2:

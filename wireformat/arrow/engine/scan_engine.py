@@ -21,7 +21,7 @@ from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build, row_count
 from ..scan.message_batches import is_live, one_by_one
 from ..scan.notes import ScannedRows
-from .parallel import ahead
+from .parallel import map_in_order
 from .scanner import Scanner, Walk
 from .splice import joined, spliced
 
@@ -41,9 +41,9 @@ class ScanEngine:
         self._factor = options.heartbeat_factor
         self._threads = threads
 
-    def know(self, relations: Relations) -> None:
-        """See Engine.know."""
-        self._scanner.reader.know(relations)
+    def set_relations(self, relations: Relations) -> None:
+        """See Engine.set_relations."""
+        self._scanner.reader.set_relations(relations)
 
     @property
     def dropped(self) -> int:
@@ -97,7 +97,7 @@ class ScanEngine:
                 walk.close()
             return batches, 0, None
 
-        for walk, (batches, count, gathered) in ahead(scanner.walks(messages, first), good_rows, self._threads):
+        for walk, (batches, count, gathered) in map_in_order(scanner.walks(messages, first), good_rows, self._threads):
             yield from batches
             try:  # in this thread: what rows mean that are given back may depend on those before them
                 if count:
@@ -133,16 +133,16 @@ class ScanEngine:
             return [batch]
         read = [item for row in sorted(scanned.events) for item in scanned.events[row]]
         building = build(read, schema, self._factor)
-        built, more = next(building), next(building, None)
-        if more is not None:
+        built, second = next(building), next(building, None)
+        if second is not None:
             if scanned.row_count > 1:
                 raise TooMuchText
-            return chain([built, more], building)
+            return chain([built, second], building)
         parts: list[tuple[pa.RecordBatch, int, int]] = []
         begin = done = 0
         for row in sorted(scanned.events):
-            more = row_count(scanned.events[row])
-            parts += [(batch, begin, row), (built, done, done + more)]
-            begin, done = row + 1, done + more
+            count = row_count(scanned.events[row])
+            parts += [(batch, begin, row), (built, done, done + count)]
+            begin, done = row + 1, done + count
         parts.append((batch, begin, scanned.row_count))
         return spliced(joined([part for part in parts if part[1] < part[2]]), batch, built)

@@ -1,4 +1,4 @@
-"""The fast engine's first half: runs the scan over chunks, and treats what it gave back to the declaration."""
+"""The fast engine's first half: runs the scan over message batches, and gives the declaration what the scan left."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from ...stream.reader import Located, Reader
 from ..arrays import Array
 from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
-from ..scan.dictionary import WORD_TEXT, WORDS
+from ..scan.dictionary import DICTIONARY, DICTIONARY_TEXT
 from ..scan.filters import make_filters
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
     BODY,
     CURSOR_FIELDS,
+    GOOD,
     LSN,
     MESSAGE,
+    NEEDS,
     NEXT_MESSAGE,
     PRESENT,
     READ_REST,
@@ -44,79 +46,89 @@ if TYPE_CHECKING:
 
 
 class Walk:
-    """The scan of one chunk, as many rows at a time as there is room for; holds the room until it is closed.
+    """The scan of one message batch, as many rows at a time as the scratch holds; holds the scratch until it is closed.
 
-    chunk   what is scanned
-    notes   of the rows that the last step noted; valid until the next step
+    message_batch   the messages that it scans
+    notes           of the rows that the last step noted; valid until the next step
     """
 
     def __init__(
-        self, scan: Callable[..., int], chunk: MessageBatch, known: ScanInput, filters: tuple[Array, Array]
+        self, scan: Callable[..., int], message_batch: MessageBatch, known: ScanInput, filters: tuple[Array, Array]
     ) -> None:
         self._scan = scan
         self._known = known
         self._filters = filters
         self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
-        self._room: Notes | None = None
-        self.chunk = chunk
+        self._scratch: Notes | None = None
+        self.message_batch = message_batch
 
     def step(self) -> int:
         """Scan on; how many rows were noted. None are when all is done, or when all rows were filtered out."""
         cursor, known = self._cursor, self._known
-        text_begin = len(WORD_TEXT) + len(known.text)
+        text_begin = len(DICTIONARY_TEXT) + len(known.text)
         while not self.ended:
-            self._room = room = take_scratch(self.chunk, self._room, int(cursor[TEXT_NEEDED]), len(known.text))
-            room.text[len(WORD_TEXT) : text_begin] = np.frombuffer(known.text, np.uint8)
+            self._scratch = scratch = take_scratch(
+                self.message_batch, self._scratch, int(cursor[TEXT_NEEDED]), len(known.text)
+            )
+            scratch.text[len(DICTIONARY_TEXT) : text_begin] = np.frombuffer(known.text, np.uint8)
             cursor[TEXT_USED] = text_begin
-            count = self._scan(*self.chunk, cursor, *room, known.words, known.settings, *self._filters)
-            assert count >= 0, "a record took more room than text_needed or DETAILS_PER_ROW say"
-            if count:  # else the next record needs more text than there was room for
+            count = self._scan(*self.message_batch, cursor, *scratch, known.dictionary, known.settings, *self._filters)
+            assert count >= 0, "a record took more scratch than text_needed or DETAILS_PER_ROW say"
+            if count:  # else the next record needs more text than the scratch has
                 return int(count)
         return 0
 
     @property
     def ended(self) -> bool:
         """Whether the last message has been scanned."""
-        return bool(self._cursor[NEXT_MESSAGE] >= len(self.chunk.starts))
+        return bool(self._cursor[NEXT_MESSAGE] >= len(self.message_batch.starts))
 
     @property
-    def room(self) -> Notes:
+    def scratch(self) -> Notes:
         """The notes of the last step."""
-        if self._room is None:
-            raise RuntimeError("there was no step, or the walk is closed")
-        return self._room
+        if self._scratch is None:
+            raise RuntimeError("the walk has not begun, or is closed")
+        return self._scratch
 
     @property
-    def words(self) -> Array:
+    def dictionary(self) -> Array:
         """See ScanInput."""
-        return self._known.words
+        return self._known.dictionary
 
     @property
     def text_used(self) -> int:
-        """Bytes of the room's text that the last step has used."""
+        """Bytes of the scratch's text that the last step has used."""
         return int(self._cursor[TEXT_USED])
 
     def notes(self, count: int) -> ScannedRows:
         """The rows of the last step, whose notes must stay as they are."""
-        return ScannedRows(self.room.rows, count, self.room.cells, self.room.text, self.chunk.buffer, self.words, {})
+        return ScannedRows(
+            self.scratch.rows,
+            count,
+            self.scratch.cells,
+            self.scratch.text,
+            self.message_batch.buffer,
+            self.dictionary,
+            {},
+        )
 
     def all_good(self, count: int) -> bool:
         """Whether no row of the last step needs a second look."""
-        return not self.room.rows[STATUS, :count].any()
+        return not self.scratch.rows[STATUS : NEEDS + 1, :count].any()
 
     def notes_stay(self, count: int) -> bool:
         """Whether a second look changes no note of the last step: it only reads records anew."""
-        return bool((self.room.rows[STATUS, :count] <= READ_REST).all())
+        return not self.scratch.rows[NEEDS, :count].any()
 
     def close(self) -> None:
-        """Leave the room to others."""
-        if self._room is not None:
-            return_scratch(self._room)
-            self._room = None
+        """Return the scratch, for other walks."""
+        if self._scratch is not None:
+            return_scratch(self._scratch)
+            self._scratch = None
 
 
 class Scanner:
-    """Scans messages chunk by chunk.
+    """Scans messages, one message batch at a time.
 
     reader      reads what the scan gives back, and counts what it drops
     """
@@ -154,7 +166,7 @@ class Scanner:
                 known = find_relations(chunk, first_reader, self._relation_words, self._settings, self._options)
                 yield Walk(self._scan, chunk, known, self._filters)
         else:
-            known = ScanInput(WORDS, np.array(self._settings, np.int64), b"")
+            known = ScanInput(DICTIONARY, np.array(self._settings, np.int64), b"")
             for chunk in message_batches(messages, first):
                 yield Walk(self._scan, chunk, known, self._filters)
 
@@ -182,36 +194,36 @@ class Scanner:
         With an error come the rows before it, and the events before it in its own message. Rows end earlier too where
         their texts become many.
         """
-        chunk, (rows, cells, text) = walk.chunk, walk.room
+        message_batch, (rows, cells, text) = walk.message_batch, walk.scratch
         events: dict[int, list[Located]] = {}
-        todo = (begin + np.flatnonzero(rows[STATUS, begin:count])).tolist()
+        todo = (begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])).tolist()
         if not todo:
-            return ScannedRows(rows, count, cells, text, chunk.buffer, walk.words, events), None
+            return ScannedRows(rows, count, cells, text, message_batch.buffer, walk.dictionary, events), None
         if not walk.notes_stay(count):
-            expand_complete_images(rows, count, cells, walk.words)
-        again = SecondLook(chunk, text[: walk.text_used].tobytes(), self._options)
+            expand_complete_images(rows, count, cells, walk.dictionary)
+        again = SecondLook(message_batch, text[: walk.text_used].tobytes(), self._options)
         error: DecodeError | None = None
         for row in todo:
             if again.is_full:
                 count = row
                 break
             try:
-                if rows[STATUS, row] <= READ_REST or not again.finish(rows, cells, row):
+                if rows[STATUS, row] != GOOD or not again.finish(rows, cells, row):
                     events[row] = []
-                    events[row].extend(self._read(chunk, rows[:, row], again))
+                    events[row].extend(self._read(message_batch, rows[:, row], again))
                 elif not again.keeps(rows[:, row]):
                     events[row] = []
             except DecodeError as found:  # where the framing is broken, after events of the same message
                 count, error = row + 1, found
                 break
-        return ScannedRows(rows, count, cells, again.all_text(), chunk.buffer, walk.words, events), error
+        return ScannedRows(rows, count, cells, again.all_text(), message_batch.buffer, walk.dictionary, events), error
 
-    def _read(self, chunk: MessageBatch, row: Array, again: SecondLook) -> Iterator[Located]:
+    def _read(self, message_batch: MessageBatch, row: Array, again: SecondLook) -> Iterator[Located]:
         index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))
-        place = int(np.searchsorted(chunk.indexes, index))
-        message = again.message(place)
+        batch_index = int(np.searchsorted(message_batch.indexes, index))
+        message = again.message(batch_index)
         if row[STATUS] == READ_REST:
             return self.reader.read(message, index, record)
-        start -= int(chunk.starts[place])
+        start -= int(message_batch.starts[batch_index])
         lsn = unsigned(int(row[LSN])) if row[PRESENT] >> LSN & 1 else None
         return self.reader.read_frame(message, Frame(record, start, start + length, lsn), index)

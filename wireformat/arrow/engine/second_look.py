@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
@@ -14,16 +12,16 @@ from ...pgtypes.binary import binary_text
 from ..arrays import Array
 from ..scan.message_batches import MessageBatch
 from ..scan.notes import (
-    BINARY_CELLS,
     BINARY_LENGTH,
+    BINARY_TEXT,
     DETAIL,
     ENDS,
     KIND,
     MAPS,
     NAME,
+    NEEDS,
     NEW,
     OLD,
-    STATUS,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_SLACK,
@@ -33,39 +31,36 @@ from ..scan.notes import (
     VALUE,
 )
 
-if TYPE_CHECKING:
-    pass
-
 
 class SecondLook:
-    """The bytes of one chunk for a second look: by the declaration, or to transcode them."""
+    """The bytes of one message batch for a second look: by the declaration, or to transcode them."""
 
-    def __init__(self, chunk: MessageBatch, text: bytes, options: ReadOptions) -> None:
-        self._chunk = chunk
+    def __init__(self, message_batch: MessageBatch, text: bytes, options: ReadOptions) -> None:
+        self._message_batch = message_batch
         self._text = bytearray(text)
         self._begin = len(text)
         self._options = options
         self._message = (-1, b"")
 
-    def message(self, place: int) -> bytes:
-        """One message; the last one is kept, since a bad message has many bad records."""
-        if self._message[0] != place:
-            self._message = place, self._chunk.message(place)
+    def message(self, batch_index: int) -> bytes:
+        """One message, by its index in the batch. Keeps the last one, since a bad message has many bad records."""
+        if self._message[0] != batch_index:
+            self._message = batch_index, self._message_batch.message(batch_index)
         return self._message[1]
 
     def finish(self, rows: Array, cells: Array, row: int) -> bool:
-        """Put the texts that the row's status asks for into the text; False if the declaration must read the record.
+        """Write the texts that the row needs; False if the declaration must read the record.
 
         The row then has no texts at all, so that what the gather makes of it is valid.
         """
-        status = int(rows[STATUS, row])
+        needs = int(rows[NEEDS, row])
         begins = rows[ENDS : ENDS + len(MAPS), row - 1] if row else np.zeros(len(MAPS), np.int64)
-        maps = [cells[place, :, begins[place] : rows[ENDS + place, row]] for place in range(len(MAPS))]
+        maps = [cells[map_index, :, begins[map_index] : rows[ENDS + map_index, row]] for map_index in range(len(MAPS))]
         try:
-            if status & TRANSCODE == TRANSCODE:
+            if needs & TRANSCODE:
                 self._transcode(rows[:, row], maps)
-            if status & BINARY_CELLS:
-                self._binary_cells(maps)
+            if needs & BINARY_TEXT:
+                self._write_binary_texts(maps)
         except ValueError:
             rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1], row] = 0
             for own in maps:
@@ -77,12 +72,12 @@ class SecondLook:
         """Texts that are not ASCII as UTF-8; raises UnicodeDecodeError."""
         for field in (TABLE_SCHEMA, TABLE_NAME, TIME_TEXT):
             self._encode(row[field : field + 2])
-        for place, own in enumerate(maps):
-            for field in (NAME, VALUE) if place == DETAIL else (NAME, VALUE, TYPE):
+        for map_index, own in enumerate(maps):
+            for field in (NAME, VALUE) if map_index == DETAIL else (NAME, VALUE, TYPE):
                 for pair in own[field]:
                     self._encode(pair)
 
-    def _binary_cells(self, maps: list[Array]) -> None:
+    def _write_binary_texts(self, maps: list[Array]) -> None:
         """The texts of binary values; raises ValueError if one has none, or is no value of its type."""
         for image in (maps[NEW], maps[OLD]):
             for cell in np.flatnonzero(image[VALUE, :, 1] <= BINARY_LENGTH).tolist():
@@ -114,10 +109,10 @@ class SecondLook:
             self._put(pair, data.decode(self._options.encoding, self._options.encoding_errors))
 
     def _put(self, pair: Array, text: str) -> None:
-        """Note a text of the pair's own; raises ValueError where an int32 cannot say its place."""
+        """Note a text of the pair's own; raises ValueError if an int32 cannot hold where it begins."""
         encoded = text.encode()
         if len(self._text) + len(encoded) > COLUMN_BYTES:
-            raise ValueError("no room")
+            raise ValueError("too much text")
         pair[:] = ~len(self._text), len(encoded)
         self._text += encoded
 
@@ -126,4 +121,4 @@ class SecondLook:
             return b""
         if start < 0:
             return bytes(self._text[~start : ~start + length])
-        return self._chunk.buffer[start : start + length].tobytes()
+        return self._message_batch.buffer[start : start + length].tobytes()

@@ -32,11 +32,11 @@ def spliced(parts: list[RowRange], batch: pa.RecordBatch, built: pa.RecordBatch)
     schema = batch.schema
     if len(parts) <= MOST_PARTS:
         pieces = [source.slice(start, stop - start) for source, start, stop in parts]
-        columns = [pa.concat_arrays([piece.column(place) for piece in pieces]) for place in range(len(schema))]
+        columns = [pa.concat_arrays([piece.column(column) for piece in pieces]) for column in range(len(schema))]
     else:
         shift = batch.num_rows
-        order = [place + (shift if source is built else 0) for source, *rows in parts for place in range(*rows)]
+        order = [row + (shift if source is built else 0) for source, *rows in parts for row in range(*rows)]
         indices = pa.array(order, pa.int64())
-        whole = [pa.concat_arrays([batch.column(place), built.column(place)]) for place in range(len(schema))]
-        columns = [column.take(indices) for column in whole]
+        whole = [pa.concat_arrays([batch.column(column), built.column(column)]) for column in range(len(schema))]
+        columns = [array.take(indices) for array in whole]
     yield pa.RecordBatch.from_arrays(columns, schema=schema)

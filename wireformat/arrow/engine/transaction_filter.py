@@ -38,9 +38,9 @@ class FilteredTransactions:
         """See Engine.dropped."""
         return self._engine.dropped
 
-    def know(self, relations: Relations) -> None:
-        """See Engine.know."""
-        self._engine.know(relations)
+    def set_relations(self, relations: Relations) -> None:
+        """See Engine.set_relations."""
+        self._engine.set_relations(relations)
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """See Engine.events."""
@@ -74,8 +74,8 @@ class FilteredTransactions:
         )
         kept = [
             row
-            for place in range(begin, len(kinds))
-            for row in self._rows.take(kinds[place], names[place], place)
+            for candidate in range(begin, len(kinds))
+            for row in self._rows.take(kinds[candidate], names[candidate], candidate)
             if self._options.keeps(kinds[row], None)
         ]
         self._held = None if self._rows.held is None else batch.take(pa.array([self._rows.held]))

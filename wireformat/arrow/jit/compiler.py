@@ -73,8 +73,8 @@ def _is_cached_in(folder: str, dispatcher: Any) -> bool:
     the folder does not tell what was compiled in. True where numba was told not to compile."""
     if not isinstance(dispatcher, Dispatcher):
         return True
-    place = getattr(getattr(dispatcher, "_cache", None), "cache_path", None)
-    return isinstance(place, str) and Path(place).is_relative_to(folder)
+    path = getattr(getattr(dispatcher, "_cache", None), "cache_path", None)
+    return isinstance(path, str) and Path(path).is_relative_to(folder)
 
 
 def _quick_to_load(dispatcher: Any) -> Any:

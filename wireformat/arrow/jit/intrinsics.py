@@ -16,6 +16,7 @@ from numba.core import types
 from numba.core.base import BaseContext
 from numba.extending import intrinsic
 
+from ..ascii import APOSTROPHE, BACKSLASH, QUOTE, SPACE
 from .compiler import CHECKED, inner
 
 BLOCK = 16
@@ -25,30 +26,30 @@ BLOCK = 16
 def _plain_read(size: int) -> Callable[..., Any]:
     def read(data: Any, at: int) -> Any:
         value = np.int64(0)
-        for place in range(size):
-            value = value << 8 | np.int64(data[at + place])
+        for offset in range(size):
+            value = value << 8 | np.int64(data[at + offset])
         return value
 
     return inner(read)
 
 
 def _plain_copy_block(target: Any, to: int, source: Any, at: int) -> None:
-    for place in range(BLOCK):
-        target[to + place] = source[at + place]
+    for offset in range(BLOCK):
+        target[to + offset] = source[at + offset]
 
 
 def _plain_same_block(data: Any, at: int, other: Any, start: int) -> bool:
-    for place in range(BLOCK):
-        if data[at + place] != other[start + place]:
+    for offset in range(BLOCK):
+        if data[at + offset] != other[start + offset]:
             return False
     return True
 
 
 def _plain_find_special(data: Any, at: int) -> int:
-    for place in range(BLOCK):
-        byte = data[at + place]
-        if byte < 32 or byte == 34 or byte == 39 or byte == 92:
-            return place
+    for offset in range(BLOCK):
+        byte = data[at + offset]
+        if byte < SPACE or byte == QUOTE or byte == APOSTROPHE or byte == BACKSLASH:
+            return offset
     return BLOCK
 
 
@@ -86,8 +87,8 @@ def _word_find_special(typing_context: Any, data: Any, at: Any) -> Any:
         block = ir.VectorType(ir.IntType(8), BLOCK)
         loaded = builder.load(_pointer(context, builder, signature.args[0], arguments[0], arguments[1], block))
         loaded.align = 1
-        found = builder.icmp_unsigned("<", loaded, ir.Constant(block, [32] * BLOCK))
-        for byte in (34, 39, 92):
+        found = builder.icmp_unsigned("<", loaded, ir.Constant(block, [SPACE] * BLOCK))
+        for byte in (QUOTE, APOSTROPHE, BACKSLASH):
             found = builder.or_(found, builder.icmp_unsigned("==", loaded, ir.Constant(block, [byte] * BLOCK)))
         bits = builder.zext(builder.bitcast(found, ir.IntType(BLOCK)), ir.IntType(64))
         return builder.cttz(builder.or_(bits, ir.IntType(64)(1 << BLOCK)), ir.IntType(1)(1))
@@ -100,8 +101,8 @@ def _word_same_block(typing_context: Any, data: Any, at: Any, other: Any, start:
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
         block = ir.VectorType(ir.IntType(8), BLOCK)
         loaded = []
-        for place in (0, 2):
-            pointer = _pointer(context, builder, signature.args[place], arguments[place], arguments[place + 1], block)
+        for array in (0, 2):
+            pointer = _pointer(context, builder, signature.args[array], arguments[array], arguments[array + 1], block)
             loaded.append(builder.load(pointer))
             loaded[-1].align = 1
         bits = builder.bitcast(builder.icmp_unsigned("!=", *loaded), ir.IntType(BLOCK))

@@ -35,7 +35,7 @@ def make_filters(options: ReadOptions) -> Filters:
     if options.tables == ():
         patterns.append([0, RECORD_BYTES, 0, RECORD_BYTES])  # no name is so long
     return Filters(
-        sum(1 << place for place, kind in enumerate(KINDS) if options.kinds is None or kind in options.kinds),
+        sum(1 << bit for bit, kind in enumerate(KINDS) if options.kinds is None or kind in options.kinds),
         np.array(patterns, np.int32).reshape(-1, 4),
         np.frombuffer(bytes(names), np.uint8),
     )

@@ -1,13 +1,13 @@
-"""The walk that all scans share: message by message, record by record, noting rows as far as there is room.
+"""The walk that all scans share: message by message, record by record, until the scratch is full.
 
-A format adds three bricks, all compiled into its own walk:
+A kernel adds three functions, all compiled into its own walk:
 
     open_record(buffer, start, stop, at, record) -> (body, end, lsn, has_lsn)
         the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken
     close_record(buffer, stop, end, has_lsn) -> (at, what)
         what follows the record that ends at `end`: MORE, DONE or LOST, and where the next one begins
-    read_record(buffer, at, stop, rows, row, cells, text, words, cursor, settings) -> status
-        notes what the record at [at, stop) says in row `row`, which is begun; FULL if cells have no room
+    read_record(buffer, at, stop, rows, row, cells, text, dictionary, cursor, settings) -> status
+        notes the record at [at, stop) in row `row`, which is begun; FULL if there are too few cells
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from .notes import (
     GOOD,
     KINDS_WANTED,
     LSN,
+    NEEDS,
     NEXT_BYTE,
     NEXT_MESSAGE,
     NEXT_RECORD,
@@ -45,7 +46,7 @@ from .row_notes import begin_row, is_wanted, text_needed
 MORE, DONE, LOST = range(3)
 
 TOOK_TOO_MUCH = -1
-"""What the walk returns, where this is checked, if a record took more room than spans.py says."""
+"""What the walk returns, where this is checked, if a record took more scratch than notes.py allows."""
 
 Scan = Callable[..., Any]
 
@@ -62,31 +63,31 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         rows: Array,
         cells: Array,
         text: Array,
-        words: Array,
+        dictionary: Array,
         settings: Array,
         patterns: Array,
         names: Array,
     ) -> Int:
-        """Walk messages and note where everything lies, as far as there is room.
+        """Walk messages and note where everything is, until the scratch is full.
 
         buffer          uint8[n]      bytes of all messages, not copied
         starts, stops   int64[m]      first byte of each message, one past its last
-        indexes         int64[m]      what the table calls the message
+        indexes         int64[m]      the message's number in the row-change table
         cursor          int64[c]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
         rows, cells, text             of Notes, filled in place
-        words           int32[w, 2]   pairs of the constant words
-        settings        int64[s]      those of spans: UTF8, KINDS_WANTED, QUOTED, LINES; of pgoutput those of
-                                      known_relations
+        dictionary      int32[d, 2]   pairs of the constant texts, then the relations of pgoutput
+        settings        int64[s]      UTF8, KINDS_WANTED, QUOTED, LINES of notes.py; for pgoutput those of
+                                      pgoutput_relations.py
         patterns        int32[p, 4]   tables wanted, pairs in names; none: all
         names           uint8[k]
-        returns         int           rows noted; 0 with messages left: text needs room for cursor[TEXT_NEEDED] more
+        returns         int           rows noted; 0 with messages left: text needs cursor[TEXT_NEEDED] more bytes
         Raises nothing.
         """
         kinds = settings[KINDS_WANTED]
         message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
         row = 0
-        for place in range(SEEN, CURSOR_FIELDS):
-            cursor[place] = 0
+        for field in range(SEEN, CURSOR_FIELDS):
+            cursor[field] = 0
         while message < len(starts):
             start, stop = starts[message], stops[message]
             if record == 0:
@@ -94,7 +95,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
             size = end - body if end >= 0 else 0
             cursor[TEXT_NEEDED] = text_needed(size, cells.shape[2])
-            # Room for two rows: the record, and what is wrong behind it.
+            # Space for two rows: the record, and an error behind it.
             if row + 2 > rows.shape[1] or cursor[TEXT_USED] + cursor[TEXT_NEEDED] > text.shape[0]:
                 break
             what = LOST
@@ -102,7 +103,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 used = cursor[TEXT_USED]
                 cursor[NEXT_MESSAGE] = message
                 begin_row(rows, row, indexes[message], record, body, size, GOOD)
-                status = read_record(buffer, body, end, rows, row, cells, text, words, cursor, settings)
+                status = read_record(buffer, body, end, rows, row, cells, text, dictionary, cursor, settings)
                 if CHECKED and (
                     cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK
                     or rows[ENDS + DETAIL, row] > DETAILS_PER_ROW * (row + 1)
@@ -117,7 +118,11 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 rows[LSN, row] = lsn
                 rows[PRESENT, row] |= np.int64(has_lsn) << LSN
                 rows[STATUS, row] = status
-                if status != GOOD or is_wanted(buffer, rows, row, text, kinds, patterns, names):
+                if (
+                    status != GOOD
+                    or rows[NEEDS, row] != 0
+                    or is_wanted(buffer, rows, row, text, kinds, patterns, names)
+                ):
                     row += 1
                 else:
                     cursor[TEXT_USED] = used

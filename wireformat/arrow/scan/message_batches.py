@@ -1,4 +1,4 @@
-"""Messages as the scan takes them: one buffer and where each message lies in it, some megabytes at a time."""
+"""Messages as the scan takes them: one buffer and where each message begins and ends, some megabytes at a time."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class MessageBatch(NamedTuple):
     indexes: Array
     """int64[m]: index of the message in the whole input"""
 
-    def message(self, place: int) -> bytes:
-        """One message, copied."""
-        return self.buffer[self.starts[place] : self.stops[place]].tobytes()
+    def message(self, batch_index: int) -> bytes:
+        """One message, by its index in the batch, copied."""
+        return self.buffer[self.starts[batch_index] : self.stops[batch_index]].tobytes()
 
     def messages(self) -> Iterator[tuple[int, bytes]]:
         """Each message with its index, copied."""
-        return ((index, self.message(place)) for place, index in enumerate(self.indexes.tolist()))
+        return ((index, self.message(batch_index)) for batch_index, index in enumerate(self.indexes.tolist()))
 
 
 def message_batches(messages: Any, first: int = 0) -> Iterator[MessageBatch]:
-    """Cut messages into chunks of about CHUNK_BYTES, one message at least.
+    """Cut messages into batches of about CHUNK_BYTES, each with at least one message.
 
     messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
                 without copying
@@ -46,10 +46,10 @@ def message_batches(messages: Any, first: int = 0) -> Iterator[MessageBatch]:
     arrays = messages.chunks if isinstance(messages, pa.ChunkedArray) else [messages]
     for array in arrays:
         if isinstance(array, pa.Array):
-            yield from _array_chunks(array, first)
+            yield from _array_batches(array, first)
             first += len(array)
         else:
-            yield from _iterable_chunks(array, first)
+            yield from _iterable_batches(array, first)
 
 
 def is_live(messages: Any) -> bool:
@@ -59,7 +59,7 @@ def is_live(messages: Any) -> bool:
 
 
 def one_by_one(messages: Iterable[Any], first: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Each message with its index, before the next one is asked for; raises as `chunks`."""
+    """Each message with its index, before the next one is asked for; raises as `message_batches`."""
     for index, message in enumerate(messages, first):
         if message is None:
             continue
@@ -82,7 +82,7 @@ def check_messages(messages: Any) -> None:
         raise TypeError(f"messages: expected an iterable of bytes-like objects, got {type(messages).__name__}")
 
 
-def _array_chunks(array: pa.Array, first: int) -> Iterator[MessageBatch]:
+def _array_batches(array: pa.Array, first: int) -> Iterator[MessageBatch]:
     if pa.types.is_null(array.type):
         return
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
@@ -106,12 +106,12 @@ def _array_chunks(array: pa.Array, first: int) -> Iterator[MessageBatch]:
     while begin < len(starts):
         end = max(int(np.searchsorted(stops, starts[begin] + CHUNK_BYTES, side="right")), begin + 1)
         base = int(starts[begin])
-        part = slice(begin, end)
-        yield MessageBatch(buffer[base : int(stops[end - 1])], starts[part] - base, stops[part] - base, indexes[part])
+        span = slice(begin, end)
+        yield MessageBatch(buffer[base : int(stops[end - 1])], starts[span] - base, stops[span] - base, indexes[span])
         begin = end
 
 
-def _iterable_chunks(messages: Iterable[Any], first: int) -> Iterator[MessageBatch]:
+def _iterable_batches(messages: Iterable[Any], first: int) -> Iterator[MessageBatch]:
     parts: list[bytes] = []
     indexes: list[int] = []
     size = 0

@@ -1,8 +1,8 @@
 """The notes that a scan makes: for every row its numbers, and where in the input each of its texts lies.
 
-A text is a pair (start, length). start >= 0 is a position in the input; start < 0 is position ~start in `text`, which
-begins with the constant words (kinds, detail keys, type names) and goes on with what does not stand in the input as it
-is. Length -1 is NULL. One rule for every string column, so one gather serves all of them.
+A text is a pair (start, length). start >= 0 is an offset in the input; start < 0 is the offset ~start in `text`, which
+begins with the dictionary (kinds, detail keys, tokens, type names) and continues with texts that the input does not
+hold as they are. Length -1 is NULL. One rule serves every string column, and so does one gather.
 
 Few and plain arrays, since each one that a compiled function takes costs compile time.
 """
@@ -17,7 +17,7 @@ from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
 from ...stream.reader import Located
 from ..arrays import Array
-from .dictionary import WORD_TEXT
+from .dictionary import DICTIONARY_TEXT
 
 BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT, UNKNOWN = (
     KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "HEARTBEAT", "UNKNOWN")
@@ -28,11 +28,12 @@ BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT, UNKNOWN = (
 MESSAGE, RECORD, LSN, XID, CSN, COMMIT_LSN = range(6)
 PRESENT = 6  # bit n is 1 where number n is there; bit GIVEN + m where map m is not null
 STATUS = 7
-KIND = 8  # index in KINDS
-TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 9, 11, 13, 15, 17  # pairs; BODY is the record without its framing
-RELATION = 19  # place in the words, where an image is whole
-ENDS = 20  # + map: one past the row's last cell
-ROW_FIELDS = 23
+NEEDS = 8
+KIND = 9  # index in KINDS
+TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 10, 12, 14, 16, 18  # pairs; BODY is the record without its framing
+RELATION = 20  # first entry of the relation in the dictionary, for complete images
+ENDS = 21  # + map: one past the row's last cell
+ROW_FIELDS = 24
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
@@ -46,13 +47,15 @@ COMPLETE = HAS_UNCHANGED + 1  # + NEW or OLD: names and types of its cells are t
 NAME, VALUE, TYPE = range(3)
 CELL_FIELDS = 3
 
-# A row's status: what becomes of it after the scan.
-GOOD = 0
-READ_RECORD = 1  # the declaration reads this record: to decode it, or to say what is wrong
+# A row's status, one of these: who reads its record.
+GOOD = 0  # the scan has read it
+READ_RECORD = 1  # the declaration reads this record: to decode it, or to report what is wrong
 READ_REST = 2  # the framing is broken: the declaration reads the message from this record on
-TRANSCODE = 3  # text that is not ASCII, in an encoding that is not UTF-8
-FULL = 4  # no room for its cells; no row keeps this
-BINARY_CELLS = 8  # values in a binary form that the scan has no text for
+FULL = 3  # the scratch has too few cells for it; no row keeps this
+
+# What the texts of a good row still need, as flags: the second look does it.
+TRANSCODE = 1  # a text is not ASCII, and the encoding is not UTF-8
+BINARY_TEXT = 2  # a value was noted in its binary form
 
 # A scan's cursor: where it goes on when it is called again, and how much text it has used and would need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
@@ -67,7 +70,7 @@ CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
 UTF8, KINDS_WANTED, QUOTED, LINES = range(4)
 
 BINARY_LENGTH = -16
-"""A value that is noted in its binary form has this length less its own; the row's status is then BINARY_CELLS."""
+"""A value that is noted in its binary form has this length minus its own; the row then needs BINARY_TEXT."""
 
 UNCHANGED_LENGTH = -2
 """Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
@@ -89,41 +92,41 @@ TEXT_SLACK = 16
 
 
 class Notes(NamedTuple):
-    """Room for the notes on some rows; filled by a scan, emptied by the gather, used again."""
+    """Memory for the notes on some rows: a scan fills it, the gather reads it, the next scan uses it again."""
 
     rows: Array
     """int64[ROW_FIELDS, rows]"""
     cells: Array
     """int32[maps, CELL_FIELDS, cells, 2]"""
     text: Array
-    """uint8[n]: the words, then the scan's own text"""
+    """uint8[n]: the text of the dictionary, then the scan's own"""
 
 
 class ScanInput(NamedTuple):
-    """What a call of the scan is given beside the chunk and the room."""
+    """What a call of the scan is given besides the messages and the notes."""
 
-    words: Array
-    """int32[w, 2]: the constant words, behind them the relations of pgoutput"""
+    dictionary: Array
+    """int32[d, 2]: the dictionary, then the relations of pgoutput"""
     settings: Array
     """int64[s]: UTF8, KINDS_WANTED and so on"""
     text: bytes
-    """what the pairs of the relations point at, behind the constant words' text"""
+    """the text of the relations, which follows that of the dictionary"""
 
 
 def make_notes(rows: int, cells: int, text: int) -> Notes:
-    """Room for at least so many rows, so many cells in each map, and so many bytes of text beside the words.
+    """Memory for at least so many rows, so many cells in each map, and so many bytes of text beside the dictionary.
 
-    Details are noted without a look at the room: there are cells for those of every row.
+    A scan notes details without checking for space: there are cells for those of every row.
     """
     rows = _spread(rows)
-    assert len(WORD_TEXT) + text <= COLUMN_BYTES, "pairs are int32"
-    spans = Notes(
+    assert len(DICTIONARY_TEXT) + text <= COLUMN_BYTES, "pairs are int32"
+    notes = Notes(
         np.empty((ROW_FIELDS, rows), np.int64),
         np.empty((len(MAPS), CELL_FIELDS, max(cells, DETAILS_PER_ROW * rows), 2), np.int32),
-        np.empty(len(WORD_TEXT) + text, np.uint8),
+        np.empty(len(DICTIONARY_TEXT) + text, np.uint8),
     )
-    spans.text[: len(WORD_TEXT)] = WORD_TEXT
-    return spans
+    notes.text[: len(DICTIONARY_TEXT)] = DICTIONARY_TEXT
+    return notes
 
 
 def _spread(rows: int) -> int:
@@ -144,7 +147,7 @@ class ScannedRows(NamedTuple):
     """uint8[k]"""
     source: Array
     """uint8[m]: the buffer that was scanned"""
-    words: Array
-    """int32[w, 2]: the words of the scan; see ScanInput"""
+    dictionary: Array
+    """int32[d, 2]; see ScanInput"""
     events: dict[int, list[Located]]
-    """What stands in the place of a row: any number of events; rows that are not here are good."""
+    """Events that replace a row, any number of them; rows without an entry are good."""

@@ -1,7 +1,7 @@
-"""Compiled bricks of every scan: numbers, text checks, identifiers, and text that the scan writes itself.
+"""Compiled functions that every scan uses: numbers, text checks, identifiers, and text that the scan writes itself.
 
 Positions are int64. Single bytes are widened before any arithmetic: uint8 would wrap, and int64 mixed with uint64 would
-become a float. Callers have checked that what is read lies inside the buffer. Few functions: each one costs time at
+become a float. Callers have checked that what is read is inside the buffer. Few functions: each one costs time at
 every cold start.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Int
+from ..ascii import DIGIT_0, MINUS, QUOTE, UPPER_A
 from ..jit.compiler import hot, inner
 from ..jit.intrinsics import BLOCK, read_16, read_32, read_64, same_block
-from .notes import GOOD, TRANSCODE
+from .notes import TRANSCODE
 
-__all__ = ["check_text", "is_ascii", "read_16", "read_32", "read_64", "same_bytes", "unquote", "write_number"]
+__all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "text_needs", "unquote", "write_number"]
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
 
@@ -61,14 +62,14 @@ def is_ascii(data: Array, start: Int, length: Int) -> bool:
 
 
 @inner
-def check_text(data: Array, start: Int, length: Int, utf8: bool) -> Int:
-    """For text that is not ASCII: GOOD if it is UTF-8 and may be, else TRANSCODE: another encoding, or no text."""
+def text_needs(data: Array, start: Int, length: Int, utf8: bool) -> Int:
+    """What a text that is not ASCII needs: nothing if it is UTF-8 and the encoding is, else TRANSCODE."""
     if not utf8:
         return TRANSCODE
     state = np.int64(0)
     for at in range(start, start + length):
         state = np.int64(_UTF8[state, data[at]])
-    return GOOD if state == 0 else TRANSCODE
+    return 0 if state == 0 else TRANSCODE
 
 
 @hot
@@ -93,14 +94,14 @@ def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tup
     Only a name with a doubled quote in it needs `text`, from `used` on.
     """
     first, last = start + 1, start + length - 1
-    if length < 2 or data[last] != 34:
+    if length < 2 or data[last] != QUOTE:
         return 0, -1
     to = used
     at = first
     while at < last:
-        if data[at] == 34:
+        if data[at] == QUOTE:
             at += 1
-            if at >= last or data[at] != 34:
+            if at >= last or data[at] != QUOTE:
                 return 0, -1
         text[to] = data[at]
         to += 1
@@ -118,16 +119,16 @@ def write_number(text: Array, used: Int, value: Int, base: Int, signed: bool) ->
     """
     left = np.uint64(value)
     if signed and value < 0:
-        text[used] = 45
+        text[used] = MINUS
         used += 1
         left = ~left + np.uint64(1)
     digits = 0
     while digits == 0 or left > np.uint64(0):
         digit = np.int64(left % np.uint64(base))
-        text[used + digits] = digit + (48 if digit < 10 else 55)
+        text[used + digits] = digit + (DIGIT_0 if digit < 10 else UPPER_A - 10)
         left //= np.uint64(base)
         digits += 1
-    for place in range(digits // 2):  # they were written from the last one on
-        other = used + digits - 1 - place
-        text[used + place], text[other] = text[other], text[used + place]
+    for offset in range(digits // 2):  # they were written from the last one on
+        front, back = used + offset, used + digits - 1 - offset
+        text[front], text[back] = text[back], text[front]
     return used + digits

@@ -1,10 +1,10 @@
-"""Compiled bricks that fill rows and cells, and that ask the filters; all scans share them."""
+"""Compiled functions that fill rows and cells, and apply the filters; all scans share them."""
 
 from __future__ import annotations
 
 from ..arrays import Array, Int
 from ..jit.compiler import inner
-from .dictionary import KEY_WORDS
+from .dictionary import FIRST_KEY
 from .notes import (
     BODY,
     DETAIL,
@@ -15,6 +15,7 @@ from .notes import (
     LEAST_GROWING_CELL,
     MESSAGE,
     NAME,
+    NEEDS,
     PRESENT,
     RAW,
     RECORD,
@@ -36,7 +37,7 @@ def text_needed(size: Int, cells: Int) -> Int:
 
 @inner
 def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, length: Int, status: Int) -> None:
-    """A row that holds nothing but its place, and says where the record (or the message) lies."""
+    """Begins a row: which message and record it is, and where the record (or the message) begins and ends."""
     for field in range(ENDS, ROW_FIELDS):
         rows[field, row] = rows[field, row - 1] if row > 0 else 0
     rows[KIND, row] = 0
@@ -47,14 +48,15 @@ def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, leng
     rows[BODY, row] = start
     rows[BODY + 1, row] = length
     rows[STATUS, row] = status
+    rows[NEEDS, row] = 0
 
 
 @inner
-def note_detail(rows: Array, row: Int, cells: Array, words: Array, key: Int, start: Int, length: Int) -> None:
-    """One more entry of the row's detail map; the room has DETAILS_PER_ROW for every row."""
+def note_detail(rows: Array, row: Int, cells: Array, dictionary: Array, key: Int, start: Int, length: Int) -> None:
+    """Adds an entry to the row's detail map; there are cells for DETAILS_PER_ROW entries a row."""
     cell = rows[ENDS + DETAIL, row]
-    cells[DETAIL, NAME, cell, 0] = words[KEY_WORDS + key, 0]
-    cells[DETAIL, NAME, cell, 1] = words[KEY_WORDS + key, 1]
+    cells[DETAIL, NAME, cell, 0] = dictionary[FIRST_KEY + key, 0]
+    cells[DETAIL, NAME, cell, 1] = dictionary[FIRST_KEY + key, 1]
     cells[DETAIL, VALUE, cell, 0] = start
     cells[DETAIL, VALUE, cell, 1] = length
     rows[ENDS + DETAIL, row] = cell + 1

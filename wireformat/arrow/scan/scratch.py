@@ -1,6 +1,6 @@
-"""Room for a scan's notes: how much a chunk needs, and what earlier scans have left.
+"""The scratch: memory for a scan's notes. How much a message batch needs, and what earlier scans have returned.
 
-The first touch of fresh memory is slow, so that room is used again.
+The first touch of fresh memory is slow, so the memory is used again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import deque
 from contextlib import suppress
 
 from ...limits import CHUNK_BYTES, CHUNK_CELLS, CHUNK_ROWS
-from .dictionary import WORD_TEXT
+from .dictionary import DICTIONARY_TEXT
 from .message_batches import MessageBatch
 from .notes import Notes, make_notes
 from .row_notes import text_needed
@@ -18,21 +18,21 @@ LEAST_ROW_BYTES = 5  # of BEGIN alone, the smallest record of any text style
 LEAST_CELL_BYTES = 7  # of a column as TEXT prints it; NULLs of pgoutput are smaller, and cost a second call
 
 SPARE_TEXT_BYTES = 2 * text_needed(CHUNK_BYTES, CHUNK_CELLS)
-"""Room for more text than this was made for a huge record: it is not kept."""
+"""Scratch with more text than this was made for a huge record, and is not kept."""
 
 MOST_SPARE = 4
 _spare: deque[Notes] = deque(maxlen=MOST_SPARE)
 
 
-def take_scratch(chunk: MessageBatch, held: Notes | None, record_text: int, known_text: int) -> Notes:
-    """Notes with room for the chunk, never for more than CHUNK_ROWS and CHUNK_CELLS at once.
+def take_scratch(message_batch: MessageBatch, held: Notes | None, record_text: int, known_text: int) -> Notes:
+    """Notes for the batch, never for more than CHUNK_ROWS and CHUNK_CELLS at once.
 
-    held            what may be enough; else what is there is looked at, and room is made
+    held            notes that may be enough; None: takes spare ones. Makes new ones if they are too small
     record_text     bytes of text that one record needs, if it is known to need more than usual
     known_text      bytes of text beside what the scan writes
     """
-    size = len(chunk.buffer)
-    rows = min(size // LEAST_ROW_BYTES + len(chunk.starts) + 2, CHUNK_ROWS)
+    size = len(message_batch.buffer)
+    rows = min(size // LEAST_ROW_BYTES + len(message_batch.starts) + 2, CHUNK_ROWS)
     cells = min(size // LEAST_CELL_BYTES + 1, CHUNK_CELLS)
     text = max(text_needed(min(size, CHUNK_BYTES), cells), record_text) + known_text
     if held is None:
@@ -42,12 +42,12 @@ def take_scratch(chunk: MessageBatch, held: Notes | None, record_text: int, know
         held is not None
         and held.rows.shape[1] >= rows
         and held.cells.shape[2] >= cells
-        and len(held.text) >= len(WORD_TEXT) + text
+        and len(held.text) >= len(DICTIONARY_TEXT) + text
     )
     return held if held is not None and enough else make_notes(rows, cells, text)
 
 
-def return_scratch(room: Notes) -> None:
-    """Keep it for the next scan."""
-    if len(room.text) <= SPARE_TEXT_BYTES:
-        _spare.append(room)
+def return_scratch(notes: Notes) -> None:
+    """Keep the notes' memory for the next scan."""
+    if len(notes.text) <= SPARE_TEXT_BYTES:
+        _spare.append(notes)

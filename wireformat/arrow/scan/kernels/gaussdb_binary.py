@@ -1,22 +1,33 @@
-"""The scan of the binary style: walks whole messages and notes where everything lies.
+"""The scan of the binary style: walks whole messages and notes where each text is.
 
 It follows the declaration in wireformat/formats/gaussdb_binary.py and the framing in wireformat/framing/gauss_batch.py.
-At anything that it does not expect it gives the record, or the rest of the message, to them.
+It leaves unexpected records, or the rest of a message, to them.
 
 In all functions: buffer uint8[n] is the input; rows, cells and text are those of Notes, row the one that is filled;
-words are the constant words; cursor[TEXT_USED] says how much of text is used. A row with text that is not ASCII has the
-status TRANSCODE.
+dictionary has the pairs of the constant texts; cursor[TEXT_USED] is how many bytes of text are used.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ....formats.gaussdb_binary import (
+    NEW_TAG,
+    NULL_LENGTH,
+    OLD_TAG,
+    ORIGIN_TAG,
+    RECORDS,
+    TIME_TAG,
+    USERNAME_TAG,
+    XID_TAG,
+)
 from ....framing import gauss_batch
 from ....limits import RECORD_BYTES
+from ....options.reading import KINDS
 from ...arrays import Array, Int
+from ...ascii import QUOTE, SLASH
 from ...jit.compiler import inner
-from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, ORIGIN, TYPE_TABLE_SIZE, TYPE_WORDS, USERNAME
+from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, FIRST_TYPE, ORIGIN, TYPE_TABLE_SIZE, USERNAME
 from ..loop import DONE, LOST, MORE, make_scan
 from ..notes import (
     BEGIN,
@@ -31,6 +42,7 @@ from ..notes import (
     INSERT,
     KIND,
     NAME,
+    NEEDS,
     NEW,
     OLD,
     PRESENT,
@@ -47,14 +59,16 @@ from ..notes import (
     VALUE,
     XID,
 )
-from ..primitives import check_text, is_ascii, read_16, read_32, read_64, unquote, write_number
+from ..primitives import is_ascii, read_16, read_32, read_64, text_needs, unquote, write_number
 from ..row_notes import note_detail
 
-BARE_BYTES = gauss_batch.BARE_HEARTBEAT_BYTES
+BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
+ANOTHER_RECORD, END_OF_MESSAGE = ord(gauss_batch.MORE), ord(gauss_batch.END)
+OID_PREFIX = np.frombuffer(b"oid:", np.uint8)
 LEAST_RECORD = gauss_batch.LEAST_RECORD_BYTES
 KIND_OF_BYTE = np.full(256, UNKNOWN, np.int64)
-for _byte, _kind in zip(b"BIUDCh", (BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT), strict=True):
-    KIND_OF_BYTE[_byte] = _kind
+for _byte, (_event, _) in RECORDS.items():
+    KIND_OF_BYTE[_byte] = KINDS.index(_event.kind)
 
 
 @inner
@@ -62,17 +76,18 @@ def row_image(
     buffer: Array,
     at: Int,
     stop: Int,
+    rows: Array,
+    row: Int,
     cells: Array,
-    place: Int,
+    map_index: Int,
     cell: Int,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     utf8: bool,
 ) -> tuple[Int, Int, Int]:
-    """One tuple into the map `place` from `cell` on: (status, byte after it, cell after it)."""
-    status = GOOD
-    image = cells[place]
+    """One tuple into a map from `cell` on: (status, byte after it, cell after it)."""
+    image = cells[map_index]
     used = cursor[TEXT_USED]
     count = read_16(buffer, at) if stop - at >= 2 else -1
     at += 2
@@ -85,8 +100,8 @@ def row_image(
             return READ_RECORD, at, cell
         name, name_length = at, length
         if not is_ascii(buffer, at, length):
-            status |= check_text(buffer, at, length, utf8)
-        if length > 0 and buffer[at] == 34:
+            rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
+        if length > 0 and buffer[at] == QUOTE:
             name, name_length = unquote(buffer, at, length, text, used)
             if name_length < 0:
                 return READ_RECORD, at, cell
@@ -94,21 +109,22 @@ def row_image(
                 used += name_length
         at += length
         oid = read_32(buffer, at)
-        word = TYPE_WORDS + (oid if oid < TYPE_TABLE_SIZE else 0)
-        type_start, type_length = np.int64(words[word, 0]), np.int64(words[word, 1])
+        entry = FIRST_TYPE + (oid if oid < TYPE_TABLE_SIZE else 0)
+        type_start, type_length = np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1])
         if type_length == 0 or oid >= TYPE_TABLE_SIZE:
             begin = used
-            text[used], text[used + 1], text[used + 2], text[used + 3] = 111, 105, 100, 58  # oid:
-            used = write_number(text, used + 4, oid, 10, False)
+            for offset in range(len(OID_PREFIX)):
+                text[used + offset] = OID_PREFIX[offset]
+            used = write_number(text, used + len(OID_PREFIX), oid, 10, False)
             type_start, type_length = ~begin, used - begin
         length = read_32(buffer, at + 4)
         at += 8
-        if length == 0xFFFFFFFF:
+        if length == NULL_LENGTH:
             length = -1
         elif length > stop - at:
             return READ_RECORD, at, cell
         elif not is_ascii(buffer, at, length):
-            status |= check_text(buffer, at, length, utf8)
+            rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
         image[NAME, cell, 0] = name
         image[NAME, cell, 1] = name_length
         image[VALUE, cell, 0] = at
@@ -119,7 +135,7 @@ def row_image(
         at += length if length > 0 else 0
         count -= 1
     cursor[TEXT_USED] = used
-    return (status if count == 0 else READ_RECORD), at, cell
+    return (GOOD if count == 0 else READ_RECORD), at, cell
 
 
 @inner
@@ -131,32 +147,32 @@ def row_change(
     row: Int,
     cells: Array,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     utf8: bool,
 ) -> Int:
     """Table and row images of INSERT, UPDATE and DELETE, to the end of the record; returns the row's status."""
-    status = GOOD
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         length = read_16(buffer, at) if stop - at >= 2 else stop
         at += 2
         if length > stop - at:
             return READ_RECORD
         if not is_ascii(buffer, at, length):
-            status |= check_text(buffer, at, length, utf8)
+            rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
         rows[field, row] = at
         rows[field + 1, row] = length
         at += length
-    for place in range(NEW, OLD + 1):
-        if at < stop and buffer[at] == (78 if place == NEW else 79):  # N, O
-            begin = rows[ENDS + place, row]
-            found, at, end = row_image(buffer, at + 1, stop, cells, place, begin, text, words, cursor, utf8)
-            if found == READ_RECORD or found == FULL:
-                return found
-            status |= found
-            rows[ENDS + place, row] = end
-            rows[PRESENT, row] |= 1 << (GIVEN + place)
-    return status if at == stop else READ_RECORD
+    for map_index in range(NEW, OLD + 1):
+        if at < stop and buffer[at] == (NEW_TAG if map_index == NEW else OLD_TAG):
+            begin = rows[ENDS + map_index, row]
+            status, at, end = row_image(
+                buffer, at + 1, stop, rows, row, cells, map_index, begin, text, dictionary, cursor, utf8
+            )
+            if status != GOOD:
+                return status
+            rows[ENDS + map_index, row] = end
+            rows[PRESENT, row] |= 1 << (GIVEN + map_index)
+    return GOOD if at == stop else READ_RECORD
 
 
 @inner
@@ -168,12 +184,11 @@ def transaction(
     row: Int,
     cells: Array,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     utf8: bool,
 ) -> Int:
     """The fields of BEGIN and COMMIT, to the end of the record; returns the row's status."""
-    status = GOOD
     used = cursor[TEXT_USED]
     if rows[KIND, row] == BEGIN:
         if stop - at < 16:
@@ -182,30 +197,30 @@ def transaction(
         rows[PRESENT, row] |= 1 << CSN
         begin = used
         used = write_number(text, used, read_32(buffer, at + 8), 16, False)
-        text[used] = 47
+        text[used] = SLASH
         used = write_number(text, used + 1, read_32(buffer, at + 12), 16, False)
-        note_detail(rows, row, cells, words, FIRST_LSN, ~begin, used - begin)
+        note_detail(rows, row, cells, dictionary, FIRST_LSN, ~begin, used - begin)
         at += 16
     time_at, origin_at, user_at = -1, -1, -1
     time_length, user_length = 0, 0
     while at < stop:
         tag = buffer[at]
         at += 1
-        if tag == 88 and stop - at >= 8 and not rows[PRESENT, row] >> XID & 1:  # X
+        if tag == XID_TAG and stop - at >= 8 and not rows[PRESENT, row] >> XID & 1:
             rows[XID, row] = read_64(buffer, at)
             rows[PRESENT, row] |= 1 << XID
             at += 8
-        elif tag == 79 and stop - at >= 4 and origin_at < 0:  # O
+        elif tag == ORIGIN_TAG and stop - at >= 4 and origin_at < 0:
             origin_at = at
             at += 4
-        elif stop - at >= 4 and ((tag == 84 and time_at < 0) or (tag == 78 and user_at < 0)):  # T, N
+        elif stop - at >= 4 and ((tag == TIME_TAG and time_at < 0) or (tag == USERNAME_TAG and user_at < 0)):
             length = read_32(buffer, at)
             at += 4
             if length > stop - at:
                 return READ_RECORD
             if not is_ascii(buffer, at, length):
-                status |= check_text(buffer, at, length, utf8)
-            if tag == 84:
+                rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
+            if tag == TIME_TAG:
                 time_at, time_length = at, length
             else:
                 user_at, user_length = at, length
@@ -213,7 +228,7 @@ def transaction(
         else:
             return READ_RECORD
     if time_at >= 0:
-        note_detail(rows, row, cells, words, COMMIT_TIME_KEY, time_at, time_length)
+        note_detail(rows, row, cells, dictionary, COMMIT_TIME_KEY, time_at, time_length)
         rows[TIME_TEXT, row] = time_at
         rows[TIME_TEXT + 1, row] = time_length
     if origin_at >= 0:
@@ -221,11 +236,11 @@ def transaction(
         origin -= (origin >> 31) << 32  # signed 32 bits
         begin = used
         used = write_number(text, used, origin, 10, True)
-        note_detail(rows, row, cells, words, ORIGIN, ~begin, used - begin)
+        note_detail(rows, row, cells, dictionary, ORIGIN, ~begin, used - begin)
     if user_at >= 0:
-        note_detail(rows, row, cells, words, USERNAME, user_at, user_length)
+        note_detail(rows, row, cells, dictionary, USERNAME, user_at, user_length)
     cursor[TEXT_USED] = used
-    return status
+    return GOOD
 
 
 @inner
@@ -237,18 +252,18 @@ def read_record(
     row: Int,
     cells: Array,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     settings: Array,
 ) -> Int:
-    """What a record says; see scan.py."""
+    """Notes one record; see loop.py."""
     utf8 = settings[UTF8] == 1
     kind = KIND_OF_BYTE[buffer[at]]
     rows[KIND, row] = kind
     if kind == INSERT or kind == UPDATE or kind == DELETE:
-        return row_change(buffer, at + 1, stop, rows, row, cells, text, words, cursor, utf8)
+        return row_change(buffer, at + 1, stop, rows, row, cells, text, dictionary, cursor, utf8)
     if kind == BEGIN or kind == COMMIT:
-        return transaction(buffer, at + 1, stop, rows, row, cells, text, words, cursor, utf8)
+        return transaction(buffer, at + 1, stop, rows, row, cells, text, dictionary, cursor, utf8)
     if kind == HEARTBEAT:
         return READ_RECORD  # few: not worth compiling
     rows[RAW, row] = at
@@ -258,8 +273,8 @@ def read_record(
 
 @inner
 def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
-    """Where the record lies; see scan.py."""
-    if record == 0 and at < stop and buffer[at] == 104:  # h
+    """Where the record begins and ends; see loop.py."""
+    if record == 0 and at < stop and buffer[at] == BARE_HEARTBEAT:
         end = at + BARE_BYTES
         return at, end if end <= stop else -1, np.int64(0), False
     if stop - at < 12:
@@ -273,10 +288,10 @@ def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> t
 
 @inner
 def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int, Int]:
-    """What follows the record; see scan.py."""
-    if end + 1 == stop and buffer[end] == 70:  # F
+    """What follows the record; see loop.py."""
+    if end + 1 == stop and buffer[end] == END_OF_MESSAGE:
         return end, DONE
-    if stop - end < 5 or buffer[end] != 80 or not has_lsn:  # P
+    if stop - end < 5 or buffer[end] != ANOTHER_RECORD or not has_lsn:
         return end, LOST
     if read_32(buffer, end + 1) != 0:
         return end + 1, MORE

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array, Int
+from ...ascii import APOSTROPHE, BACKSLASH, CLOSE_BRACKET, COMMA, DOT, OPEN_BRACE, QUOTE
 from ...jit.compiler import hot, inner
-from ..dictionary import KIND_WORDS, mark_word
+from ..dictionary import FIRST_KIND, token_entry
 from ..loop import make_scan
-from ..marks import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
 from ..notes import (
     BODY,
     DELETE,
@@ -23,6 +23,7 @@ from ..notes import (
     INSERT,
     KIND,
     NAME,
+    NEEDS,
     NEW,
     PRESENT,
     READ_RECORD,
@@ -37,19 +38,20 @@ from ..notes import (
     VALUE,
 )
 from ..primitives import is_ascii, read_64, same_bytes
+from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
 from .literals import BAD_LENGTH, literal, number_end, special_at, undo
-from .transaction_lines import check_record, close_record, open_message, open_record, read_line, sees
+from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
-HEAD, OPERATION, END = (mark_word(mark) for mark in (JSON_HEAD, JSON_KIND, JSON_END))
-FIRST_ARRAY = mark_word(JSON_ARRAYS[0])
+HEAD, OPERATION, END = (token_entry(token) for token in (JSON_HEAD, JSON_KIND, JSON_END))
+FIRST_ARRAY = token_entry(JSON_ARRAYS[0])
 FIELDS = np.array([NAME, TYPE, VALUE])
 """What the arrays of one row image hold, in their order."""
 
 KIND_BYTES = len("INSERT")  # as long as the other two
 LEAST_OBJECT = len(JSON_HEAD + JSON_KIND + b"".join(JSON_ARRAYS) + JSON_END) + KIND_BYTES
 
-NO_ROOM = -2
-"""Where an array ends whose cells have no room."""
+TOO_FEW_CELLS = -2
+"""The end of an array for which there are too few cells."""
 
 
 @hot
@@ -61,11 +63,11 @@ def string_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool, Int]:
     at = special_at(buffer, at, stop)
     while at < stop:
         byte = buffer[at]
-        if byte == 34:
+        if byte == QUOTE:
             return at, escaped, quotes
-        if byte == 39:
+        if byte == APOSTROPHE:
             quotes += 1
-        elif byte == 92:
+        elif byte == BACKSLASH:
             escaped = True
             at += 1
         else:
@@ -76,21 +78,29 @@ def string_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool, Int]:
 
 @inner
 def read_array(
-    buffer: Array, at: Int, stop: Int, image: Array, field: Int, cell: Int, text: Array, words: Array, cursor: Array
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    image: Array,
+    field: Int,
+    cell: Int,
+    text: Array,
+    dictionary: Array,
+    cursor: Array,
 ) -> tuple[Int, Int, bool]:
     """Strings into a field of the cells from `cell` on: (where the array is closed, cell after them, whether a value
-    was not sent). The first is NO_ROOM where the cells have none, and -1 for what is odd."""
+    was not sent). The first is TOO_FEW_CELLS if there are too few, and -1 for what is odd."""
     used = cursor[TEXT_USED]
     unchanged = False
-    while at < stop and buffer[at] != 93:
-        if buffer[at] != 34:
+    while at < stop and buffer[at] != CLOSE_BRACKET:
+        if buffer[at] != QUOTE:
             return -1, cell, unchanged
         if cell == image.shape[1]:
-            return NO_ROOM, cell, unchanged
+            return TOO_FEW_CELLS, cell, unchanged
         start = at + 1
         escaped, quotes = False, 0
         end = number_end(buffer, start, stop) if field == VALUE else -1
-        is_number = end >= 0 and end < stop and buffer[end] == 34
+        is_number = end >= 0 and end < stop and buffer[end] == QUOTE
         if not is_number:
             end, escaped, quotes = string_end(buffer, start, stop)
             if end < 0:
@@ -99,10 +109,10 @@ def read_array(
         if is_number:
             pass
         elif field == VALUE:
-            start, length, used = literal(buffer, start, end, escaped, quotes, text, words, used, True)
+            start, length, used = literal(buffer, start, end, escaped, quotes, text, dictionary, used, True)
             unchanged = unchanged or length == UNCHANGED_LENGTH
         elif escaped:
-            stopped, after = undo(buffer, start, end, text, used, 34 if field == NAME else 0, True)
+            stopped, after = undo(buffer, start, end, text, used, QUOTE if field == NAME else 0, True)
             start, length = ~used, after - used if stopped == end else BAD_LENGTH
             used = after
         if length == BAD_LENGTH:
@@ -111,11 +121,11 @@ def read_array(
         image[field, cell, 1] = length
         cell += 1
         at = end + 1
-        if at < stop and buffer[at] == 44:
+        if at < stop and buffer[at] == COMMA:
             at += 1
-            if at < stop and buffer[at] == 93:
+            if at < stop and buffer[at] == CLOSE_BRACKET:
                 return -1, cell, unchanged
-        elif at < stop and buffer[at] != 93:
+        elif at < stop and buffer[at] != CLOSE_BRACKET:
             return -1, cell, unchanged
     cursor[TEXT_USED] = used
     return at, cell, unchanged
@@ -127,22 +137,22 @@ def read_table(buffer: Array, at: Int, end: Int, rows: Array, row: Int, text: Ar
     used = cursor[TEXT_USED]
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         begin = at
-        if at < end and buffer[at] == 92:
-            at, after = undo(buffer, at, end, text, used, 34, True)
+        if at < end and buffer[at] == BACKSLASH:
+            at, after = undo(buffer, at, end, text, used, QUOTE, True)
             if at < 0:
                 return False
             rows[field, row] = ~used
             rows[field + 1, row] = after - used
             used = after
         else:
-            while at < end and buffer[at] != 46 and buffer[at] != 92:
+            while at < end and buffer[at] != DOT and buffer[at] != BACKSLASH:
                 at += 1
             if at == begin:
                 return False
             rows[field, row] = begin
             rows[field + 1, row] = at - begin
         if field == TABLE_SCHEMA:
-            if at == end or buffer[at] != 46:
+            if at == end or buffer[at] != DOT:
                 return False
             at += 1
     cursor[TEXT_USED] = used
@@ -161,7 +171,15 @@ def seen_slot(buffer: Array, at: Int) -> Int:
 
 @inner
 def copy_head(
-    buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    dictionary: Array,
+    cursor: Array,
 ) -> tuple[Int, Int, bool]:
     """Table, names and types of a row like one that was seen, which most rows are.
 
@@ -179,7 +197,7 @@ def copy_head(
         and same_bytes(buffer, at + behind, buffer, body + behind, values_at - behind)
     ):
         return -1, -1, False
-    kind = read_kind(buffer, at + kind_at, stop, text, words)
+    kind = read_kind(buffer, at + kind_at, stop, text, dictionary)
     begin = rows[ENDS + NEW, row]
     first = rows[ENDS + NEW, like - 1] if like > 0 else 0
     count = rows[ENDS + NEW, like] - first
@@ -198,17 +216,25 @@ def copy_head(
 
 
 @inner
-def read_kind(buffer: Array, at: Int, stop: Int, text: Array, words: Array) -> Int:
+def read_kind(buffer: Array, at: Int, stop: Int, text: Array, dictionary: Array) -> Int:
     """The kind whose name begins at `at`, or -1."""
     for kind in range(INSERT, DELETE + 1):
-        if sees(buffer, at, stop, text, words, KIND_WORDS + kind) >= 0:
+        if token_end(buffer, at, stop, text, dictionary, FIRST_KIND + kind) >= 0:
             return kind
     return -1
 
 
 @inner
 def read_object(
-    buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    dictionary: Array,
+    cursor: Array,
 ) -> tuple[Int, Int]:
     """A row change, to the end of the record: the row's status, and from where on its bytes may be other than ASCII."""
     body = at
@@ -216,32 +242,32 @@ def read_object(
         return READ_RECORD, body
     first = 2  # of the six arrays, the one to read next
     kind_at = values_at = np.int64(0)
-    at, last, head_is_ascii = copy_head(buffer, body, stop, rows, row, cells, text, words, cursor)
+    at, last, head_is_ascii = copy_head(buffer, body, stop, rows, row, cells, text, dictionary, cursor)
     values = at
     if at < 0:
         first = 0
-        at = sees(buffer, body, stop, text, words, HEAD)
+        at = token_end(buffer, body, stop, text, dictionary, HEAD)
         end = string_end(buffer, at, stop)[0] if at >= 0 else -1
         if end < 0 or not read_table(buffer, at, end, rows, row, text, cursor):
             return READ_RECORD, body
-        at = sees(buffer, end, stop, text, words, OPERATION)
+        at = token_end(buffer, end, stop, text, dictionary, OPERATION)
         kind_at = at - body
-        rows[KIND, row] = read_kind(buffer, at, stop, text, words) if at >= 0 else -1
+        rows[KIND, row] = read_kind(buffer, at, stop, text, dictionary) if at >= 0 else -1
         if rows[KIND, row] < 0:
             return READ_RECORD, body
         at += KIND_BYTES
     for array in range(first, 6):
-        place, field = array // 3, FIELDS[array % 3]
-        begin = rows[ENDS + place, row]
+        map_index, field = array // 3, FIELDS[array % 3]
+        begin = rows[ENDS + map_index, row]
         if array > first or first == 0:
-            at = sees(buffer, at, stop, text, words, FIRST_ARRAY + array)
+            at = token_end(buffer, at, stop, text, dictionary, FIRST_ARRAY + array)
         if at < 0:
             return READ_RECORD, body
         if array == 2:
             values_at = at - body
-        at, end, unchanged = read_array(buffer, at, stop, cells[place], field, begin, text, words, cursor)
+        at, end, unchanged = read_array(buffer, at, stop, cells[map_index], field, begin, text, dictionary, cursor)
         if at < 0:
-            return FULL if at == NO_ROOM else READ_RECORD, body
+            return FULL if at == TOO_FEW_CELLS else READ_RECORD, body
         if field == NAME:
             last = end
         elif end != last:
@@ -249,9 +275,9 @@ def read_object(
         if unchanged:
             rows[PRESENT, row] |= 1 << HAS_UNCHANGED
         if field == VALUE and end > begin:
-            rows[ENDS + place, row] = end
-            rows[PRESENT, row] |= 1 << (GIVEN + place)
-    if sees(buffer, at, stop, text, words, END) != stop:
+            rows[ENDS + map_index, row] = end
+            rows[PRESENT, row] |= 1 << (GIVEN + map_index)
+    if token_end(buffer, at, stop, text, dictionary, END) != stop:
         return READ_RECORD, body
     if first == 0 and rows[PRESENT, row] >> (GIVEN + NEW) & 1:  # without a new image there is nothing to know again
         slot = seen_slot(buffer, body)
@@ -269,16 +295,18 @@ def read_record(
     row: Int,
     cells: Array,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     settings: Array,
 ) -> Int:
-    """What a record says; see scan.py."""
-    if buffer[at] == 123:  # {
-        status, at = read_object(buffer, at, stop, rows, row, cells, text, words, cursor)
+    """Notes one record; see loop.py."""
+    if buffer[at] == OPEN_BRACE:
+        status, at = read_object(buffer, at, stop, rows, row, cells, text, dictionary, cursor)
     else:
-        status = read_line(buffer, at, stop, rows, row, cells, text, words, settings)
-    return check_record(buffer, at, stop, settings) if status == GOOD else status
+        status = read_line(buffer, at, stop, rows, row, cells, text, dictionary, settings)
+    if status == GOOD:
+        rows[NEEDS, row] = record_needs(buffer, at, stop, settings)
+    return status
 
 
 scan_gaussdb_json = make_scan("scan_gaussdb_json", open_record, close_record, read_record)

@@ -1,20 +1,36 @@
-"""Compiled bricks for what stands in quotes and for SQL literals, in TEXT and inside JSON strings."""
+"""Compiled functions for quoted text and for SQL literals, in TEXT and inside JSON strings."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ...arrays import Array, Int
+from ...ascii import (
+    APOSTROPHE,
+    BACKSLASH,
+    CASE_BIT,
+    DIGIT_0,
+    DIGIT_1,
+    DIGIT_9,
+    DOT,
+    LOWER_E,
+    LOWER_U,
+    MINUS,
+    PLUS,
+    QUOTE,
+    SPACE,
+    UPPER_B,
+)
 from ...jit.compiler import hot, inner
 from ...jit.intrinsics import BLOCK, find_special
-from ..dictionary import mark_word
-from ..marks import FALSE, LITERALS, NULL, TRUE, UNCHANGED
+from ..dictionary import token_entry
 from ..notes import UNCHANGED_LENGTH
-from .transaction_lines import sees
+from ..tokens import FALSE, LITERALS, NULL, TRUE, UNCHANGED
+from .transaction_lines import token_end
 
-FIRST_LITERAL = mark_word(LITERALS[0])
-TRUE_WORD, FALSE_WORD, T_WORD, F_WORD = (mark_word(mark) for mark in (TRUE, FALSE, b"t", b"f"))
-NULL_WORD, UNCHANGED_WORD = mark_word(NULL), mark_word(UNCHANGED)
+FIRST_LITERAL = token_entry(LITERALS[0])
+TRUE_ENTRY, FALSE_ENTRY, T_ENTRY, F_ENTRY = (token_entry(token) for token in (TRUE, FALSE, b"t", b"f"))
+NULL_ENTRY, UNCHANGED_ENTRY = token_entry(NULL), token_entry(UNCHANGED)
 LITERAL_COUNT = len(LITERALS)
 
 BAD_LENGTH = -9
@@ -41,13 +57,13 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
         begin = at
         byte = np.int64(buffer[at])
         at += 1
-        if json and byte == 92:
+        if json and byte == BACKSLASH:
             if at == stop:
                 return -1, used
             byte = np.int64(_ESCAPES[buffer[at]])
             at += 1
             if byte == _NO_ESCAPE:
-                if buffer[at - 1] != 117 or stop - at < 4 or buffer[at] != 48 or buffer[at + 1] != 48:  # \u00
+                if buffer[at - 1] != LOWER_U or stop - at < 4 or buffer[at] != DIGIT_0 or buffer[at + 1] != DIGIT_0:
                     return -1, used
                 high, low = np.int64(_HEX[buffer[at + 2]]), np.int64(_HEX[buffer[at + 3]])
                 if high > 7 or low > 15:
@@ -77,7 +93,13 @@ def special_at(buffer: Array, at: Int, stop: Int) -> Int:
         at += found
         if found < BLOCK:
             return at
-    while at < stop and buffer[at] >= 32 and buffer[at] != 34 and buffer[at] != 39 and buffer[at] != 92:
+    while (
+        at < stop
+        and buffer[at] >= SPACE
+        and buffer[at] != QUOTE
+        and buffer[at] != APOSTROPHE
+        and buffer[at] != BACKSLASH
+    ):
         at += 1
     return at
 
@@ -101,25 +123,25 @@ def quoted_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, bool]:
 @hot
 def number_end(buffer: Array, at: Int, stop: Int) -> Int:
     """Where a number as the servers print it ends, but for NaN and Infinity, or -1 if there is none at `at`."""
-    if at < stop and buffer[at] == 45:
+    if at < stop and buffer[at] == MINUS:
         at += 1
     digits = 0
-    while at < stop and buffer[at] >= 48 and buffer[at] <= 57:
+    while at < stop and buffer[at] >= DIGIT_0 and buffer[at] <= DIGIT_9:
         at += 1
         digits += 1
-    if at < stop and buffer[at] == 46:
+    if at < stop and buffer[at] == DOT:
         at += 1
-        while at < stop and buffer[at] >= 48 and buffer[at] <= 57:
+        while at < stop and buffer[at] >= DIGIT_0 and buffer[at] <= DIGIT_9:
             at += 1
             digits += 1
     if digits == 0:
         return -1
-    if at < stop and (buffer[at] | 32) == 101:  # e
+    if at < stop and (buffer[at] | CASE_BIT) == LOWER_E:
         at += 1
-        if at < stop and (buffer[at] == 43 or buffer[at] == 45):
+        if at < stop and (buffer[at] == PLUS or buffer[at] == MINUS):
             at += 1
         digits = at
-        while at < stop and buffer[at] >= 48 and buffer[at] <= 57:
+        while at < stop and buffer[at] >= DIGIT_0 and buffer[at] <= DIGIT_9:
             at += 1
         if at == digits:
             return -1
@@ -128,7 +150,7 @@ def number_end(buffer: Array, at: Int, stop: Int) -> Int:
 
 @inner
 def literal(
-    buffer: Array, at: Int, end: Int, escaped: bool, quotes: Int, text: Array, words: Array, used: Int, json: bool
+    buffer: Array, at: Int, end: Int, escaped: bool, quotes: Int, text: Array, dictionary: Array, used: Int, json: bool
 ) -> tuple[Int, Int, Int]:
     """The pair of the literal that buffer[at:end] is, and how much of text is used; BAD_LENGTH if it is none.
 
@@ -137,31 +159,31 @@ def literal(
     """
     length = end - at
     first = np.int64(buffer[at]) if length > 0 else 0
-    if first == 39:
+    if first == APOSTROPHE:
         if not escaped and quotes == 2:
-            return at + 1, length - 2 if buffer[end - 1] == 39 else BAD_LENGTH, used
-        stopped, after = undo(buffer, at, end, text, used, 39, json)
+            return at + 1, length - 2 if buffer[end - 1] == APOSTROPHE else BAD_LENGTH, used
+        stopped, after = undo(buffer, at, end, text, used, APOSTROPHE, json)
         return ~used, after - used if stopped == end else BAD_LENGTH, after
-    if not escaped and first < 58 and number_end(buffer, at, end) == end:
+    if not escaped and first <= DIGIT_9 and number_end(buffer, at, end) == end:
         return at, length, used
     if escaped:
         return at, BAD_LENGTH, used
-    if first == 66:  # B
-        if length < 3 or quotes != 2 or buffer[at + 1] != 39 or buffer[end - 1] != 39:
+    if first == UPPER_B:
+        if length < 3 or quotes != 2 or buffer[at + 1] != APOSTROPHE or buffer[end - 1] != APOSTROPHE:
             return at, BAD_LENGTH, used
-        for place in range(at + 2, end - 1):
-            if buffer[place] != 48 and buffer[place] != 49:
+        for digit_at in range(at + 2, end - 1):
+            if buffer[digit_at] != DIGIT_0 and buffer[digit_at] != DIGIT_1:
                 return at, BAD_LENGTH, used
         return at + 2, length - 3, used
-    for word in range(FIRST_LITERAL, FIRST_LITERAL + LITERAL_COUNT):
-        if words[word, 1] == length and sees(buffer, at, end, text, words, word) >= 0:
-            if word == NULL_WORD:
+    for entry in range(FIRST_LITERAL, FIRST_LITERAL + LITERAL_COUNT):
+        if dictionary[entry, 1] == length and token_end(buffer, at, end, text, dictionary, entry) >= 0:
+            if entry == NULL_ENTRY:
                 return at, -1, used
-            if word == UNCHANGED_WORD:
+            if entry == UNCHANGED_ENTRY:
                 return at, UNCHANGED_LENGTH, used
-            if word == TRUE_WORD:
-                return np.int64(words[T_WORD, 0]), 1, used
-            if word == FALSE_WORD:
-                return np.int64(words[F_WORD, 0]), 1, used
+            if entry == TRUE_ENTRY:
+                return np.int64(dictionary[T_ENTRY, 0]), 1, used
+            if entry == FALSE_ENTRY:
+                return np.int64(dictionary[F_ENTRY, 0]), 1, used
             return at, length, used
     return at, BAD_LENGTH, used

@@ -1,27 +1,29 @@
 """The scan of pgoutput: rows, BEGIN and COMMIT; all else is rare, and read by the declaration.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. Which relation a message means, and whether it
-carries a transaction id, is known beforehand: see known_relations.py. For the arguments see scan_gaussdb_binary.py.
+carries a transaction id, is known beforehand: see pgoutput_relations.py. For the arguments see scan_gaussdb_binary.py.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ....formats.pgoutput.messages import BINARY_CELL, KEY, NEW, NULL, OLD, TEXT_CELL, UNCHANGED_CELL
+from ....formats.pgoutput.messages import BINARY_CELL, NULL, TEXT_CELL, UNCHANGED_CELL
+from ....formats.pgoutput.messages import KEY as KEY_TAG
+from ....formats.pgoutput.messages import NEW as NEW_TAG
+from ....formats.pgoutput.messages import OLD as OLD_TAG
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....limits import RECORD_BYTES
 from ....times import MICROS_OF_2000
 from ...arrays import Array, Int
+from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SLASH, SPACE
 from ...jit.compiler import inner
-from .. import notes as spans
-from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, mark_word
+from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, token_entry
 from ..loop import DONE, make_scan
-from ..marks import BOOLEANS, FULL_ROW, KEY_ROW
 from ..notes import (
     BEGIN,
-    BINARY_CELLS,
     BINARY_LENGTH,
+    BINARY_TEXT,
     COMMIT,
     COMMIT_LSN,
     COMPLETE,
@@ -35,7 +37,10 @@ from ..notes import (
     INSERT,
     KIND,
     NAME,
+    NEEDS,
+    NEW,
     NEXT_MESSAGE,
+    OLD,
     PRESENT,
     READ_RECORD,
     RELATION,
@@ -50,22 +55,23 @@ from ..notes import (
     VALUE,
     XID,
 )
-from ..primitives import check_text, is_ascii, read_16, read_32, read_64, write_number
+from ..primitives import is_ascii, read_16, read_32, read_64, text_needs, write_number
 from ..row_notes import note_detail
+from ..tokens import BOOLEANS, FULL_ROW, KEY_ROW
 from .pgoutput_relations import (
     BOOLEAN_FORM,
+    CELL_ENTRIES,
     CELL_FACTS,
     CELL_NAME,
     CELL_TYPE,
-    CELL_WORDS,
     CELLS,
     COLUMNS,
     DATE_FORM,
     INTEGER_FORM,
     IS_OPENGAUSS,
-    KNOWN,
     OID_FORM,
     OTHER_FORM,
+    RELATION_CODES,
     SCHEMA,
     SIZE_OF_FORM,
     TABLE,
@@ -74,7 +80,7 @@ from .pgoutput_relations import (
     UNKNOWN_FORM,
 )
 
-KEY_WORD, FULL_WORD, T_WORD, F_WORD = (mark_word(mark) for mark in (KEY_ROW, FULL_ROW, *BOOLEANS))
+KEY_ENTRY, FULL_ENTRY, T_ENTRY, F_ENTRY = (token_entry(token) for token in (KEY_ROW, FULL_ROW, *BOOLEANS))
 OTHER = -1
 KIND_OF_BYTE = np.full(256, OTHER, np.int64)
 for _byte, _kind in zip(b"BCIUD", (BEGIN, COMMIT, INSERT, UPDATE, DELETE), strict=True):
@@ -123,33 +129,35 @@ def write_time(text: Array, used: Int, micros: Int) -> Int:
         else:
             break
         if part > 1:
-            text[used] = 45 if part < 4 else 32 if part == 4 else 58
+            text[used] = MINUS if part < 4 else SPACE if part == 4 else COLON
             used += 1
-        text[used] = 48 + number // 10
-        text[used + 1] = 48 + number % 10
+        text[used] = DIGIT_0 + number // 10
+        text[used + 1] = DIGIT_0 + number % 10
         used += 2
     if fraction > 0:
-        text[used] = 46
+        text[used] = DOT
         used += 1
         step = 100_000
         while fraction > 0:
-            text[used] = 48 + fraction // step
+            text[used] = DIGIT_0 + fraction // step
             used += 1
             fraction %= step
             step //= 10
-    text[used], text[used + 1], text[used + 2] = 43, 48, 48
+    text[used], text[used + 1], text[used + 2] = PLUS, DIGIT_0, DIGIT_0
     return used + 3
 
 
 @inner
-def binary_value(buffer: Array, at: Int, size: Int, text: Array, words: Array, used: Int, form: Int) -> tuple[Int, Int]:
+def binary_value(
+    buffer: Array, at: Int, size: Int, text: Array, dictionary: Array, used: Int, form: Int
+) -> tuple[Int, Int]:
     """The pair of a value in binary form, which may be written to text[used:]; length -1 is for the declaration."""
     if form == UNKNOWN_FORM or size != form & SIZE_OF_FORM:
         return used, -1
     form -= size
     if form == BOOLEAN_FORM:
-        word = T_WORD if buffer[at] != 0 else F_WORD
-        return np.int64(words[word, 0]), np.int64(words[word, 1])
+        entry = T_ENTRY if buffer[at] != 0 else F_ENTRY
+        return np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1])
     number = np.int64(0)
     if size == 2:
         number = read_16(buffer, at)
@@ -183,26 +191,25 @@ def row_image(
     rows: Array,
     row: Int,
     cells: Array,
-    place: Int,
+    map_index: Int,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     relation: Int,
     is_key: bool,
     utf8: bool,
 ) -> tuple[Int, Int]:
-    """One tuple into the map `place`: (status, byte after it)."""
-    status = GOOD
-    image = cells[place]
+    """One tuple into the map `map_index`: (status, byte after it)."""
+    image = cells[map_index]
     used = cursor[TEXT_USED]
-    cell = rows[ENDS + place, row]
-    count = np.int64(words[relation + COLUMNS, 0])
+    cell = rows[ENDS + map_index, row]
+    count = np.int64(dictionary[relation + COLUMNS, 0])
     if stop - at < 2 or read_16(buffer, at) != count:
         return READ_RECORD, at
     at += 2
     if cell + count > image.shape[1]:
         return FULL, at
-    for column in range(relation + CELLS, relation + CELLS + CELL_WORDS * count, CELL_WORDS):
+    for column in range(relation + CELLS, relation + CELLS + CELL_ENTRIES * count, CELL_ENTRIES):
         if at >= stop:
             return READ_RECORD, at
         form = buffer[at]
@@ -216,15 +223,15 @@ def row_image(
             if size > stop - at:
                 return READ_RECORD, at
             value, length = at, size
-            kind = np.int64(words[column + CELL_FACTS, 1]) if form == BINARY_CELL else TEXT_FORM
+            kind = np.int64(dictionary[column + CELL_FACTS, 1]) if form == BINARY_CELL else TEXT_FORM
             if kind == TEXT_FORM:
                 if not is_ascii(buffer, at, size):
-                    status |= check_text(buffer, at, size, utf8)
+                    rows[NEEDS, row] |= text_needs(buffer, at, size, utf8)
             elif kind == OTHER_FORM:
                 length = BINARY_LENGTH - size
-                status |= BINARY_CELLS
+                rows[NEEDS, row] |= BINARY_TEXT
             else:
-                value, length = binary_value(buffer, at, size, text, words, used, kind)
+                value, length = binary_value(buffer, at, size, text, dictionary, used, kind)
                 if length < 0:
                     return READ_RECORD, at
                 if value == ~used:
@@ -234,21 +241,21 @@ def row_image(
             rows[PRESENT, row] |= 1 << HAS_UNCHANGED
         elif form != NULL:
             return READ_RECORD, at
-        elif is_key and words[column + CELL_FACTS, 0] == 0:
+        elif is_key and dictionary[column + CELL_FACTS, 0] == 0:
             continue
         image[VALUE, cell, 0] = value
         image[VALUE, cell, 1] = length
         if is_key:
             for part in range(2):
-                image[NAME, cell, part] = words[column + CELL_NAME, part]
-                image[TYPE, cell, part] = words[column + CELL_TYPE, part]
+                image[NAME, cell, part] = dictionary[column + CELL_NAME, part]
+                image[TYPE, cell, part] = dictionary[column + CELL_TYPE, part]
         cell += 1
         at += size
-    rows[ENDS + place, row] = cell
-    rows[PRESENT, row] |= 1 << (GIVEN + place) | np.int64(not is_key) << (COMPLETE + place)
+    rows[ENDS + map_index, row] = cell
+    rows[PRESENT, row] |= 1 << (GIVEN + map_index) | np.int64(not is_key) << (COMPLETE + map_index)
     rows[RELATION, row] = relation
     cursor[TEXT_USED] = used
-    return status, at
+    return GOOD, at
 
 
 @inner
@@ -260,50 +267,47 @@ def row_change(
     row: Int,
     cells: Array,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
-    known: Int,
+    relation_code: Int,
     utf8: bool,
 ) -> Int:
     """INSERT, UPDATE and DELETE, from the byte behind the kind to the end; returns the row's status."""
-    relation = known >> 1
+    relation = relation_code >> 1
     if relation == 0:  # no relation, or the message is too short to name one
         return READ_RECORD
-    if known & 1:
+    if relation_code & 1:
         rows[XID, row] = read_32(buffer, at)
         rows[PRESENT, row] |= 1 << XID
         at += 4
     at += 4
-    rows[TABLE_SCHEMA, row] = words[relation + SCHEMA, 0]
-    rows[TABLE_SCHEMA + 1, row] = words[relation + SCHEMA, 1]
-    rows[TABLE_NAME, row] = words[relation + TABLE, 0]
-    rows[TABLE_NAME + 1, row] = words[relation + TABLE, 1]
+    rows[TABLE_SCHEMA, row] = dictionary[relation + SCHEMA, 0]
+    rows[TABLE_SCHEMA + 1, row] = dictionary[relation + SCHEMA, 1]
+    rows[TABLE_NAME, row] = dictionary[relation + TABLE, 0]
+    rows[TABLE_NAME + 1, row] = dictionary[relation + TABLE, 1]
     kind = rows[KIND, row]
-    status = GOOD
     tag = np.int64(buffer[at]) if at < stop else np.int64(0)
-    if kind != INSERT and (tag == KEY or tag == OLD):
-        is_key = tag == KEY
-        found, at = row_image(
-            buffer, at + 1, stop, rows, row, cells, spans.OLD, text, words, cursor, relation, is_key, utf8
+    if kind != INSERT and (tag == KEY_TAG or tag == OLD_TAG):
+        is_key = tag == KEY_TAG
+        status, at = row_image(
+            buffer, at + 1, stop, rows, row, cells, OLD, text, dictionary, cursor, relation, is_key, utf8
         )
-        if found == READ_RECORD or found == FULL:
-            return found
-        status |= found
-        word = KEY_WORD if is_key else FULL_WORD
-        note_detail(rows, row, cells, words, OLD_KEY, words[word, 0], words[word, 1])
+        if status != GOOD:
+            return status
+        entry = KEY_ENTRY if is_key else FULL_ENTRY
+        note_detail(rows, row, cells, dictionary, OLD_KEY, dictionary[entry, 0], dictionary[entry, 1])
         tag = np.int64(buffer[at]) if at < stop else np.int64(0)
     elif kind == DELETE:
         return READ_RECORD
     if kind != DELETE:
-        if tag != NEW:
+        if tag != NEW_TAG:
             return READ_RECORD
-        found, at = row_image(
-            buffer, at + 1, stop, rows, row, cells, spans.NEW, text, words, cursor, relation, False, utf8
+        status, at = row_image(
+            buffer, at + 1, stop, rows, row, cells, NEW, text, dictionary, cursor, relation, False, utf8
         )
-        if found == READ_RECORD or found == FULL:
-            return found
-        status |= found
-    return status if at == stop else READ_RECORD
+        if status != GOOD:
+            return status
+    return GOOD if at == stop else READ_RECORD
 
 
 @inner
@@ -315,7 +319,7 @@ def transaction(
     row: Int,
     cells: Array,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     is_opengauss: bool,
 ) -> Int:
@@ -348,13 +352,13 @@ def transaction(
     used = write_time(text, used, micros + MICROS_OF_2000)
     rows[TIME_TEXT, row] = ~begin
     rows[TIME_TEXT + 1, row] = used - begin
-    note_detail(rows, row, cells, words, COMMIT_TIME_KEY, ~begin, used - begin)
+    note_detail(rows, row, cells, dictionary, COMMIT_TIME_KEY, ~begin, used - begin)
     if rows[KIND, row] == COMMIT:
         begin = used
         used = write_number(text, used, read_32(buffer, at + 8), 16, False)
-        text[used] = 47
+        text[used] = SLASH
         used = write_number(text, used + 1, read_32(buffer, at + 12), 16, False)
-        note_detail(rows, row, cells, words, END_LSN_KEY, ~begin, used - begin)
+        note_detail(rows, row, cells, dictionary, END_LSN_KEY, ~begin, used - begin)
     cursor[TEXT_USED] = used
     return GOOD
 
@@ -368,26 +372,30 @@ def read_record(
     row: Int,
     cells: Array,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     settings: Array,
 ) -> Int:
-    """What a record says; see scan.py."""
+    """Notes one record; see loop.py."""
     kind = KIND_OF_BYTE[buffer[at]]
     if kind == OTHER:
         return READ_RECORD
     rows[KIND, row] = kind
-    known = settings[KNOWN + cursor[NEXT_MESSAGE]]
+    relation_code = settings[RELATION_CODES + cursor[NEXT_MESSAGE]]
     if kind == BEGIN or kind == COMMIT:
-        if known & 1:  # it ends a block, which the reader of the declaration must see
+        if relation_code & 1:  # it ends a block, which the reader of the declaration must see
             return READ_RECORD
-        return transaction(buffer, at + 1, stop, rows, row, cells, text, words, cursor, settings[IS_OPENGAUSS] == 1)
-    return row_change(buffer, at + 1, stop, rows, row, cells, text, words, cursor, known, settings[UTF8] == 1)
+        return transaction(
+            buffer, at + 1, stop, rows, row, cells, text, dictionary, cursor, settings[IS_OPENGAUSS] == 1
+        )
+    return row_change(
+        buffer, at + 1, stop, rows, row, cells, text, dictionary, cursor, relation_code, settings[UTF8] == 1
+    )
 
 
 @inner
 def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> tuple[Int, Int, Int, bool]:
-    """Where the record lies; see scan.py."""
+    """Where the record begins and ends; see loop.py."""
     if start == stop:
         return at, -1, np.int64(0), False
     if buffer[start] != ENVELOPE:
@@ -399,7 +407,7 @@ def open_record(buffer: Array, start: Int, stop: Int, at: Int, record: Int) -> t
 
 @inner
 def close_record(buffer: Array, stop: Int, end: Int, has_lsn: bool) -> tuple[Int, Int]:
-    """What follows the record; see scan.py."""
+    """What follows the record; see loop.py."""
     return stop, DONE
 
 

@@ -20,23 +20,24 @@ from ....pgtypes import type_name
 from ....pgtypes.binary import has_text
 from ...arrays import Array, Int
 from ...jit.compiler import compiled
-from ..dictionary import WORD_TEXT, WORDS
+from ..dictionary import DICTIONARY, DICTIONARY_TEXT
 from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, ScanInput
 from ..primitives import read_32
 
-IS_OPENGAUSS, KNOWN = QUOTED, LINES
-"""Places in the scan's settings: whether the dialect is openGauss's, and the first message: 2 times the place of its
-relation in `words`, 0 if there is none, and 1 more in a streamed block. Of a BEGIN or COMMIT, 1 where a block is open
-before it: the declaration must see that it ends."""
+IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
+"""Indexes of the scan's settings: whether the dialect is openGauss's, and the relation code of the first message.
+
+A row's code is 2 times its relation's entry in the dictionary (0 without a relation), plus 1 in a streamed block. The
+code of a BEGIN or COMMIT is 1 if a block is open before it: the declaration must see that the block ends."""
 
 COLUMNS, SCHEMA, TABLE, CELLS = range(4)
-"""A relation in `words`: how many columns, the names, and from there on three pairs a column."""
+"""A relation in the dictionary: number of columns, names of schema and table, then three pairs for each column."""
 
 LEAST_ROW_BYTES = 9
 """Kind, transaction id, relation: shorter rows are for the declaration, which tells what is missing."""
 
-CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_WORDS = range(4)
+CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_ENTRIES = range(4)
 """CELL_FACTS is no pair: whether the column is in the key, and which of the forms below its binary values have."""
 
 UNKNOWN_FORM, OTHER_FORM, TEXT_FORM = range(3)
@@ -96,9 +97,9 @@ def find_relations(
             streamed = int(relations.block is not None)
             own = pa.py_buffer(oids[streamed, begin:end])
             coded = pa.Array.from_buffers(pa.int64(), end - begin, [None, own]).dictionary_encode()
-            known = [2 * table.place(relations.find(oid)) + streamed for oid in coded.dictionary.to_pylist()]
-            places = np.frombuffer(coded.indices.buffers()[1], np.int32, end - begin)
-            found[asking[begin:end]] = np.array(known, np.int64)[places]
+            known = [2 * table.entry(relations.find(oid)) + streamed for oid in coded.dictionary.to_pylist()]
+            codes = np.frombuffer(coded.indices.buffers()[1], np.int32, end - begin)
+            found[asking[begin:end]] = np.array(known, np.int64)[codes]
             begin = end
         if message >= 0:
             found[message] = int(relations.block is not None)
@@ -107,7 +108,7 @@ def find_relations(
                 for frame in reader.frames(data):
                     reader.read(data, frame, options)
     head = [*settings, options.dialect == "opengauss"]
-    return ScanInput(table.words(), np.concatenate([np.array(head, np.int64), found]), bytes(table.text))
+    return ScanInput(table.dictionary(), np.concatenate([np.array(head, np.int64), found]), bytes(table.text))
 
 
 def _form(oid: int) -> int:
@@ -156,17 +157,17 @@ MOST_TEXT_OF_CHUNK = 1 << 28
 
 
 class RelationTable:
-    """Relations as words and their text."""
+    """Relations as entries of the dictionary, and their text."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._ascii_only = options.encoding != "utf-8"
         self._clear()
 
     def _clear(self) -> None:
-        self._places: dict[int, int] = {}
+        self._entries: dict[int, int] = {}
         self._held: list[Relation] = []  # so that no number of `id` comes again
         self._pairs: list[tuple[int, int]] = []
-        self._words = WORDS
+        self._dictionary = DICTIONARY
         self.text = bytearray()
 
     def forget_much(self) -> None:
@@ -174,15 +175,15 @@ class RelationTable:
         if len(self.text) > MOST_TEXT:
             self._clear()
 
-    def place(self, relation: Relation | None) -> int:
-        """Where the relation lies in `words`; 0 for one that is not known.
+    def entry(self, relation: Relation | None) -> int:
+        """The relation's first entry in the dictionary; 0 for an unknown relation.
 
         Names that are not ASCII, in an encoding that is not UTF-8, are left to the declaration: a row is transcoded as
-        a whole, and they are in UTF-8 already. So are names for which there is no room.
+        a whole, and they are in UTF-8 already. So are names that would make the text too long.
         """
         if relation is None:
             return 0
-        if id(relation) not in self._places:
+        if id(relation) not in self._entries:
             self._held.append(relation)
             names = (relation.table_schema, relation.table_name, *relation.columns)
             types = [type_name(oid) for oid in relation.type_oids]
@@ -190,16 +191,16 @@ class RelationTable:
             known = len(self.text) + size <= MOST_TEXT_OF_CHUNK and (
                 not self._ascii_only or all(name.isascii() for name in names)
             )
-            self._places[id(relation)] = len(WORDS) + len(self._pairs) if known else 0
+            self._entries[id(relation)] = len(DICTIONARY) + len(self._pairs) if known else 0
             if known:
                 self._add(relation)
-        return self._places[id(relation)]
+        return self._entries[id(relation)]
 
-    def words(self) -> Array:
-        """int32[w, 2]: the constant words, then the relations."""
-        if len(self._words) < len(WORDS) + len(self._pairs):
-            self._words = np.concatenate([WORDS, np.array(self._pairs, np.int32).reshape(-1, 2)])
-        return self._words
+    def dictionary(self) -> Array:
+        """int32[d, 2]: the constant texts, then the relations."""
+        if len(self._dictionary) < len(DICTIONARY) + len(self._pairs):
+            self._dictionary = np.concatenate([DICTIONARY, np.array(self._pairs, np.int32).reshape(-1, 2)])
+        return self._dictionary
 
     def _add(self, relation: Relation) -> None:
         columns, keys = list(zip(relation.columns, relation.type_oids, strict=True)), frozenset(relation.key_columns)
@@ -211,6 +212,6 @@ class RelationTable:
 
     def _pair(self, text: str) -> tuple[int, int]:
         data = text.encode()
-        start = len(WORD_TEXT) + len(self.text)
+        start = len(DICTIONARY_TEXT) + len(self.text)
         self.text += data
         return ~start, len(data)

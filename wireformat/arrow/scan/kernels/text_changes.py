@@ -10,11 +10,19 @@ import numpy as np
 from ....grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
 from ....limits import NAME_BYTES
 from ...arrays import Array, Int
+from ...ascii import (
+    APOSTROPHE,
+    CLOSE_BRACKET,
+    COLON,
+    DOT,
+    OPEN_BRACKET,
+    QUOTE,
+    SPACE,
+    UPPER_B,
+)
 from ...jit.compiler import hot, inner
-from ..dictionary import mark_word
+from ..dictionary import token_entry
 from ..loop import make_scan
-from ..marks import ROW_CHANGES
-from ..marks import TABLE as TABLE_MARK
 from ..notes import (
     DELETE,
     ENDS,
@@ -25,6 +33,7 @@ from ..notes import (
     INSERT,
     KIND,
     NAME,
+    NEEDS,
     NEW,
     OLD,
     PRESENT,
@@ -38,15 +47,18 @@ from ..notes import (
     UPDATE,
     VALUE,
 )
+from ..tokens import ROW_CHANGES, TABLE
 from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
-from .transaction_lines import check_record, close_record, open_message, open_record, read_line, sees
+from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
-TABLE, OLD_MARK, NEW_MARK, NO_TUPLE_MARK = (mark_word(mark) for mark in (TABLE_MARK, OLD_KEY, NEW_TUPLE, NO_TUPLE))
-FIRST_CHANGE = mark_word(ROW_CHANGES[0])
-MOST_BYTES_TO_MARK = 2 * NAME_BYTES + 1
+TABLE_ENTRY, OLD_ENTRY, NEW_ENTRY, NO_TUPLE_ENTRY = (
+    token_entry(token) for token in (TABLE, OLD_KEY, NEW_TUPLE, NO_TUPLE)
+)
+FIRST_CHANGE = token_entry(ROW_CHANGES[0])
+MOST_BYTES_TO_CHANGE = 2 * NAME_BYTES + 1
 
-NO_ROOM = -2
-"""Where columns end whose cells have no room."""
+TOO_FEW_CELLS = -2
+"""The end of columns for which there are too few cells."""
 
 
 PLAIN, DIGIT, TYPE_WORD = 1, 2, 4
@@ -73,14 +85,14 @@ def name_end(buffer: Array, at: Int, stop: Int) -> Int:
 @hot
 def read_name(buffer: Array, at: Int, stop: Int, text: Array, cursor: Array) -> tuple[Int, Int, Int]:
     """A name, plain or in quotes: where it ends, or -1, and its pair."""
-    if at == stop or buffer[at] != 34:
+    if at == stop or buffer[at] != QUOTE:
         end = name_end(buffer, at, stop)
         return end if end > at else -1, at, end - at
     end, doubled = quoted_end(buffer, at, stop)
     if not doubled or end < 0:
         return end, at + 1, end - at - 2
     used = cursor[TEXT_USED]
-    _, after = undo(buffer, at, end, text, used, 34, False)
+    _, after = undo(buffer, at, end, text, used, QUOTE, False)
     cursor[TEXT_USED] = after
     return end, ~used, after - used
 
@@ -90,12 +102,12 @@ def type_end(buffer: Array, at: Int, stop: Int) -> Int:
     """Where the name of a type ends that begins at `at`, before its bracket; -1 for what is odd."""
     while at < stop:
         byte = buffer[at]
-        if byte == 34:
+        if byte == QUOTE:
             at, _ = quoted_end(buffer, at, stop)
             if at < 0:
                 return -1
-        elif byte == 91:
-            if at + 1 == stop or buffer[at + 1] != 93:
+        elif byte == OPEN_BRACKET:
+            if at + 1 == stop or buffer[at + 1] != CLOSE_BRACKET:
                 return -1
             at += 2
         elif BYTES[byte] & TYPE_WORD:
@@ -110,15 +122,15 @@ def value_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, Int]:
     """Where the literal ends that begins at `at`, or -1, and how many single quotes it holds, three for more; -1 for a
     number, which has been checked."""
     begin = at
-    if at + 1 < stop and buffer[at] == 66 and buffer[at + 1] == 39:
+    if at + 1 < stop and buffer[at] == UPPER_B and buffer[at + 1] == APOSTROPHE:
         begin += 1
-    if begin < stop and buffer[begin] == 39:
+    if begin < stop and buffer[begin] == APOSTROPHE:
         end, doubled = quoted_end(buffer, begin, stop)
         return end, 3 if doubled else 2
     end = number_end(buffer, at, stop)
-    if end >= 0 and (end == stop or buffer[end] == 32):
+    if end >= 0 and (end == stop or buffer[end] == SPACE):
         return end, -1
-    while at < stop and buffer[at] != 32:
+    while at < stop and buffer[at] != SPACE:
         at += 1
     return at, 0
 
@@ -131,33 +143,33 @@ def read_columns(
     rows: Array,
     row: Int,
     cells: Array,
-    place: Int,
+    map_index: Int,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     to_new: bool,
 ) -> Int:
-    """One tuple into the map `place`, to the end of the record or to the mark of the new tuple.
+    """One tuple into the map `map_index`, to the end of the record or to the mark of the new tuple.
 
-    Returns where it ends, NO_ROOM where the cells have none, and -1 for what is odd.
+    Returns where it ends, TOO_FEW_CELLS where the cells have none, and -1 for what is odd.
     """
-    image = cells[place]
-    cell = rows[ENDS + place, row]
-    if not to_new and sees(buffer, at, stop, text, words, NO_TUPLE_MARK) == stop:
+    image = cells[map_index]
+    cell = rows[ENDS + map_index, row]
+    if not to_new and token_end(buffer, at, stop, text, dictionary, NO_TUPLE_ENTRY) == stop:
         return stop
-    while at < stop and not (to_new and sees(buffer, at, stop, text, words, NEW_MARK) >= 0):
+    while at < stop and not (to_new and token_end(buffer, at, stop, text, dictionary, NEW_ENTRY) >= 0):
         if cell == image.shape[1]:
-            return NO_ROOM
-        if buffer[at] != 32:
+            return TOO_FEW_CELLS
+        if buffer[at] != SPACE:
             return -1
         end, start, length = read_name(buffer, at + 1, stop, text, cursor)
-        if end < 0 or end == stop or buffer[end] != 91:
+        if end < 0 or end == stop or buffer[end] != OPEN_BRACKET:
             return -1
         image[NAME, cell, 0] = start
         image[NAME, cell, 1] = length
         begin = end + 1
         end = type_end(buffer, begin, stop)
-        if end <= begin or stop - end < 2 or buffer[end] != 93 or buffer[end + 1] != 58:
+        if end <= begin or stop - end < 2 or buffer[end] != CLOSE_BRACKET or buffer[end + 1] != COLON:
             return -1
         image[TYPE, cell, 0] = begin
         image[TYPE, cell, 1] = end - begin
@@ -167,7 +179,7 @@ def read_columns(
             return -1
         start, length = begin, at - begin
         if quotes >= 0:
-            start, length, used = literal(buffer, begin, at, False, quotes, text, words, cursor[TEXT_USED], False)
+            start, length, used = literal(buffer, begin, at, False, quotes, text, dictionary, cursor[TEXT_USED], False)
             if length == BAD_LENGTH:
                 return -1
             cursor[TEXT_USED] = used
@@ -176,47 +188,55 @@ def read_columns(
         image[VALUE, cell, 0] = start
         image[VALUE, cell, 1] = length
         cell += 1
-    rows[ENDS + place, row] = cell
-    rows[PRESENT, row] |= 1 << (GIVEN + place)
+    rows[ENDS + map_index, row] = cell
+    rows[PRESENT, row] |= 1 << (GIVEN + map_index)
     return at
 
 
 @inner
 def read_images(
-    buffer: Array, at: Int, stop: Int, rows: Array, row: Int, cells: Array, text: Array, words: Array, cursor: Array
+    buffer: Array,
+    at: Int,
+    stop: Int,
+    rows: Array,
+    row: Int,
+    cells: Array,
+    text: Array,
+    dictionary: Array,
+    cursor: Array,
 ) -> Int:
     """The mark at `at` and the row images behind it, to the end of the record; returns the row's status."""
     kind = INSERT
     end = -1
     for change in range(3):
         if end < 0:
-            end = sees(buffer, at, stop, text, words, FIRST_CHANGE + change)
+            end = token_end(buffer, at, stop, text, dictionary, FIRST_CHANGE + change)
             kind = INSERT + change
     if end < 0:
         return READ_RECORD
     rows[KIND, row] = kind
-    place = OLD if kind == DELETE else NEW
-    begin = sees(buffer, end, stop, text, words, OLD_MARK) if kind == UPDATE else -1
+    map_index = OLD if kind == DELETE else NEW
+    begin = token_end(buffer, end, stop, text, dictionary, OLD_ENTRY) if kind == UPDATE else -1
     if begin >= 0:
-        end = read_columns(buffer, begin, stop, rows, row, cells, OLD, text, words, cursor, True)
+        end = read_columns(buffer, begin, stop, rows, row, cells, OLD, text, dictionary, cursor, True)
         if end >= 0:
-            end = sees(buffer, end, stop, text, words, NEW_MARK)
+            end = token_end(buffer, end, stop, text, dictionary, NEW_ENTRY)
     if end >= 0:
-        end = read_columns(buffer, end, stop, rows, row, cells, place, text, words, cursor, False)
-    if end == NO_ROOM:
+        end = read_columns(buffer, end, stop, rows, row, cells, map_index, text, dictionary, cursor, False)
+    if end == TOO_FEW_CELLS:
         return FULL
     return GOOD if end == stop else READ_RECORD
 
 
 @inner
-def read_unquoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: Array, words: Array) -> Int:
+def read_unquoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: Array, dictionary: Array) -> Int:
     """Schema and table of gaussdb-text, one word each; returns where the mark behind them begins, or -1."""
     start = at
     blank = -1
-    while at < stop and at - start <= MOST_BYTES_TO_MARK:
-        if buffer[at] == 32 and at > start:
+    while at < stop and at - start <= MOST_BYTES_TO_CHANGE:
+        if buffer[at] == SPACE and at > start:
             for change in range(3):
-                if blank >= 0 and sees(buffer, at, stop, text, words, FIRST_CHANGE + change) >= 0:
+                if blank >= 0 and token_end(buffer, at, stop, text, dictionary, FIRST_CHANGE + change) >= 0:
                     rows[TABLE_SCHEMA, row] = start
                     rows[TABLE_SCHEMA + 1, row] = blank - start
                     rows[TABLE_NAME, row] = blank + 1
@@ -234,7 +254,7 @@ def read_quoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: 
     """`schema.table:`, each plain or in quotes; returns where the mark behind them begins, or -1."""
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         at, start, length = read_name(buffer, at, stop, text, cursor)
-        if at < 0 or at == stop or buffer[at] != (46 if field == TABLE_SCHEMA else 58):
+        if at < 0 or at == stop or buffer[at] != (DOT if field == TABLE_SCHEMA else COLON):
             return -1
         rows[field, row] = start
         rows[field + 1, row] = length
@@ -251,23 +271,25 @@ def read_record(
     row: Int,
     cells: Array,
     text: Array,
-    words: Array,
+    dictionary: Array,
     cursor: Array,
     settings: Array,
 ) -> Int:
-    """What a record says; see scan.py."""
-    begin = sees(buffer, at, stop, text, words, TABLE)
+    """Notes one record; see loop.py."""
+    begin = token_end(buffer, at, stop, text, dictionary, TABLE_ENTRY)
     if begin < 0:
-        status = read_line(buffer, at, stop, rows, row, cells, text, words, settings)
+        status = read_line(buffer, at, stop, rows, row, cells, text, dictionary, settings)
     else:
         if settings[QUOTED]:
             begin = read_quoted(buffer, begin, stop, rows, row, text, cursor)
         else:
-            begin = read_unquoted(buffer, begin, stop, rows, row, text, words)
+            begin = read_unquoted(buffer, begin, stop, rows, row, text, dictionary)
         status = READ_RECORD
         if begin >= 0:
-            status = read_images(buffer, begin, stop, rows, row, cells, text, words, cursor)
-    return check_record(buffer, at, stop, settings) if status == GOOD else status
+            status = read_images(buffer, begin, stop, rows, row, cells, text, dictionary, cursor)
+    if status == GOOD:
+        rows[NEEDS, row] = record_needs(buffer, at, stop, settings)
+    return status
 
 
 scan_gaussdb_text = make_scan("scan_gaussdb_text", open_record, close_record, read_record)

@@ -1,4 +1,4 @@
-"""Makes the engine's room small, so that small inputs take every path on which it runs out."""
+"""Makes limits small, so that small inputs take every path on which the scratch is too small."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 
-from wireformat.arrow.scan import scratch as rooms
+from wireformat.arrow.scan import scratch
 
 
 def shrink(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
@@ -19,4 +19,4 @@ def shrink(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
         assert len(holders) > 1, f"nobody uses limits.{name}"
         for module in holders:
             monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(rooms, "_spare", deque(maxlen=1))  # what others left is larger
+    monkeypatch.setattr(scratch, "_spare", deque(maxlen=1))  # what others left is larger

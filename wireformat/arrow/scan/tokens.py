@@ -1,4 +1,4 @@
-"""The bytes that the scans of the text styles compare with, by what they are for."""
+"""The tokens of the text styles: constant bytes that their scans compare with."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING, *lines.POSTGRES_F
 
 JSON_HEAD, JSON_KIND, JSON_END = b'{"table_name":"', b'","op_type":"', b"]}"
 JSON_ARRAYS = tuple(f'{end},"{key}":['.encode() for key, end in zip(ARRAYS, ('"', *"]]]]]"), strict=True))
-"""What stands before each array: the end of the one before it, and the key."""
+"""What comes before each array: the end of the previous array, and the key."""
 
 TABLE = b"table "
 ROW_CHANGES = (b" INSERT:", b" UPDATE:", b" DELETE:")
 
 NULL, TRUE, FALSE, UNCHANGED = b"null", b"true", b"false", b"unchanged-toast-datum"
-NUMBER_WORDS = (b"NaN", b"Infinity", b"-Infinity")
-LITERALS = (NULL, TRUE, FALSE, UNCHANGED, *NUMBER_WORDS)
-"""Values that stand as words, without quotes."""
+SPECIAL_NUMBERS = (b"NaN", b"Infinity", b"-Infinity")
+LITERALS = (NULL, TRUE, FALSE, UNCHANGED, *SPECIAL_NUMBERS)
+"""Values that are written without quotes and are not plain numbers."""
 
 KEY_ROW, FULL_ROW = b"key", b"full"
 """What an old row holds."""
@@ -26,10 +26,16 @@ KEY_ROW, FULL_ROW = b"key", b"full"
 BOOLEANS = (b"t", b"f")
 """What true and false are in the table."""
 
-MARKS = tuple(
+TOKENS = tuple(
     dict.fromkeys(
         [
-            *(mark for line in _LINES for part in line.parts for mark in (part.before, *part.also, part.after) if mark),
+            *(
+                token
+                for line in _LINES
+                for part in line.parts
+                for token in (part.before, *part.also, part.after)
+                if token
+            ),
             *(line.word for line in _LINES),
             *JSON_ARRAYS,
             *ROW_CHANGES,
@@ -40,4 +46,4 @@ MARKS = tuple(
         ]
     )
 )
-"""All of them, each once. JSON_ARRAYS, ROW_CHANGES and LITERALS stand in their order, one behind the other."""
+"""All tokens, each once. JSON_ARRAYS, ROW_CHANGES and LITERALS each keep their order, without a gap."""

@@ -1,0 +1,13 @@
+"""The bytes of ASCII that compiled code looks for or writes, by name."""
+
+from __future__ import annotations
+
+SPACE, QUOTE, APOSTROPHE, PLUS, COMMA, MINUS, DOT, SLASH = b" \"'+,-./"
+DIGIT_0, DIGIT_1, DIGIT_9, COLON = b"019:"
+UPPER_A, UPPER_B, UPPER_F = b"ABF"
+OPEN_BRACKET, BACKSLASH, CLOSE_BRACKET = b"[\\]"
+LOWER_A, LOWER_E, LOWER_U, LOWER_Z = b"aeuz"
+OPEN_BRACE = ord("{")
+
+CASE_BIT = LOWER_A - UPPER_A
+"""The bit that tells a small letter from a capital one."""
