@@ -167,7 +167,10 @@ _CODE_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "
 """Settings of numba that change the code. Its own cache tells releases of Python and of numba apart, and processors."""
 
 
-def digest(package: str = os.path.dirname(os.path.dirname(__file__))) -> str:  # noqa: PTH120 - Path takes longer
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120 - Path takes longer
+
+
+def digest(package: str = _PACKAGE) -> str:
     """Of all that compiled code may hold: every source of the package, the libraries that compile it, their settings.
 
     Constants of any module are compiled in, through any number of others; to read all of them takes 3 ms.
