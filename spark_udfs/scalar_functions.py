@@ -10,7 +10,6 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.formats.pgoutput.reader import PgOutput
 
 from .arguments import read_arguments
 from .frames import python_values
@@ -51,7 +50,7 @@ def _decoded(
     if not len(messages):
         return np.zeros(1, np.int64), pa.array([], kind)
     plan = Plan.check(**read_arguments(function, format, given, named))
-    if plan.format == PgOutput.name:
+    if wf.FORMATS[plan.format].relations is not None:
         raise wf.OptionError(
             f"{function}: a row of {plan.format} needs the messages before it, which a scalar function does not see; "
             "use the table function wal_changes, or spark_udfs.decode"

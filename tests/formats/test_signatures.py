@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from wireformat.formats.registry import find_format
-from wireformat.formats.signatures import LOOKS, looks_like
+from wireformat.formats.registry import ROWS, find_format
+from wireformat.formats.signatures import PATTERNS, first_pattern, looks_like
 
 from ..golden_cases import CASES, Case
 from ..servers.captures import capture_names, read_capture
@@ -48,5 +48,8 @@ def test_every_pattern_is_matched_first_by_a_capture() -> None:
     heads = [message[start:stop][:600] for case in CASES for message, start, stop in spans(case)]
     heads += [line[:600] for name in FORMATS for line in lines(name)]
     heads += [ENVELOPE + message for message in read_capture("18-pgoutput-1").messages]
-    first = (next((pattern for pattern, _ in LOOKS if pattern.match(head)), None) for head in heads)
-    assert {pattern for pattern, _ in LOOKS} <= set(first)
+    assert set(PATTERNS) <= {first_pattern(head) for head in heads}
+
+
+def test_rows_name_patterns_that_there_are() -> None:
+    assert {name for row in ROWS.values() for name in row.signatures} == set(PATTERNS)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 import wireformat as wf
 from wireformat.arrow.scan.registry import SCANS
+from wireformat.formats.row import load
 from wireformat.grammar import lines
 from wireformat.limits import CHUNK_CELLS, CHUNK_ROWS
 
@@ -85,7 +86,7 @@ def every_line(format: str) -> tuple[bytes, ...]:
     """Each line of the format's table with all of its parts."""
     return tuple(
         line.word + b"".join(part.before + _VALUES[part.value] + part.after for part in line.parts)
-        for line in SCANS[format].lines
+        for line in load(SCANS[format].lines)
     )
 
 
@@ -118,7 +119,7 @@ def _of_texts() -> Iterator[tuple[str, Case]]:
         rows: tuple[bytes, ...] = ()
         if format in _TEXTS:
             rows = _text(format, b" a[a]:null"), _text(format, b" \"\"\"\"[a]:''''")
-        elif SCANS[format].module == "scan_json":
+        elif "json_changes" in SCANS[format].walk:
             rows = _json(b"a", b"null"), _json(rb"\"\"\"\"", b"'\\u0001'")
         if rows:
             yield f"{format}, cells", Case(format, rows, MANY_CELLS // (2 * OF_CELLS), join)

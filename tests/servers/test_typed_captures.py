@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
+from wireformat.formats.registry import find_row
 from wireformat.pgtypes import type_oid
 from wireformat.pgtypes.columns import column_type
 from wireformat.pgtypes.sql_types import with_typmod
@@ -35,7 +36,7 @@ Table = tuple[str, str]
 
 def expected(text: str | None, name: str, typmod: int | None, format: str) -> Any:
     """The value of a text, by psycopg and not by this package; Misfit where the table of types has no place for it."""
-    column = column_type(with_typmod(name, typmod, format))
+    column = column_type(with_typmod(name, typmod, find_row(format).types))
     if text is None:
         return None
     if column.reading == "integer vector":

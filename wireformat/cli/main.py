@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from ..formats.registry import FORMATS
+from ..formats.registry import all_rows
 from .exits import exit_codes, open_missing_streams
 from .options import (
     Column,
@@ -196,9 +196,10 @@ def convert(
 def formats() -> None:
     """List the formats that can be read."""
     with exit_codes():
-        width = max(map(len, FORMATS))
-        for name, format in FORMATS.items():
-            typer.echo(f"{name:{width}}  {format.sentence}")
+        rows = all_rows()
+        width = max(map(len, rows))
+        for row in rows.values():
+            typer.echo(f"{row.name:{width}}  {row.sentence}")
 
 
 @app.command(

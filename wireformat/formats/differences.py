@@ -1,4 +1,4 @@
-"""What a format cannot say, a row each: the docs print this table, conversion uses it, the tests read it.
+"""What formats cannot say, one thing a row: the docs print this table, conversion uses it, the tests read it.
 
 A writer never leaves anything out by itself: what it cannot say is an EncodeError. `adapted` leaves it out beforehand,
 where that can be done, and says so.
@@ -12,29 +12,27 @@ from typing import Any, NamedTuple
 
 from ..events import LITERAL_TYPES, Delete, Event, Insert, RowChange, StreamAbort, Truncate, TupleData
 from ..grammar.sql_text import form_of
-from .registry import FORMATS
-
-JSON = ("gaussdb-json", "mppdb-json")
-TEXT = ("gaussdb-text", "opengauss-test-decoding")
-SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding")
-POSTGRES_TEXT = ("test-decoding",)
-PARALLEL = ("gaussdb-binary", "gaussdb-json", "gaussdb-text")
-PGOUTPUT = ("pgoutput",)
+from .registry import FORMATS, ROWS, find_row
 
 
 class Difference(NamedTuple):
     """One thing that some formats cannot say.
 
-    formats     their names
+    name        what rows of formats call it
     what        it is
     becomes     what becomes of it
     change      (event, format) to the event without it; None where the writer refuses it, or nothing is to be done
     """
 
-    formats: tuple[str, ...]
+    name: str
     what: str
     becomes: str
     change: Callable[[Event, str], Event] | None = None
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The built-in formats that cannot say it."""
+        return tuple(row.name for row in ROWS.values() if self.name in row.cannot_say)
 
 
 def adapted(event: Event, format: str) -> tuple[Event, tuple[str, ...]]:
@@ -43,8 +41,9 @@ def adapted(event: Event, format: str) -> tuple[Event, tuple[str, ...]]:
     What has no `change` in the table stays, and its writer refuses it.
     """
     changed = []
+    cannot_say = find_row(format).cannot_say
     for row in DIFFERENCES:
-        if format in row.formats and row.change is not None:
+        if row.name in cannot_say and row.change is not None:
             before, event = event, row.change(event, format)
             if event != before:
                 changed.append(f"{row.what}: {row.becomes}")
@@ -111,115 +110,106 @@ def _without_xid(event: Event, format: str) -> Event:
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
-        POSTGRES_TEXT,
+        "both of stream abort",
         "of a STREAM_ABORT, both the transaction and what of it is dropped",
         "the number of what is dropped",
         _aborted_number,
     ),
     Difference(
-        (*PARALLEL, *SERIAL, *POSTGRES_TEXT, *PGOUTPUT),
+        "facts",
         "what a record has no place for: csn, LSNs, xid, times, origin or username of a "
         "transaction, xid and old_kind of a row change",
         "left out",
         _without_facts,
     ),
-    Difference(POSTGRES_TEXT, "the xid of a TRUNCATE that names its tables", "left out", _without_xid),
+    Difference("xid of truncate", "the xid of a TRUNCATE that names its tables", "left out", _without_xid),
+    Difference("one image", "an old tuple of an INSERT, a new tuple of a DELETE", "left out", _one_image),
+    Difference("empty tuples", "a tuple without columns", "no tuple", _without_empty),
+    Difference("clob", "the type clob", "named text, as the server does", _without_clob),
     Difference(
-        (*TEXT, "sql-decoding", *POSTGRES_TEXT, *PGOUTPUT),
-        "an old tuple of an INSERT, a new tuple of a DELETE",
-        "left out",
-        _one_image,
-    ),
-    Difference(JSON, "a tuple without columns", "no tuple", _without_empty),
-    Difference((*JSON, *TEXT), "the type clob", "named text, as the server does", _without_clob),
-    Difference(
-        ("sql-decoding",),
+        "types",
         "types",
         f"the form of each literal, as {LITERAL_TYPES}number; `types` is null in the table",
         _without_types,
     ),
-    Difference(("sql-decoding",), "names of the columns of a new tuple", "$1, $2 and so on", _without_names),
-    Difference(("gaussdb-binary", *JSON), "a value that was not sent", "the writer refuses it"),
+    Difference("names of new", "names of the columns of a new tuple", "$1, $2 and so on", _without_names),
+    Difference("unsent values", "a value that was not sent", "the writer refuses it"),
     Difference(
-        ("gaussdb-binary", *PGOUTPUT),
-        "a type that is neither built in nor written as oid:<number>",
-        "the writer refuses it",
+        "unnumbered types", "a type that is neither built in nor written as oid:<number>", "the writer refuses it"
     ),
+    Difference("types without a name", "a type without a name, as oid:<number>", "the writer refuses it"),
+    Difference("change records only", "TRUNCATE, DDL, ABORT, PREPARE", "the writer refuses it"),
     Difference(
-        (*JSON, *TEXT, "sql-decoding", *POSTGRES_TEXT),
-        "a type without a name, as oid:<number>",
-        "the writer refuses it",
-    ),
-    Difference(PARALLEL, "TRUNCATE, DDL, ABORT, PREPARE", "the writer refuses it"),
-    Difference(
-        (*PARALLEL, *SERIAL),
+        "no messages, blocks or relations",
         "MESSAGE, COMMIT_PREPARED, ROLLBACK_PREPARED, streamed blocks and their ends, RELATION, TYPE, ORIGIN",
         "the writer refuses it",
     ),
     Difference(
-        POSTGRES_TEXT,
+        "records of test_decoding",
         "DDL, ABORT, HEARTBEAT, RELATION, TYPE, ORIGIN, a PREPARE without a gid, an xid of more than 32 bits",
         "the writer refuses it",
     ),
     Difference(
-        POSTGRES_TEXT,
+        "end of a prefix",
         "where the prefix of a MESSAGE ends, if a size fits what follows at two places",
         "the writer refuses it, the reader reports it",
     ),
     Difference(
-        POSTGRES_TEXT,
+        "all quotes",
         "the setting quote_all_identifiers",
         "names are written with quotes where needed; those of types as they were read",
     ),
     Difference(
-        POSTGRES_TEXT,
+        "owners of types",
         "whether a type named like a number, boolean or bit type is a user's",
         "its values are written without quotes",
     ),
-    Difference((*JSON, *TEXT, "sql-decoding"), "HEARTBEAT", "the writer refuses it: no sample is published"),
+    Difference("heartbeat", "HEARTBEAT", "the writer refuses it: no sample is published"),
     Difference(
-        ("gaussdb-text",),
+        "blanks in schemas",
         "where a schema with a blank in it ends",
         "read back as the shortest schema, but for the reader's known_tables",
     ),
     Difference(
-        ("gaussdb-json", "gaussdb-text", *SERIAL, *POSTGRES_TEXT, *PGOUTPUT),
+        "lsn",
         "the LSN of a record that is not in a batch",
         "left out; its carrier has it. DDL of mppdb-json has its own",
     ),
-    Difference(("sql-decoding",), "all digits of a float", "the server writes fewer; this package writes the value"),
-    Difference(("sql-decoding",), "that the last columns were dropped", "written without the comma that they leave"),
+    Difference("digits of floats", "all digits of a float", "the server writes fewer; this package writes the value"),
     Difference(
-        PGOUTPUT,
+        "dropped last columns", "that the last columns were dropped", "written without the comma that they leave"
+    ),
+    Difference(
+        "control without facts",
         "a record around transactions, or a HEARTBEAT, without one of the numbers, times and names that its message "
         "has, or with a time that is none",
         "the writer refuses it",
     ),
     Difference(
-        PGOUTPUT,
+        "rows without images",
         "an INSERT or UPDATE without a new tuple, a DELETE without an old one, an old tuple that lacks columns of the "
         "key",
         "the writer refuses it",
     ),
     Difference(
-        PGOUTPUT,
+        "xids outside of blocks",
         "the xid of a row change, TRUNCATE, MESSAGE, RELATION or TYPE outside of a streamed block, one without an xid "
         "in it but of a MESSAGE that is not transactional, a MESSAGE's xid below 3 in it, an xid of more than 32 bits",
         "the writer refuses it; with dialect=opengauss BEGIN has 64 bits",
     ),
     Difference(
-        PGOUTPUT,
+        "rows without a relation",
         "a row of a table, or of columns, that no RELATION has described",
         "the writer puts a RELATION before it, with a number of its own",
     ),
     Difference(
-        PGOUTPUT,
+        "kind of old",
         "whether an old tuple is the key or the whole row, where the event does not say",
         "read back as either",
     ),
-    Difference(PGOUTPUT, "ABORT, STREAM_CHANGE; DDL but with dialect=opengauss", "the writer refuses it"),
+    Difference("records of pgoutput", "ABORT, STREAM_CHANGE; DDL but with dialect=opengauss", "the writer refuses it"),
     Difference(
-        PGOUTPUT,
+        "records of its opengauss dialect",
         "with dialect=opengauss: MESSAGE, two-phase commit, streamed blocks",
         "the writer refuses it",
     ),

@@ -22,6 +22,7 @@ from ..pgtypes import type_name, type_oid
 from .base import refuse_others
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
+from .registry import ROWS
 from .signatures import hinted
 
 NEW_TAG, OLD_TAG = b"NO"
@@ -70,8 +71,8 @@ _KINDS = {event: (kind, declaration) for kind, (event, declaration) in RECORDS.i
 class GaussdbBinary:
     """The format `gaussdb-binary`."""
 
-    name = "gaussdb-binary"
-    sentence = "GaussDB and openGauss, parallel decoding, decode-style=b: batched or not, heartbeats in both layouts"
+    name = ROWS["gaussdb-binary"].name
+    sentence = ROWS["gaussdb-binary"].sentence
     separator = b""
     relations = None
 
@@ -120,7 +121,7 @@ class GaussdbBinary:
 
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> MessageWriter:
         """See Format.writer."""
-        given = resolve(options)
+        given = resolve(options, ROWS[self.name].options)
         bodies = _Bodies(given, encoding)
         return MessageWriter(self.name, given, _PACKING, batch_bytes, bodies.body, bodies.whole)
 

@@ -6,11 +6,11 @@ Source: GaussDB document "Logical Decoding Options"; openGauss's parallel decodi
 from __future__ import annotations
 
 from ..events import Delete, Event, Insert, Update
-from ..framing import text_batch
 from ..grammar.cursor import Cursor
 from ..grammar.json_text import read_change, write_change
 from ..grammar.lines import PARALLEL
-from ..options import WRITE_OPTIONS, ReadOptions
+from ..options import ReadOptions
+from .registry import ROWS
 from .text_format import TEXT_PACKING, TextFormat
 
 
@@ -20,12 +20,9 @@ def read_record(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
 
 
 GAUSSDB_JSON = TextFormat(
-    name="gaussdb-json",
-    sentence="GaussDB and openGauss, parallel decoding, decode-style=j: batched or not",
-    framing=text_batch,
+    row=ROWS["gaussdb-json"],
     lines=PARALLEL,
     records=((b"{", read_record),),
     writers=dict.fromkeys((Insert, Update, Delete), write_change),
-    options=WRITE_OPTIONS,
     packing=TEXT_PACKING,
 )

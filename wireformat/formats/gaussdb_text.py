@@ -7,12 +7,12 @@ Source: GaussDB document "Logical Decoding Options"; openGauss's parallel decodi
 from __future__ import annotations
 
 from ..events import Delete, Event, Insert, RowChange, Update
-from ..framing import text_batch
 from ..grammar.cursor import Cursor
 from ..grammar.lines import PARALLEL
 from ..grammar.tuple_text import MARKS, read_images, write_images
 from ..grammar.unquoted import read_unquoted, write_unquoted
-from ..options import WRITE_OPTIONS, ReadOptions
+from ..options import ReadOptions
+from .registry import ROWS
 from .text_format import TEXT_PACKING, TextFormat
 
 TABLE = b"table "
@@ -32,12 +32,9 @@ def _written(event: RowChange, encoding: str) -> bytes:
 
 
 GAUSSDB_TEXT = TextFormat(
-    name="gaussdb-text",
-    sentence="GaussDB and openGauss, parallel decoding, decode-style=t: batched or not",
-    framing=text_batch,
+    row=ROWS["gaussdb-text"],
     lines=PARALLEL,
     records=((TABLE, _change),),
     writers=dict.fromkeys((Insert, Update, Delete), _written),
-    options=WRITE_OPTIONS,
     packing=TEXT_PACKING,
 )

@@ -59,7 +59,7 @@ class MessageWriter:
         whole: Callable[[Event], bytes | None] = lambda event: None,
     ) -> None:
         self._name = name
-        self._empty = EmptyTransactions() if options["skip-empty-xacts"] else None
+        self._empty = EmptyTransactions() if options.get("skip-empty-xacts") else None
         self._packing = packing
         self._batch_bytes = batch_bytes if options.get("sending-batch") else 0
         self._body = body

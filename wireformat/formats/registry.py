@@ -1,42 +1,186 @@
-"""The formats by name, a row each; a format is loaded when it is first looked up."""
+"""The formats, a row each: everything else about formats derives from these rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from typing import Any
 
 from ..errors import OptionError
+from ..options import TEST_DECODING_OPTIONS, WRITE_OPTIONS, Option, write_options
 from ..options.checks import shown
 from ..options.table import nearest
 from .base import Format
+from .outside import outside_row, outside_rows
+from .row import FormatRow, Scan, load
 
-_PLACES = {
-    "gaussdb-binary": ("gaussdb_binary", "GAUSSDB_BINARY"),
-    "gaussdb-json": ("gaussdb_json", "GAUSSDB_JSON"),
-    "gaussdb-text": ("gaussdb_text", "GAUSSDB_TEXT"),
-    "mppdb-json": ("mppdb_json", "MPPDB_JSON"),
-    "opengauss-test-decoding": ("opengauss_test_decoding", "OPENGAUSS_TEST_DECODING"),
-    "sql-decoding": ("sql_decoding", "SQL_DECODING"),
-    "test-decoding": ("test_decoding", "TEST_DECODING"),
-    "pgoutput": ("pgoutput.reader", "PGOUTPUT"),
+_FORMATS = "wireformat.formats"
+_FRAMING = "wireformat.framing"
+_KERNELS = "wireformat.arrow.scan.kernels"
+_LINES = "wireformat.grammar.lines"
+
+_NEVER = ("change records only", "no messages, blocks or relations")
+_TEXT_NAMES = ("types without a name", "heartbeat")
+
+
+def _serial_options(*names: str) -> tuple[Option, ...]:
+    """Some of the options, with the serial plugins' defaults: times are written."""
+    return tuple(row for row in write_options("serial") if row.name in names)
+
+
+ROWS: dict[str, FormatRow] = {
+    row.name: row
+    for row in (
+        FormatRow(
+            name="gaussdb-binary",
+            sentence="GaussDB and openGauss, parallel decoding, decode-style=b: batched or not, "
+            "heartbeats in both layouts",
+            format=f"{_FORMATS}.gaussdb_binary:GAUSSDB_BINARY",
+            framing=f"{_FRAMING}.gauss_batch",
+            order="parallel",
+            types="any",
+            signatures=("batched binary", "binary end", "binary row"),
+            cannot_say=("facts", "unsent values", "unnumbered types", *_NEVER),
+            options=WRITE_OPTIONS,
+            scan=Scan(f"{_KERNELS}.gaussdb_binary:scan_gaussdb_binary"),
+        ),
+        FormatRow(
+            name="gaussdb-json",
+            sentence="GaussDB and openGauss, parallel decoding, decode-style=j: batched or not",
+            format=f"{_FORMATS}.gaussdb_json:GAUSSDB_JSON",
+            framing=f"{_FRAMING}.text_batch",
+            order="parallel",
+            types="opengauss",
+            signatures=("batched json", "batched line", "parallel line", "bare commit", "json row"),
+            cannot_say=("facts", "empty tuples", "clob", "unsent values", *_TEXT_NAMES, *_NEVER, "lsn"),
+            options=WRITE_OPTIONS,
+            scan=Scan(f"{_KERNELS}.json_changes:scan_gaussdb_json", True, f"{_LINES}:PARALLEL"),
+        ),
+        FormatRow(
+            name="gaussdb-text",
+            sentence="GaussDB and openGauss, parallel decoding, decode-style=t: batched or not",
+            format=f"{_FORMATS}.gaussdb_text:GAUSSDB_TEXT",
+            framing=f"{_FRAMING}.text_batch",
+            order="parallel",
+            types="opengauss",
+            signatures=("batched table", "batched line", "parallel line", "bare commit", "unquoted row"),
+            cannot_say=("facts", "one image", "clob", *_TEXT_NAMES, *_NEVER, "blanks in schemas", "lsn"),
+            options=WRITE_OPTIONS,
+            scan=Scan(f"{_KERNELS}.text_changes:scan_gaussdb_text", False, f"{_LINES}:PARALLEL"),
+        ),
+        FormatRow(
+            name="mppdb-json",
+            sentence="GaussDB and openGauss, serial plugin mppdb_decoding: rows in JSON",
+            format=f"{_FORMATS}.serial.mppdb_json:MPPDB_JSON",
+            framing=f"{_FRAMING}.whole",
+            order="serial",
+            types="opengauss",
+            signatures=(
+                *("begin with origin", "begin", "commit with csn", "commit at a time", "commit", "bare commit"),
+                *("abort or prepare", "json row", "truncate", "mppdb ddl"),
+            ),
+            cannot_say=("facts", "empty tuples", "clob", "unsent values", *_TEXT_NAMES, _NEVER[1], "lsn"),
+            options=_serial_options("include-xids", "include-timestamp", "include-originid", "skip-empty-xacts"),
+            scan=Scan(f"{_KERNELS}.json_changes:scan_mppdb_json", True, f"{_LINES}:MPPDB"),
+        ),
+        FormatRow(
+            name="opengauss-test-decoding",
+            sentence="openGauss, serial plugin test_decoding: rows in TEXT",
+            format=f"{_FORMATS}.serial.opengauss_test_decoding:OPENGAUSS_TEST_DECODING",
+            framing=f"{_FRAMING}.whole",
+            order="serial",
+            types="opengauss",
+            signatures=(
+                *("begin", "commit with csn", "commit at a time", "commit", "bare commit", "abort or prepare"),
+                *("quoted row", "truncate", "serial ddl"),
+            ),
+            cannot_say=("facts", "one image", "clob", *_TEXT_NAMES, _NEVER[1], "lsn"),
+            options=_serial_options("include-xids", "include-timestamp", "skip-empty-xacts"),
+            scan=Scan(f"{_KERNELS}.text_changes:scan_opengauss_text", True, f"{_LINES}:TEST_DECODING"),
+        ),
+        FormatRow(
+            name="sql-decoding",
+            sentence="GaussDB and openGauss, serial plugin sql_decoding: rows as SQL statements",
+            format=f"{_FORMATS}.serial.sql_decoding:SQL_DECODING",
+            framing=f"{_FRAMING}.whole",
+            order="serial",
+            types="opengauss",
+            signatures=(
+                *("begin", "commit and csn", "commit", "bare commit", "abort or prepare"),
+                *("truncate", "statement", "serial ddl"),
+            ),
+            cannot_say=(
+                *("facts", "one image", "types", "names of new", *_TEXT_NAMES, _NEVER[1], "lsn"),
+                *("digits of floats", "dropped last columns"),
+            ),
+            options=_serial_options("include-xids", "include-timestamp", "skip-empty-xacts"),
+        ),
+        FormatRow(
+            name="test-decoding",
+            sentence="PostgreSQL, plugin test_decoding, 9.4 to 18: rows in TEXT",
+            format=f"{_FORMATS}.test_decoding:TEST_DECODING",
+            framing=f"{_FRAMING}.line_feeds",
+            order="text",
+            types="postgresql",
+            signatures=(
+                *("begin", "prepared", "message", "streamed", "commit at a time", "commit", "bare commit"),
+                *("sequence", "quoted row", "truncate"),
+            ),
+            cannot_say=(
+                *("both of stream abort", "facts", "xid of truncate", "one image", "types without a name"),
+                *("records of test_decoding", "end of a prefix", "all quotes", "owners of types", "lsn"),
+            ),
+            options=TEST_DECODING_OPTIONS,
+            scan=Scan(f"{_KERNELS}.text_changes:scan_opengauss_text", True, f"{_LINES}:POSTGRES_FREQUENT"),
+        ),
+        FormatRow(
+            name="pgoutput",
+            sentence="PostgreSQL's logical replication protocol, versions 1 to 4, and openGauss's dialect of it",
+            format=f"{_FORMATS}.pgoutput.reader:PGOUTPUT",
+            framing=f"{_FRAMING}.copy_data",
+            order="pgoutput",
+            types="any",
+            signatures=("pgoutput", "binary row"),
+            cannot_say=(
+                *("facts", "one image", "unnumbered types", "lsn", "control without facts", "rows without images"),
+                *("xids outside of blocks", "rows without a relation", "kind of old", "records of pgoutput"),
+                "records of its opengauss dialect",
+            ),
+            scan=Scan(f"{_KERNELS}.pgoutput:scan_pgoutput", prepare=f"{_KERNELS}.pgoutput_relations:PreparedRelations"),
+        ),
+    )
 }
-"""The module of each format, and its name there."""
+"""The built-in ones, in the order in which they are listed."""
+
+
+def all_rows() -> dict[str, FormatRow]:
+    """The built-in rows, then those of other packages. A built-in name cannot be taken."""
+    return {**ROWS, **{name: row for name, row in outside_rows().items() if name not in ROWS}}
+
+
+def find_row(name: Any) -> FormatRow:
+    """The row of this name; raises OptionError with the known ones. Other packages are asked for other names only."""
+    row = ROWS.get(name) or outside_row(name) if isinstance(name, str) else None
+    if row is None:
+        known = all_rows()
+        raise OptionError(f"unknown format {shown(name)}{nearest(name, known)}; known are {', '.join(known)}")
+    return row
 
 
 class Formats(Mapping[str, Format]):
-    """All formats by name: like a dictionary that nobody can change."""
+    """All formats by name: like a dictionary that nobody can change. A format is loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> Format:
-        module, constant = _PLACES[name]
-        format: Format = getattr(import_module(f".{module}", __package__), constant)
+        row = ROWS.get(name) or outside_row(name)
+        if row is None:
+            raise KeyError(name)
+        format: Format = load(row.format)
         return format
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
+        return iter(all_rows())
 
     def __len__(self) -> int:
-        return len(_PLACES)
+        return len(all_rows())
 
 
 FORMATS = Formats()
@@ -44,11 +188,9 @@ FORMATS = Formats()
 
 def find_format(name: Any) -> Format:
     """The format of this name; raises OptionError with the known ones."""
-    return FORMATS[find_format_name(name)]
+    return FORMATS[find_row(name).name]
 
 
 def find_format_name(name: Any) -> str:
     """The name itself, without loading the format; raises OptionError with the known ones."""
-    if not isinstance(name, str) or name not in _PLACES:
-        raise OptionError(f"unknown format {shown(name)}{nearest(name, _PLACES)}; known are {', '.join(_PLACES)}")
-    return name
+    return find_row(name).name

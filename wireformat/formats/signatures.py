@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from ..errors import DecodeError
+from .registry import all_rows
 
 HEAD_BYTES = 600
 """How much is looked at: room for two long names."""
@@ -36,57 +38,61 @@ _PGOUTPUT = b"|".join(
 """In or out of an envelope; where it says a transaction, its number may stand before the relation's. The first byte of
 an LSN is 0: no log is longer than 2^56 bytes."""
 
-LOOKS: tuple[tuple[re.Pattern[bytes], tuple[str, ...]], ...] = tuple(
-    (re.compile(pattern, re.DOTALL), tuple(names.split()))
-    for pattern, names in (
-        (rb"[\x00-\x3f].{11}\{", "gaussdb-json"),
-        (rb"[\x00-\x3f].{11}table ", "gaussdb-text"),
-        (rb"[\x00-\x3f].{11}(?:BEGIN CSN: |commit|COMMIT)", "gaussdb-json gaussdb-text"),
-        (rb"[\x00-\x3f].{11}[BCIUDh]", "gaussdb-binary"),
-        (rb"h.{24}F\Z|C[XTON]\x00", "gaussdb-binary"),
-        (_PGOUTPUT, "pgoutput"),
-        (rb"[BIUD]\x00", "gaussdb-binary pgoutput"),
-        (rb"BEGIN CSN: |(?i:commit) (?i:xid): [0-9]", "gaussdb-json gaussdb-text"),
-        (rb"BEGIN(?: [0-9]+)? ORIGIN_ID ", "mppdb-json"),
-        (rb"BEGIN(?: [0-9]+)?\Z", "mppdb-json opengauss-test-decoding sql-decoding test-decoding"),
-        (rb"(?:PREPARE TRANSACTION|COMMIT PREPARED|ROLLBACK PREPARED) E?'", "test-decoding"),
-        (rb"message: transactional: [01] prefix: ", "test-decoding"),
-        (
-            rb"(?:opening|closing|streaming|aborting|committing|preparing) (?:a )?(?:streamed|change|truncate|message)",
-            "test-decoding",
-        ),
-        (rb"COMMIT.* CSN [0-9]+\Z", "mppdb-json opengauss-test-decoding"),
-        (rb"COMMIT \(at .*\) [0-9]+\Z", "sql-decoding"),
-        (rb"COMMIT [0-9]+ \(at .*\)\Z", "mppdb-json opengauss-test-decoding test-decoding"),
-        (rb"COMMIT [0-9]+\Z", "mppdb-json opengauss-test-decoding sql-decoding test-decoding"),
-        (
-            rb"(?i:commit)(?: \(at .*\))?\Z",
-            "gaussdb-json gaussdb-text mppdb-json opengauss-test-decoding sql-decoding test-decoding",
-        ),
-        (rb"(?:ABORT|PREPARE)(?: [0-9]+)?(?: \(at .*\))?\Z", "mppdb-json opengauss-test-decoding sql-decoding"),
-        (rb"sequence " + _NAME + rb"\." + _NAME + rb": transactional:[01] ", "test-decoding"),
-        (rb'\{\s*"table_name"', "gaussdb-json mppdb-json"),
-        (
-            rb"table " + _NAME + rb"\." + _NAME + rb": (?:INSERT|UPDATE|DELETE):",
-            "opengauss-test-decoding test-decoding",
-        ),
-        (
-            rb"table " + _NAME + rb"\." + _NAME + rb".*: TRUNCATE:",
-            "mppdb-json opengauss-test-decoding sql-decoding test-decoding",
-        ),
-        (rb"table .+ .+ (?:INSERT|UPDATE|DELETE):", "gaussdb-text"),
-        (rb"insert into |delete from ", "sql-decoding"),
-        (rb"prefix: .*, lsn: [0-9]", "mppdb-json"),
-        (rb"message: prefix .*, relid [0-9]", "opengauss-test-decoding sql-decoding"),
-    )
-)
-"""Patterns and the formats whose messages or records begin like that; the first that matches counts."""
+PATTERNS: dict[str, bytes] = {
+    "batched json": rb"[\x00-\x3f].{11}\{",
+    "batched table": rb"[\x00-\x3f].{11}table ",
+    "batched line": rb"[\x00-\x3f].{11}(?:BEGIN CSN: |commit|COMMIT)",
+    "batched binary": rb"[\x00-\x3f].{11}[BCIUDh]",
+    "binary end": rb"h.{24}F\Z|C[XTON]\x00",
+    "pgoutput": _PGOUTPUT,
+    "binary row": rb"[BIUD]\x00",
+    "parallel line": rb"BEGIN CSN: |(?i:commit) (?i:xid): [0-9]",
+    "begin with origin": rb"BEGIN(?: [0-9]+)? ORIGIN_ID ",
+    "begin": rb"BEGIN(?: [0-9]+)?\Z",
+    "prepared": rb"(?:PREPARE TRANSACTION|COMMIT PREPARED|ROLLBACK PREPARED) E?'",
+    "message": rb"message: transactional: [01] prefix: ",
+    "streamed": rb"(?:opening|closing|streaming|aborting|committing|preparing) (?:a )?"
+    rb"(?:streamed|change|truncate|message)",
+    "commit with csn": rb"COMMIT.* CSN [0-9]+\Z",
+    "commit and csn": rb"COMMIT \(at .*\) [0-9]+\Z",
+    "commit at a time": rb"COMMIT [0-9]+ \(at .*\)\Z",
+    "commit": rb"COMMIT [0-9]+\Z",
+    "bare commit": rb"(?i:commit)(?: \(at .*\))?\Z",
+    "abort or prepare": rb"(?:ABORT|PREPARE)(?: [0-9]+)?(?: \(at .*\))?\Z",
+    "sequence": rb"sequence " + _NAME + rb"\." + _NAME + rb": transactional:[01] ",
+    "json row": rb'\{\s*"table_name"',
+    "quoted row": rb"table " + _NAME + rb"\." + _NAME + rb": (?:INSERT|UPDATE|DELETE):",
+    "truncate": rb"table " + _NAME + rb"\." + _NAME + rb".*: TRUNCATE:",
+    "unquoted row": rb"table .+ .+ (?:INSERT|UPDATE|DELETE):",
+    "statement": rb"insert into |delete from ",
+    "mppdb ddl": rb"prefix: .*, lsn: [0-9]",
+    "serial ddl": rb"message: prefix .*, relid [0-9]",
+}
+"""How messages or records begin, by the names that rows of formats use; the first that matches counts."""
+
+
+@cache
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    return re.compile(pattern, re.DOTALL)
 
 
 def look(data: bytes | bytearray, start: int, stop: int) -> tuple[str, ...]:
-    """The formats whose messages or records begin like these bytes; none where no pattern matches."""
+    """The formats whose messages or records begin like these bytes; none where no pattern matches.
+
+    Of PATTERNS the first that matches counts. A pattern that a row brings itself stands beside them.
+    """
     head = data[start : min(stop, start + HEAD_BYTES)]
-    return next((names for pattern, names in LOOKS if pattern.match(head)), ())
+    found = first_pattern(head)
+    return tuple(
+        row.name
+        for row in all_rows().values()
+        if any(sign == found if isinstance(sign, str) else _compiled(sign).match(head) for sign in row.signatures)
+    )
+
+
+def first_pattern(head: bytes | bytearray) -> str | None:
+    """The name of the first of PATTERNS that matches."""
+    return next((name for name, pattern in PATTERNS.items() if _compiled(pattern).match(head)), None)
 
 
 def looks_like(data: bytes | bytearray, start: int, stop: int, name: str) -> str:

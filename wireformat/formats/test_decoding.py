@@ -16,7 +16,7 @@ from ..grammar.lines import POSTGRES
 from ..grammar.messages import MESSAGE, STREAMED, read_message, read_streamed_message, write_message
 from ..grammar.table_text import TABLE, read_table, write_change
 from ..grammar.truncate import write_truncate
-from ..options import TEST_DECODING_OPTIONS
+from .registry import ROWS
 from .text_format import RecordReader, TextFormat
 
 
@@ -35,9 +35,7 @@ def _write_truncate(event: Truncate, encoding: str) -> bytes:
 
 
 TEST_DECODING = TextFormat(
-    name="test-decoding",
-    sentence="PostgreSQL, plugin test_decoding, 9.4 to 18: rows in TEXT",
-    framing=line_feeds,
+    row=ROWS["test-decoding"],
     lines=POSTGRES,
     records=(
         (TABLE, _reader(read_table)),
@@ -49,6 +47,5 @@ TEST_DECODING = TextFormat(
         Truncate: _write_truncate,
         Message: write_message,
     },
-    options=TEST_DECODING_OPTIONS,
     separator=line_feeds.SEPARATOR,
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from importlib import import_module
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -13,10 +15,11 @@ from ..framing import text_batch
 from ..framing.frames import Frame
 from ..grammar.cursor import Cursor
 from ..grammar.lines import Line, find_line, read_line, write_parts
-from ..options import Option, ReadOptions, resolve
+from ..options import ReadOptions, resolve
 from .base import refuse_others
 from .message_writer import ALONE, OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
+from .row import FormatRow
 from .signatures import hinted, looks_like
 
 TEXT_PACKING = Packing(text_batch.record, full=text_batch.END, rest=text_batch.END)
@@ -33,25 +36,36 @@ RecordWriter = Callable[[Any, str], bytes]
 class TextFormat:
     """A format whose records are text.
 
-    framing     the module that finds records in messages
+    row         its row in the registry, or of another package
     lines       the lines around transactions
     records     all other records: how they begin, and how they are read
     writers     the same events: how each is written
-    options     the servers' options that shape what is written
     separator   what stands behind each message where they come one after the other
     packing     how records lie in a message where the option sending-batch asks for batches
     """
 
-    name: str
-    sentence: str
-    framing: ModuleType
+    row: FormatRow
     lines: tuple[Line, ...]
     records: tuple[tuple[bytes, RecordReader], ...]
     writers: Mapping[type[Event], RecordWriter]
-    options: tuple[Option, ...]
     packing: Packing = ALONE
     separator: bytes = b""
     relations: ClassVar[None] = None
+
+    @property
+    def name(self) -> str:
+        """See Format.name."""
+        return self.row.name
+
+    @property
+    def sentence(self) -> str:
+        """See Format.sentence."""
+        return self.row.sentence
+
+    @cached_property
+    def framing(self) -> ModuleType:
+        """The module that finds records in messages."""
+        return import_module(self.row.framing)
 
     def fresh(self, relations: Relations | None = None) -> TextFormat:
         """See Format.fresh."""
@@ -114,7 +128,7 @@ class TextFormat:
 
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> MessageWriter:
         """See Format.writer."""
-        given = resolve(options, self.options)
+        given = resolve(options, self.row.options)
         packing = self.packing if given.get("sending-batch") else ALONE
         return MessageWriter(self.name, given, packing, batch_bytes, _Bodies(self, given, packing, encoding).body)
 

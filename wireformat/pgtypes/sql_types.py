@@ -56,20 +56,15 @@ _OF_POSTGRESQL = _NAMES - ONLY_OPENGAUSS
 _OF_OPENGAUSS = _NAMES - ONLY_POSTGRESQL
 
 BUILT_IN: Mapping[str | None, frozenset[str]] = {
-    "gaussdb-binary": _NAMES,
-    "pgoutput": _NAMES,
-    "test-decoding": _OF_POSTGRESQL,
-    "gaussdb-json": _OF_OPENGAUSS,
-    "gaussdb-text": _OF_OPENGAUSS,
-    "mppdb-json": _OF_OPENGAUSS,
-    "opengauss-test-decoding": _OF_OPENGAUSS,
-    "sql-decoding": _OF_OPENGAUSS,
+    "any": _NAMES,
+    "postgresql": _OF_POSTGRESQL,
+    "opengauss": _OF_OPENGAUSS,
     None: _OF_POSTGRESQL & _OF_OPENGAUSS,
 }
-"""The built-in types among the type names of a format's rows; every other name is a user's own type.
+"""The built-in types among the type names of rows, by the server that named them; every other name is a user's.
 
-The first two formats send numbers, which mean the same on both servers, so that their names are always the catalogue's.
-None: where the format is not known, a name is built in only if it is on both servers."""
+any: the format sends numbers, which mean the same on both servers, so that the names are always the catalogue's.
+None: where the server is not known, a name is built in only if it is on both."""
 
 _ARRAY = re.compile(r"((?:\[\d*\])*)$")
 _MODIFIED = re.compile(r"([^(]+?) ?\( ?(-?\d{1,9}(?: ?, ?-?\d{1,9})*) ?\)(.*)", re.DOTALL)
@@ -100,14 +95,14 @@ def known_names() -> list[str]:
 
 
 @cache
-def wire_sql_type(text: str, format: str | None) -> SqlType:
+def wire_sql_type(text: str, server: str | None) -> SqlType:
     """The type behind a name as a server prints it, as `numeric(10,2)`, `timestamp(3) without time zone`, `integer[]`.
 
-    format   of the rows that have the name; None where it is not known. See BUILT_IN
+    server   whose name it is; None where it is not known. See BUILT_IN
     What is not built in is a type of its own, with its whole text as name. `pg_catalog.` stands before the name of a
     built-in type where a user's type of the same name hides it.
     """
-    names = BUILT_IN[format]
+    names = BUILT_IN[server]
     found = _parsed(text, lambda name: name if name in names else None)
     return found if found.name in names else SqlType(text, is_own=True)
 
@@ -131,13 +126,13 @@ def _parsed(text: str, find: Callable[[str], str | None]) -> SqlType:
     return SqlType(found, tuple(map(int, numbers)), brackets[0].count("["))
 
 
-def with_typmod(name: str, typmod: int | None, format: str | None = None) -> SqlType:
+def with_typmod(name: str, typmod: int | None, server: str | None = None) -> SqlType:
     """The type of a column from its name on the wire and its type modifier; -1 and None are no modifier.
 
     Source: PostgreSQL, the functions numerictypmodout, bpchartypmodout, timestamptypmodout and their like. The scale of
     a numeric has 11 bits with a sign since version 15, and was never above 1000.
     """
-    sql = wire_sql_type(name, format)
+    sql = wire_sql_type(name, server)
     if typmod is None or typmod < 0 or sql.modifiers:
         return sql
     if sql.name == "numeric" and typmod >= 4:

@@ -1,4 +1,4 @@
-"""Which event may follow which, in the stream of each format: one table, and what walks it.
+"""Which event may follow which, in the streams of each family of formats: one table, and what walks it.
 
 Sources: PostgreSQL manual, "Streaming of Large Transactions for Logical Decoding" and "Logical Replication Message
 Flow"; the lines that PostgreSQL's and openGauss's plugins print; captures of openGauss.
@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 from ..errors import LimitExceeded, OrderError
 from ..events import Event
+from ..formats.registry import ROWS, find_row
+from ..formats.row import ORDERS
 from ..limits import STREAMED_TRANSACTIONS
 
-PARALLEL = ("gaussdb-binary", "gaussdb-json", "gaussdb-text")
-SERIAL = ("mppdb-json", "opengauss-test-decoding", "sql-decoding")
-TEXT = ("test-decoding",)
-PGOUTPUT = ("pgoutput",)
+PARALLEL, SERIAL, TEXT, PGOUTPUT = ((family,) for family in ORDERS)
 POSTGRESQL = (*TEXT, *PGOUTPUT)
-ALL = (*PARALLEL, *SERIAL, *POSTGRESQL)
+ALL = ORDERS
 
 START = "start"
 BETWEEN = "between transactions"
@@ -37,14 +36,14 @@ _PGOUTPUT_CHANGES = (*_ROWS, "TRUNCATE", "MESSAGE", "RELATION", "TYPE")
 class Step(NamedTuple):
     """What may come.
 
-    formats     in their streams
+    families    in the streams of formats whose rows name one of these
     states      in any of these states
     kinds       a record of any of these kinds
     next        the state behind it; None: the same one
     needs       names in NEEDS: what must hold
     """
 
-    formats: tuple[str, ...]
+    families: tuple[str, ...]
     states: tuple[str, ...]
     kinds: tuple[str, ...]
     next: str | None
@@ -179,9 +178,10 @@ def _ends_streamed(record: RecordFacts) -> bool:
 
 def _steps(format: str) -> dict[str, dict[str, Step]]:
     """State and kind to the step of this format."""
+    family = find_row(format).order
     steps: dict[str, dict[str, Step]] = {state: {} for state in STATES}
     for step in TABLE:
-        if format in step.formats:
+        if family in step.families:
             for state in step.states:
                 steps[state].update(dict.fromkeys(step.kinds, step))
     return steps
@@ -237,7 +237,8 @@ def markdown() -> Iterator[str]:
     yield "| formats | where | record | then | only |"
     yield "|---|---|---|---|---|"
     for step in TABLE:
-        formats = "all" if step.formats == ALL else ", ".join(step.formats)
+        names = (row.name for row in ROWS.values() if row.order in step.families)
+        formats = "all" if step.families == ALL else ", ".join(names)
         states = "anywhere" if step.states == STATES else ", ".join(step.states)
         needs = "; ".join(NEEDS[need].words for need in step.needs)
         yield f"| {formats} | {states} | {', '.join(step.kinds)} | {step.next or 'the same'} | {needs} |"

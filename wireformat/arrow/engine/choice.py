@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...formats.base import Format
+from ...formats.registry import find_row
 from ...grammar.tuple_text import CHANGES
 from ...options import ReadOptions
 from ...options.checks import one_of
-from ..scan.registry import SCANS
 from .declaration_engine import DeclarationEngine
 from .interface import Engine
 from .order_check import OrderChecked
@@ -29,7 +29,7 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan", thread
     """
     one_of("engine", name, tuple(ENGINES))
     odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
-    engine = ENGINES["declaration" if odd or format.name not in SCANS else name]
+    engine = ENGINES["declaration" if odd or find_row(format.name).scan is None else name]
     count = checked_threads(threads)
     if not (options.strict or options.exclude_users or options.skip_empty_xacts):
         return engine(format, options, count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ...stream.reader import Located, Reader
 from ..arrays import Array
 from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
-from ..scan.dictionary import DICTIONARY, DICTIONARY_TEXT
+from ..scan.dictionary import DICTIONARY_TEXT
 from ..scan.filters import make_filters
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
@@ -40,9 +40,6 @@ from ..scan.notes import (
 from ..scan.registry import load_scan
 from ..scan.scratch import return_scratch, take_scratch
 from .second_look import SecondLook
-
-if TYPE_CHECKING:
-    from ..scan.kernels.pgoutput_relations import RelationTable
 
 
 class Walk:
@@ -134,13 +131,11 @@ class Scanner:
     """
 
     def __init__(self, format: Format, options: ReadOptions) -> None:
-        self._scan, more = load_scan(format.name)
         self._options = options
         filters = make_filters(options)
-        self._settings = [options.encoding == "utf-8", filters.kinds, *more]
+        self._scan, self._preparation = load_scan(format.name, [options.encoding == "utf-8", filters.kinds], options)
         self._filters = (filters.patterns, filters.names)
         self.reader = Reader(format, options)
-        self._relation_words: RelationTable | None = None  # kept from call to call: few relations are new
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
         """The rows of all messages, in order; what is yielded is valid until the next step.
@@ -155,20 +150,9 @@ class Scanner:
 
     def walks(self, messages: Any, first: int = 0) -> Iterator[Walk]:
         """A walk for each chunk. They can be done at the same time; what they give back is settled in their order."""
-        format = self.reader.format
-        if format.relations is not None:
-            from ..scan.kernels.pgoutput_relations import RelationTable, find_relations
-
-            if self._relation_words is None:
-                self._relation_words = RelationTable(self._options)
-            first_reader = format.fresh(format.relations.copy())  # runs ahead of the own one, and comes to the same
-            for chunk in message_batches(messages, first):
-                known = find_relations(chunk, first_reader, self._relation_words, self._settings, self._options)
-                yield Walk(self._scan, chunk, known, self._filters)
-        else:
-            known = ScanInput(DICTIONARY, np.array(self._settings, np.int64), b"")
-            for chunk in message_batches(messages, first):
-                yield Walk(self._scan, chunk, known, self._filters)
+        find_input = self._preparation.begin(self.reader.format)
+        for chunk in message_batches(messages, first):
+            yield Walk(self._scan, chunk, find_input(chunk), self._filters)
 
     def rest(self, walk: Walk) -> Iterator[ScannedRows]:
         """The rows that a walk has not noted yet; see `scan`."""

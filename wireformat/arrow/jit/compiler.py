@@ -149,6 +149,20 @@ def _usable(folder: Path, owner: int | None) -> bool:
     return stat.S_ISDIR(facts.st_mode) and not others_write and not others_replace and facts.st_uid == owner
 
 
+def outside_mark(function: Callable[..., Any]) -> str:
+    """Nothing for a function of this package; for others a digest of the package or module that it is in.
+
+    The folder of the cache is named after the sources of this package alone.
+    """
+    top = function.__module__.partition(".")[0]
+    if top == __name__.partition(".")[0]:
+        return ""
+    path = Path(function.__code__.co_filename)
+    inside = len(function.__module__.split(".")) > 1
+    folder = path.parents[len(function.__module__.split(".")) - 2] if inside else path.parent
+    return f"_{digest(str(folder))}" if inside else f"_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+
+
 _CODE_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 """Settings of numba that change the code. Its own cache tells releases of Python and of numba apart, and processors."""
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, Int
-from ..jit.compiler import CHECKED, compiled
+from ..jit.compiler import CHECKED, compiled, outside_mark
 from .notes import (
     CURSOR_FIELDS,
     DETAIL,
@@ -52,7 +52,10 @@ Scan = Callable[..., Any]
 
 
 def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Scan) -> Scan:
-    """The compiled walk of one format; its name is that of its files in the compile cache."""
+    """The compiled walk of one format; its name is that of its files in the compile cache.
+
+    The name of a scan from another package has a mark of that package's sources, so that a change of them counts.
+    """
 
     def scan(
         buffer: Array,
@@ -137,5 +140,5 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD] = message, at, record
         return row
 
-    scan.__name__ = scan.__qualname__ = name
+    scan.__name__ = scan.__qualname__ = name + outside_mark(read_record)
     return compiled(scan)

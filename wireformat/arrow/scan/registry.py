@@ -1,45 +1,57 @@
-"""The scans by format, a row each; formats that have none are read by their declaration."""
+"""The scan of each format, as its row names it; formats without one are read by their declaration."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
-from ...grammar.lines import MPPDB, PARALLEL, POSTGRES_FREQUENT, TEST_DECODING, Line
+import numpy as np
+
+from ...formats.base import Format
+from ...formats.registry import ROWS, find_row
+from ...formats.row import load
+from ...options import ReadOptions
+from .dictionary import DICTIONARY
+from .message_batches import MessageBatch
+from .notes import ScanInput
+
+SCANS = {row.name: row.scan for row in ROWS.values() if row.scan is not None}
+"""Those of the built-in formats."""
+
+FindInput = Callable[[MessageBatch], ScanInput]
+"""What the scan of a chunk must be given. It is called for each chunk, in their order."""
 
 
-class ScanRow(NamedTuple):
-    """Where a scan is, and its settings.
+class Preparation(Protocol):
+    """Finds out what the scan must know of the records before each chunk; made once with (settings, options).
 
-    module, name    of the compiled walk; loaded when it is asked for, since each takes a part of every start
-    quoted          of a text style: whether the names of tables are quoted
-    lines           of a text style: its lines around transactions
+    settings    the numbers that all scans are given
     """
 
-    module: str
-    name: str
-    quoted: bool = False
-    lines: tuple[Line, ...] = ()
+    def begin(self, format: Format) -> FindInput:
+        """For one walk over chunks, from what this format knows now, which it does not change."""
 
 
-SCANS: dict[str, ScanRow] = {
-    "gaussdb-binary": ScanRow("gaussdb_binary", "scan_gaussdb_binary"),
-    "gaussdb-json": ScanRow("json_changes", "scan_gaussdb_json", True, PARALLEL),
-    "gaussdb-text": ScanRow("text_changes", "scan_gaussdb_text", False, PARALLEL),
-    "mppdb-json": ScanRow("json_changes", "scan_mppdb_json", True, MPPDB),
-    "opengauss-test-decoding": ScanRow("text_changes", "scan_opengauss_text", True, TEST_DECODING),
-    "test-decoding": ScanRow("text_changes", "scan_opengauss_text", True, POSTGRES_FREQUENT),
-    "pgoutput": ScanRow("pgoutput", "scan_pgoutput"),
-}
+class _NoPreparation:
+    def __init__(self, settings: list[int], options: ReadOptions) -> None:
+        self._input = ScanInput(DICTIONARY, np.array(settings, np.int64), b"")
+
+    def begin(self, format: Format) -> FindInput:
+        return lambda chunk: self._input
 
 
-def load_scan(format: str) -> tuple[Callable[..., Any], list[int]]:
-    """The compiled walk of a format, and its settings behind those that all scans have."""
-    row = SCANS[format]
-    scan = getattr(import_module(f".kernels.{row.module}", __package__), row.name)
-    if not row.lines:
-        return scan, []
-    from .kernels.transaction_lines import line_settings
+def load_scan(format: str, settings: list[int], options: ReadOptions) -> tuple[Callable[..., int], Preparation]:
+    """The compiled walk of a format that has one, and what prepares each chunk for it.
 
-    return scan, [row.quoted, *line_settings(row.lines)]
+    settings    the numbers that all scans are given
+    """
+    scan = find_row(format).scan
+    if scan is None:
+        raise TypeError(f"{format} has no scan")
+    if scan.lines is not None:
+        from .kernels.transaction_lines import line_settings
+
+        settings = [*settings, scan.quoted, *line_settings(load(scan.lines))]
+    prepare: Callable[[list[int], ReadOptions], Preparation] = load(scan.prepare) if scan.prepare else _NoPreparation
+    walk: Callable[..., Any] = load(scan.walk)
+    return walk, prepare(settings, options)

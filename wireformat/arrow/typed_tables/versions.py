@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...formats.registry import find_row
 from ...pgtypes import type_name
 from ...pgtypes.sql_types import SqlType, with_typmod
 from ..arrays import Array
@@ -50,7 +51,8 @@ class Version:
     def sql_type(self, name: str) -> SqlType | None:
         """The column's type with its modifiers, as far as they are known."""
         known = self.types.get(name)
-        return None if known is None else with_typmod(known, (self.typmods or {}).get(name), self.format)
+        server = None if self.format is None else find_row(self.format).types
+        return None if known is None else with_typmod(known, (self.typmods or {}).get(name), server)
 
     def holds(self, facts: ColumnFacts) -> bool:
         """Whether a record that says this may be of this version as it is."""

@@ -37,6 +37,7 @@ from ...options import ReadOptions
 from ...pgtypes import type_name
 from ...pgtypes.binary import binary_text
 from ...times import MICROS_OF_2000
+from ..registry import ROWS
 from ..signatures import hinted
 from .messages import (
     ASIDE_BYTES,
@@ -64,8 +65,8 @@ class PgOutput:
     relations   what earlier messages said
     """
 
-    name = "pgoutput"
-    sentence = "PostgreSQL's logical replication protocol, versions 1 to 4, and openGauss's dialect of it"
+    name = ROWS["pgoutput"].name
+    sentence = ROWS["pgoutput"].sentence
     separator = b""
 
     def __init__(self, relations: Relations | None = None) -> None:

@@ -24,6 +24,7 @@ from ..dictionary import DICTIONARY, DICTIONARY_TEXT
 from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, ScanInput
 from ..primitives import read_32
+from ..registry import FindInput
 
 IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
 """Indexes of the scan's settings: whether the dialect is openGauss's, and the relation code of the first message.
@@ -70,6 +71,21 @@ _ROLES = {dialect: np.full(256, NOTHING, np.uint8) for dialect in _OF_KINDS}
 for _dialect, _of_kinds in _OF_KINDS.items():
     for _kinds, _role in _of_kinds.items():
         _ROLES[_dialect][list(_kinds)] = _role
+
+
+class PreparedRelations:
+    """Looks up relations chunk by chunk; see Preparation. Words are kept from walk to walk: few relations are new."""
+
+    def __init__(self, settings: list[int], options: ReadOptions) -> None:
+        self._settings = settings
+        self._options = options
+        self._table = RelationTable(options)
+
+    def begin(self, format: Format) -> FindInput:
+        """See Preparation.begin."""
+        known = format.relations
+        reader = format.fresh(known and known.copy())  # runs ahead of the format, and comes to the same
+        return lambda chunk: find_relations(chunk, reader, self._table, self._settings, self._options)
 
 
 def find_relations(

@@ -1,20 +1,15 @@
-"""What the formats of the serial plugins share: their options, TRUNCATE and DDL."""
+"""What the formats of the serial plugins share: TRUNCATE and DDL."""
 
 from __future__ import annotations
 
-from ..events import Ddl, Event, Truncate
-from ..grammar.cursor import Cursor
-from ..grammar.ddl_lines import OBJECTS, DdlLine, read_ddl_line, read_ddl_object, write_ddl_line
-from ..grammar.names import read_relation
-from ..grammar.table_text import TABLE
-from ..grammar.truncate import read_truncate, write_truncate
-from ..options import Option, ReadOptions, write_options
-from .text_format import RecordReader, RecordWriter
-
-
-def serial_options(*names: str) -> tuple[Option, ...]:
-    """Some of the options, with the serial plugins' defaults: times are written."""
-    return tuple(row for row in write_options("serial") if row.name in names)
+from ...events import Ddl, Event, Truncate
+from ...grammar.cursor import Cursor
+from ...grammar.ddl_lines import OBJECTS, DdlLine, read_ddl_line, read_ddl_object, write_ddl_line
+from ...grammar.names import read_relation
+from ...grammar.table_text import TABLE
+from ...grammar.truncate import read_truncate, write_truncate
+from ...options import ReadOptions
+from ..text_format import RecordReader, RecordWriter
 
 
 def ddl_records(line: DdlLine) -> tuple[tuple[bytes, RecordReader], ...]:

@@ -1,0 +1,64 @@
+"""The formats of other packages: entry points of the group `wireformat.formats`, each a FormatRow."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ..errors import OptionError
+from .row import FormatRow
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "wireformat.formats"
+
+
+def outside_row(name: str) -> FormatRow | None:
+    """The row of this name; None where no installed package has one. Raises OptionError where it cannot be loaded."""
+    found = _entry_points(tuple(sys.path)).get(name)
+    return None if found is None else _load(found)
+
+
+def outside_rows() -> dict[str, FormatRow]:
+    """All of them by name. One that cannot be loaded is left out with a RuntimeWarning."""
+    rows = {}
+    for name, found in _entry_points(tuple(sys.path)).items():
+        try:
+            rows[name] = _load(found)
+        except OptionError as error:
+            _warn(str(error))
+    return rows
+
+
+@cache
+def _entry_points(path: tuple[str, ...]) -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # takes a part of every start
+
+    return {found.name: found for found in entry_points(group=GROUP)}
+
+
+@cache
+def _load(found: EntryPoint) -> FormatRow:
+    try:
+        row = found.load()
+    except Exception as error:
+        raise OptionError(
+            f"the format {found.name} cannot be loaded: {found.value} raised {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(row, FormatRow):
+        raise OptionError(
+            f"the format {found.name} cannot be loaded: expected {found.value} to be a FormatRow, "
+            f"got {type(row).__name__}"
+        )
+    if row.name != found.name:
+        raise OptionError(f"the format {found.name} cannot be loaded: its row in {found.value} is named {row.name}")
+    return row
+
+
+@cache
+def _warn(message: str) -> None:
+    """Once for each message."""
+    warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -1,0 +1,73 @@
+"""The row of a format: everything the package must know of it before it is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ..errors import OptionError
+from ..options import Option
+from ..options.checks import one_of
+
+ORDERS = ("parallel", "serial", "text", "pgoutput")
+"""The families of orders: which record may follow which. `stream/order.py` has their table."""
+
+SERVERS = ("any", "postgresql", "opengauss")
+"""Whose type names are built in. `any`: the format sends numbers, which mean the same on both servers."""
+
+
+class Scan(NamedTuple):
+    """The compiled scan of a format.
+
+    walk       what `make_scan` returned, as "module:name"
+    quoted     of a text style: whether the names of tables are quoted
+    lines      of a text style: the lines around transactions that the scan reads, as "module:name"
+    prepare    where records need earlier ones: a class as "module:name"; see Preparation in arrow/scan/registry.py
+    """
+
+    walk: str
+    quoted: bool = False
+    lines: str | None = None
+    prepare: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatRow:
+    """One format. Code is named as "module:name" and loaded when it is used.
+
+    name         what users call it
+    sentence     what it is
+    format       the Format, as "module:name"
+    framing      the module that finds records in messages
+    order        one of ORDERS
+    types        one of SERVERS
+    signatures   how its messages or records begin: names in PATTERNS of formats/signatures.py, or patterns of its own
+    cannot_say   what it cannot say: names in DIFFERENCES of formats/differences.py
+    options      the server's options that shape what is written
+    scan         None: Arrow tables are made by its declaration
+    Raises OptionError for what is in no table.
+    """
+
+    name: str
+    sentence: str
+    format: str
+    framing: str
+    order: str
+    types: str
+    signatures: tuple[str | bytes, ...]
+    cannot_say: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    scan: Scan | None = None
+
+    def __post_init__(self) -> None:
+        one_of(f"order of the format {self.name}", self.order, ORDERS)
+        one_of(f"types of the format {self.name}", self.types, SERVERS)
+
+
+def load(reference: str) -> Any:
+    """What a "module:name" names; raises OptionError where the reference has another form."""
+    module, colon, name = reference.partition(":")
+    if not (module and colon and name):
+        raise OptionError(f"reference: expected module:name, got {reference!r}")
+    return getattr(import_module(module), name)

@@ -1,0 +1,1 @@
+"""The formats of the serial plugins, and what they share."""
