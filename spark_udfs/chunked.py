@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from wireformat.arrow.committed.fates import DELIVERED, FATES, OPEN, WHOLE
-from wireformat.stream.transactions import DELIVERED as DELIVERED_KINDS
+from wireformat.stream.controls import DELIVERED_KINDS
 
 from .carriers import ARROW_CANNOT, carrier, is_text, unpacked
 from .fields import format_of

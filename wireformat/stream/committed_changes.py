@@ -10,7 +10,10 @@ from ..errors import OrderError
 from ..events import Ddl, Event, Message, RowChange, Truncate, TupleData, check_event
 from ..limits import OPEN_TRANSACTIONS_BYTES
 from ..options.checks import number
-from .transactions import CONTROLS, DELIVERED, Attempt, Control, Fate, Machine, Position, TransactionFacts
+from .attempts import Attempt, Fate, TransactionFacts
+from .controls import CONTROL_KINDS, DELIVERED_KINDS, Control
+from .positions import Position
+from .transactions import Machine
 
 
 class Sequence(NamedTuple):
@@ -130,14 +133,14 @@ class CommittedChanges(Iterator[CommittedChange]):
                 self._spill()
 
     def _take(self, place: int, event: Event) -> list[Fate[_Here | _Held]]:
-        if event.kind in DELIVERED:
+        if event.kind in DELIVERED_KINDS:
             if isinstance(event, Message) and not event.transactional:
                 return []
             handle = _Here(place, event, _size(event))
             self._bytes += handle.size
             count = len(event.tables) or 1 if isinstance(event, Truncate) else 1
             return self._machine.run(handle, count, isinstance(event, Message) and event.lsn is None)
-        if event.kind in CONTROLS:
+        if event.kind in CONTROL_KINDS:
             handle = _Here(place, event, _size(event))
             self._bytes += handle.size
             return self._machine.control(_control(event), handle)
@@ -181,9 +184,9 @@ class CommittedChanges(Iterator[CommittedChange]):
         named = dict(zip(TransactionFacts._fields[1:], rest, strict=True))
         ordinal = 0
         for item in self._items(attempt):
-            if item.event.kind not in DELIVERED:
+            if item.event.kind not in DELIVERED_KINDS:
                 continue
-            is_undone = getattr(item.event, "xid", None) in attempt.undone
+            is_undone = attempt.is_undone(getattr(item.event, "xid", None))
             for event in _parts(item.event):
                 if not is_undone:
                     yield CommittedChange(event=event, sequence=Sequence(sequence, ordinal), **named)

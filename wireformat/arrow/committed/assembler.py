@@ -12,8 +12,10 @@ import pyarrow as pa
 
 from ...errors import OptionError, OrderError
 from ...limits import OPEN_TRANSACTIONS_BYTES
+from ...stream.attempts import Fate
+from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
-from ...stream.transactions import Fate, Machine, Position
+from ...stream.transactions import Machine
 from ..arrays import Array
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows

@@ -16,7 +16,7 @@ from ...errors import OptionError
 from ...lsn import unsigned
 from ...options.reading import KINDS
 from ...stream.committed_changes import corrupt_error
-from ...stream.transactions import CONTROLS, DELIVERED, Control
+from ...stream.controls import CONTROL_KINDS, DELIVERED_KINDS, Control
 from ..arrays import Array
 from ..commit_times import parse_times
 from ..schemas import CHANGES, format_of
@@ -34,8 +34,8 @@ NEEDED = tuple(_READABLE)
 
 _CODE = {kind: code for code, kind in enumerate(KINDS)}
 _BEGIN, _COMMIT, _MESSAGE, _ORIGIN = (_CODE[kind] for kind in ("BEGIN", "COMMIT", "MESSAGE", "ORIGIN"))
-_IS_DELIVERED = np.array([kind in DELIVERED for kind in KINDS])
-_IS_CONTROL = np.array([kind in CONTROLS for kind in KINDS])
+_IS_DELIVERED = np.array([kind in DELIVERED_KINDS for kind in KINDS])
+_IS_CONTROL = np.array([kind in CONTROL_KINDS for kind in KINDS])
 _NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
 _TRUE = {"true": True, "false": False}
 

@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from ...errors import OptionError
 from ...limits import OPEN_TRANSACTIONS_BYTES
-from ...stream.transactions import Attempt, Control, Position, facts_of, is_plain
+from ...stream.attempts import Attempt, facts_of
+from ...stream.controls import Control, is_plain
+from ...stream.positions import Position
 from ..schemas import SEGMENT, SEQUENCE, committed_schema
 from .batch import At, Place, Rows, Run, Stretch, check_columns
 from .facts import stretch_facts

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...stream.transactions import Position, TransactionFacts, Whole
+from ...stream.attempts import TransactionFacts
+from ...stream.positions import Position
+from ...stream.transactions import Whole
 from ..arrays import Array
 from ..schemas import SEGMENT, SEQUENCE
 from .batch import Column, Rows, Stretch, detail, detail_keys

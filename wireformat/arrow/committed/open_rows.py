@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import OptionError, StateError
+from ...stream.attempts import Attempt
 from ...stream.saved import BEGIN_ANEW
-from ...stream.transactions import Attempt
 from ..arrays import Array
 from .row_ranges import HERE, RowRange, gathered, spread, taken
 from .spill import Handle, Store

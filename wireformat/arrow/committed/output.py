@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from ...stream.transactions import Attempt, TransactionFacts
+from ...stream.attempts import Attempt, TransactionFacts
 from ..arrays import Array
 from .batch import MARKS, Rows, Stretch
 from .facts import committed, facts_batch

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import OptionError, StateError
+from ...stream.attempts import Attempt
+from ...stream.controls import CONTROL_KINDS, Control
 from ...stream.saved import (
     COUNT,
     FLAG,
@@ -31,14 +33,14 @@ from ...stream.saved import (
 )
 from ...stream.saved_position import SHAPE as POSITION
 from ...stream.saved_position import fields_of, position_of
-from ...stream.transactions import CONTROLS, STAGES, TWO_PHASE, Attempt, Control, Machine
+from ...stream.transactions import STAGES, TWO_PHASE, Machine
 from .open_rows import OpenRows, SavedBatch
 from .row_ranges import HERE, RowRange
 
 KIND = "wireformat.transactions"
 
 _BEGIN: dict[str, Any] = {
-    "kind": one_of(*CONTROLS),
+    "kind": one_of(*CONTROL_KINDS),
     "lsn": maybe(UNSIGNED),
     "xid": maybe(UNSIGNED),
     "csn": maybe(UNSIGNED),
