@@ -16,16 +16,16 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
+from wireformat.arrow.committed.batch import NEEDED_DETAILS
 from wireformat.arrow.committed.fates import DELIVERED, FATES, OPEN, WHOLE
 from wireformat.stream.controls import DELIVERED_KINDS
 
 from .carriers import ARROW_CANNOT, carrier, is_text, unpacked
 from .fields import format_of
 from .labels import (
-    DETAILS,
+    FACT_COLUMNS,
     FATE,
     RECORD_COLUMNS,
-    TOLD,
     Narrow,
     check_batches,
     fates_of_stream,
@@ -63,7 +63,7 @@ def committed_rows(
             F.when(is_whole, own("ordinal")).otherwise(own("ordinal") + fate("first_ordinal")), own("ordinal")
         ).alias("ordinal"),
     )
-    told = {name: F.when(is_whole, own(name)).otherwise(_as_time(fate(name), name)) for name in TOLD}
+    told = {name: F.when(is_whole, own(name)).otherwise(_as_time(fate(name), name)) for name in FACT_COLUMNS}
     labels = found.where(wanted).select(
         *_keys(found, len(narrow.keys)),
         sequence.alias("sequence"),
@@ -72,7 +72,7 @@ def committed_rows(
     rows = _rows_with_keys(changes.where(F.col("kind").isin(*DELIVERED_KINDS)), places)
     joined = _joined(rows, labels, len(narrow.keys), "inner")
     of_row = {field.name: _of_row(place) for place, field in enumerate(changes.schema)}
-    of_label = {name: F.col(name) for name in ("sequence", *TOLD)}
+    of_label = {name: F.col(name) for name in ("sequence", *FACT_COLUMNS)}
     columns = {**of_row, **of_label}
     rows = joined.select(*[columns[field.name].alias(field.name, metadata=field.metadata) for field in fields])
     return rows.union(_checked(fates, narrow, fields))
@@ -194,7 +194,7 @@ def _narrow_rows(changes: DataFrame, places: Places, chunks: int) -> DataFrame:
         *places.columns,
         *within,
         *[F.col(name) for name in RECORD_COLUMNS],
-        *[F.try_element_at(detail, F.lit(key)) for key in DETAILS],
+        *[F.try_element_at(detail, F.lit(key)) for key in NEEDED_DETAILS],
         raw_head(changes),
     ]
     rows = changes.select(*[column.alias(str(place)) for place, column in enumerate(columns)])
@@ -238,7 +238,7 @@ def _within_fields() -> list[StructField]:
 def _told_fields() -> list[StructField]:
     types = {field.name: field.dataType for field in from_arrow_schema(FATES.remove_metadata()).fields}
     (time,) = change_fields(["commit_time"])
-    return [time if name == "commit_time" else StructField(name, types[name]) for name in TOLD]
+    return [time if name == "commit_time" else StructField(name, types[name]) for name in FACT_COLUMNS]
 
 
 def _numbered(fields: Sequence[StructField]) -> StructType:

@@ -17,6 +17,7 @@ from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
 from ...stream.transactions import Machine
 from ..arrays import Array
+from ..row_changes import record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
 from .batch import At, Column, Rows, Run, Stretch, check_columns
@@ -202,7 +203,7 @@ def transactions(
     Raises OrderError, OptionError; BadRows where several messages are given and none could be read.
     """
     with (
-        judged_rows(batches_of(changes)) as source,
+        judged_rows(record_batches(changes)) as source,
         Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found,
     ):
         committed = list(chain.from_iterable(map(found.take, source)))
@@ -223,26 +224,13 @@ def open_transactions(
     so that what is sent again is recognised there too.
     """
     with (
-        judged_rows(batches_of(changes)) as source,
+        judged_rows(record_batches(changes)) as source,
         Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found,
     ):
         for batch in source:
             for _ in found.take(batch):
                 pass
         return found.open
-
-
-def batches_of(changes: Any) -> Iterator[pa.RecordBatch]:
-    """Record batches of row changes; an empty one where a table has no rows, for its schema."""
-    if isinstance(changes, pa.RecordBatch):
-        yield changes
-    elif isinstance(changes, pa.Table):
-        yield from changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]
-    elif isinstance(changes, Iterable) and not isinstance(changes, (str, bytes, dict)):
-        for part in changes:
-            yield from batches_of(part)
-    else:
-        raise TypeError(f"row changes: expected a pyarrow table or record batch, or some, got {type(changes).__name__}")
 
 
 def _in_order(held: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

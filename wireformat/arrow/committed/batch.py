@@ -29,7 +29,7 @@ _READABLE: dict[str, Callable[[pa.DataType], bool]] = {
 }
 """Of which types the columns may be that are read; others are passed through."""
 
-NEEDED = tuple(_READABLE)
+NEEDED_COLUMNS = tuple(_READABLE)
 """Columns that rows must have to be put into transactions."""
 
 _CODE = {kind: code for code, kind in enumerate(KINDS)}
@@ -242,7 +242,7 @@ class Rows:
         keys = detail_keys(self.batch, rows)
         none = [None] * len(rows)
         said: dict[str, list[Any]] = {
-            key: read(detail(self.batch, rows, key)) if key in keys else none for key, read in _SAID.items()
+            key: read(detail(self.batch, rows, key)) if key in keys else none for key, read in _DETAIL_READERS.items()
         }
         return [
             *map(
@@ -322,9 +322,11 @@ def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
             raise OptionError(f"row changes: expected the columns of the first batch, got {', '.join(names)}")
         format_of([first, schema])
         return first
-    missing = [name for name in NEEDED if name not in names]
+    missing = [name for name in NEEDED_COLUMNS if name not in names]
     if missing:
-        raise OptionError(f"row changes: expected the columns {', '.join(NEEDED)}, got none named {', '.join(missing)}")
+        raise OptionError(
+            f"row changes: expected the columns {', '.join(NEEDED_COLUMNS)}, got none named {', '.join(missing)}"
+        )
     double = sorted({name for name in names if names.count(name) > 1})
     if double:
         raise OptionError(f"row changes: expected columns of different names, got twice {', '.join(double)}")
@@ -353,7 +355,7 @@ def _times(texts: pa.StringArray) -> list[int | None]:
     return told
 
 
-_SAID: dict[str, Callable[[pa.StringArray], list[Any]]] = {
+_DETAIL_READERS: dict[str, Callable[[pa.StringArray], list[Any]]] = {
     "prepare_time": _times,
     "gid": pa.StringArray.to_pylist,
     "subxid": lambda texts: texts.cast(pa.uint64()).to_pylist(),
@@ -361,7 +363,10 @@ _SAID: dict[str, Callable[[pa.StringArray], list[Any]]] = {
     "username": pa.StringArray.to_pylist,
     "origin": pa.StringArray.to_pylist,
 }
-"""How what a control record says in `detail` is read, in the order of the fields of Control."""
+"""How the texts in `detail` of control records are read, in the order of the fields of Control."""
+
+NEEDED_DETAILS = (*_DETAIL_READERS, "transactional")
+"""The keys of `detail` that are read: of control records, and whether a MESSAGE is transactional."""
 
 
 def _codes(batch: pa.RecordBatch) -> Array:
