@@ -36,6 +36,7 @@ from .labels import (
 from .named_columns import raw_head
 from .positions import Places, chunk_of
 from .schemas import change_fields
+from .sql_rules import is_resent, is_undone, truncate_tie
 
 ROWS = ("INSERT", "UPDATE", "DELETE")
 """The kinds of most rows: their `detail` does not matter here."""
@@ -51,10 +52,10 @@ def committed_rows(
     found, fates = _labels_and_fates(changes, places, chunks, narrow)
     own, fate = partial(_column, "own"), partial(_column, "fate")
     is_whole = fate("fate") == WHOLE
-    is_undone = F.coalesce(F.array_contains(fate("undone"), own("xid")), F.lit(False))
-    wanted = fate("fate").isin(WHOLE, DELIVERED) & ~is_undone
+    wanted = fate("fate").isin(WHOLE, DELIVERED) & ~is_undone(fate("undone"), own("xid"))
     if drop_resent:
-        wanted &= ~(is_whole & _is_behind(own, fate))
+        numbers = [of(name) for of in (own, fate) for name in ("commit_lsn", "csn")]
+        wanted &= ~(is_whole & is_resent(*numbers))
     is_numbered = own("commit_lsn").isNull() & own("csn").isNull()
     number = own("number") + F.when(is_numbered, fate("sequence")).otherwise(F.lit(0))
     sequence = F.struct(
@@ -135,9 +136,7 @@ def _keys(labels: DataFrame, count: int) -> list[Column]:
 
 def _within() -> list[Column]:
     """What tells the rows of a message apart: the record, and of a TRUNCATE of several tables the table."""
-    names = [F.coalesce(F.col(name), F.lit("")) for name in ("table_schema", "table_name")]
-    tie = F.when(F.col("kind") == "TRUNCATE", F.concat_ws("\0", *names)).otherwise("")
-    return [F.col("record"), tie.cast(BinaryType())]
+    return [F.col("record"), truncate_tie()]
 
 
 def _labels_and_fates(changes: DataFrame, places: Places, chunks: int, narrow: Narrow) -> tuple[DataFrame, DataFrame]:
@@ -212,18 +211,6 @@ def _rows_with_keys(changes: DataFrame, places: Places) -> DataFrame:
 def _joined(rows: DataFrame, labels: DataFrame, keys: int, how: str) -> DataFrame:
     same = [F.col(f"row_key_{place}") == F.col(f"key_{place}") for place in range(keys)]
     return rows.join(labels, reduce(and_, same), how)
-
-
-def _is_behind(own: partial[Column], fate: partial[Column]) -> Column:
-    """Whether a whole transaction is not above what was delivered ahead of it; numbers are unsigned."""
-    lsn, csn = ((_unsigned(own(name)), _unsigned(fate(name))) for name in ("commit_lsn", "csn"))
-    is_below = [F.coalesce(mine <= highest, F.lit(False)) for mine, highest in (lsn, csn)]
-    return is_below[0] & (own("csn").isNull() | is_below[1])
-
-
-def _unsigned(number: Column) -> Column:
-    """A bigint that is ordered as the unsigned number with the same bits."""
-    return number.bitwiseXOR(F.lit(-(1 << 63)))
 
 
 def _as_time(column: Column, name: str) -> Column:

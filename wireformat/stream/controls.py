@@ -53,11 +53,6 @@ def commit_lsn_of(record: Control) -> int | None:
     return record.lsn if record.commit_lsn is None else record.commit_lsn
 
 
-def is_plain(begin: Control, commit: Control) -> bool:
-    """Whether a COMMIT ends this BEGIN, of no prepared transaction, where both or none of them has a commit LSN."""
-    return begin.gid is None and agree(begin, commit) and (begin.commit_lsn is None) == (commit.commit_lsn is None)
-
-
 def agree(begin: Control, end: Control) -> bool:
     """Whether both are of one transaction, as far as both say it; else what lies between was lost."""
     return _same(begin.xid, end.xid) and _same(begin.gid, end.gid) and _same(begin.commit_lsn, end.commit_lsn)

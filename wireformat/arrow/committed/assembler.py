@@ -20,7 +20,8 @@ from ..arrays import Array
 from ..row_changes import record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
-from .batch import At, Column, Rows, Run, Stretch, check_columns
+from .batch import At, Rows, Run, Stretch, check_columns
+from .cells import Column
 from .facts import stretch_facts, whole
 from .open_rows import ROW, OpenRows
 from .output import OUTPUT_BYTES, Output
@@ -39,7 +40,8 @@ class Transactions:
     state           of another one with the same options, whose stream this goes on with; its rows must be in the store
     after           how far the stream was delivered before, if there is no state
 
-    Raises OrderError at a row that cannot be there, OptionError, StateError; it is not to be used after that.
+    Raises OrderError at a row that cannot be there, BadRows at one of an unknown kind, OptionError, StateError; it is
+    not to be used after that.
     """
 
     def __init__(
@@ -200,7 +202,8 @@ def transactions(
     changes     the row-change table of one stream, in its order: a table, a record batch, or an iterable of them;
                 further columns pass through
     The options are those of `Transactions`. docs/transactions.md says what is delivered, and when.
-    Raises OrderError, OptionError; BadRows where several messages are given and none could be read.
+    Raises OrderError, OptionError; BadRows at a row of an unknown kind, and where several messages are given and none
+    could be read.
     """
     with (
         judged_rows(record_batches(changes)) as source,

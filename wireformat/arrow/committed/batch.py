@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import OptionError
+from ...errors import BadRows, OptionError
 from ...lsn import unsigned
 from ...options.reading import KINDS
 from ...stream.committed_changes import corrupt_error
@@ -20,6 +20,8 @@ from ...stream.controls import CONTROL_KINDS, DELIVERED_KINDS, Control
 from ..arrays import Array
 from ..commit_times import parse_times
 from ..schemas import CHANGES, format_of
+from .cells import Column, detail, detail_keys, flags, numbers
+from .plain_transactions import are_plain
 
 _READABLE: dict[str, Callable[[pa.DataType], bool]] = {
     "kind": lambda type: _is_text(type.value_type if pa.types.is_dictionary(type) else type),
@@ -77,37 +79,6 @@ class Stretch(NamedTuple):
     commits: Array
 
 
-class Column(NamedTuple):
-    """Numbers of some rows: int64 with the table's bits, and where they are there."""
-
-    values: Array
-    valid: Array
-
-    @classmethod
-    def of(cls, array: pa.Array) -> Column:
-        """Of an int64 or timestamp array."""
-        valid = np.ones(len(array), bool) if array.null_count == 0 else flags(array.is_valid())
-        buffer = array.buffers()[1]
-        values = np.frombuffer(buffer, np.int64)[array.offset : array.offset + len(array)]
-        return cls(values, valid)
-
-    def arrow(self, type: pa.DataType) -> pa.Array:
-        """As an array."""
-        return pa.array(self.values, pa.int64(), mask=None if self.valid.all() else ~self.valid).cast(type)
-
-    def or_else(self, other: Column) -> Column:
-        """The other's number where this one has none."""
-        if self.valid.all():
-            return self
-        return Column(np.where(self.valid, self.values, other.values), self.valid | other.valid)
-
-
-def flags(array: pa.Array) -> Array:
-    """bool[n] of a boolean array without nulls."""
-    buffer = np.frombuffer(array.buffers()[1], np.uint8)
-    return np.unpackbits(buffer, count=array.offset + len(array), bitorder="little")[array.offset :].view(bool)
-
-
 @dataclass
 class Rows:
     """A batch of row changes, seen as the input of the machine.
@@ -123,7 +94,7 @@ class Rows:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Rows:
-        """Raises OrderError at a CORRUPT row, OptionError where a column or a kind is missing."""
+        """Raises OrderError at a CORRUPT row, BadRows at a row of an unknown kind."""
         codes = _codes(batch)
         delivered = _IS_DELIVERED[codes]
         messages = np.flatnonzero(codes == _MESSAGE)
@@ -152,7 +123,7 @@ class Rows:
     def items(self) -> Iterator[At | Run | Stretch]:
         """What the batch holds, in order; every row that counts and every control record is in exactly one item."""
         ends = np.flatnonzero(_IS_CONTROL[self.codes] & (self.codes != _ORIGIN))
-        firsts = self._pairs(ends)
+        firsts = self._plain(ends)
         begins, commits = ends[firsts], ends[firsts + 1]
         singles = self._outside(begins, commits)
         outside = self.before[begins[1:]] - self.before[commits[:-1] + 1]
@@ -187,21 +158,13 @@ class Rows:
             lone[rows] = ~self.numbers("lsn", rows).valid
         return lone
 
-    def _pairs(self, ends: Array) -> Array:
-        """Indexes in `ends` of each BEGIN that the COMMIT behind it ends: `is_plain` for columns."""
+    def _plain(self, ends: Array) -> Array:
+        """Indexes in `ends` of the BEGINs that the COMMIT behind them ends as plain transactions."""
         codes = self.codes[ends]
         firsts = np.flatnonzero((codes[:-1] == _BEGIN) & (codes[1:] == _COMMIT))
         if not len(firsts):
             return firsts
-        begins, commits = ends[firsts], ends[firsts + 1]
-        xid, commit_xid = (self.numbers("xid", rows) for rows in (begins, commits))
-        lsn, commit_lsn = (self.numbers("commit_lsn", rows) for rows in (begins, commits))
-        same_xid = ~(xid.valid & commit_xid.valid) | (xid.values == commit_xid.values)
-        same_lsn = (lsn.valid == commit_lsn.valid) & (~lsn.valid | (lsn.values == commit_lsn.values))
-        plain = same_xid & same_lsn
-        if "gid" in detail_keys(self.batch, begins):
-            plain &= ~flags(detail(self.batch, begins, "gid").is_valid())
-        return firsts[plain]
+        return firsts[are_plain(self.batch, ends[firsts], ends[firsts + 1])]
 
     def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[At | Run | Stretch]:
         starts = np.concatenate([singles, np.array([stretch.begins[0] for stretch in stretches], np.int64)])
@@ -260,7 +223,7 @@ class Rows:
 
     def numbers(self, name: str, rows: Array) -> Column:
         """A column of numbers at these rows."""
-        return Column.of(self.batch[name].take(pa.array(rows)))
+        return numbers(self.batch, name, rows)
 
     def row_of(self, item: At | Run | Stretch) -> int:
         """The row where an item begins: of a run, its first row that counts."""
@@ -298,17 +261,6 @@ class Rows:
                 told.get("message", none), told.get("record", none), notes or none, strict=True
             )
         ]
-
-
-def detail(batch: pa.RecordBatch, rows: Array, key: str) -> pa.Array:
-    """What stands under a key in `detail` at these rows."""
-    maps = batch["detail"].take(pa.array(rows))
-    return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first").cast(pa.string())
-
-
-def detail_keys(batch: pa.RecordBatch, rows: Array) -> set[str]:
-    """The keys that occur in `detail` at these rows."""
-    return set(pc.unique(batch["detail"].take(pa.array(rows)).keys).to_pylist())
 
 
 def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
@@ -375,7 +327,8 @@ def _codes(batch: pa.RecordBatch) -> Array:
     found = pc.index_in(kinds.cast(pa.string()) if kinds.type != pa.string() else kinds, value_set=pa.array(KINDS))
     if found.null_count:
         row = int(np.flatnonzero(flags(found.is_null()))[0])
-        raise OptionError(f"row changes: expected one of the kinds {', '.join(KINDS)}, got {kinds[row].as_py()!r}")
+        rows = Rows(batch, *[np.zeros(len(kinds), np.uint8)] * 3)
+        raise BadRows(f"one of the kinds {', '.join(KINDS)}", repr(kinds[row].as_py()), **rows.place(row))
     codes: Array = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found)].astype(
         np.uint8
     )

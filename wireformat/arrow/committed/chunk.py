@@ -16,13 +16,14 @@ import pyarrow as pa
 from ...errors import OptionError
 from ...limits import OPEN_TRANSACTIONS_BYTES
 from ...stream.attempts import Attempt, facts_of
-from ...stream.controls import Control, is_plain
+from ...stream.controls import Control
 from ...stream.positions import Position
 from ..schemas import SEGMENT, SEQUENCE, committed_schema
 from .batch import At, Place, Rows, Run, Stretch, check_columns
 from .facts import stretch_facts
 from .open_rows import OpenRows
 from .output import Output
+from .plain_transactions import is_plain
 from .row_ranges import HERE, RowRange, spread, taken
 from .spill import RowSpill, Store
 
@@ -71,10 +72,10 @@ class Chunk:
         """Rows of this batch and those before it; to be read to its end."""
         self._schema = check_columns(batch.schema, self._schema)
         rows = Rows.of(batch)
-        room = self._room(rows)
+        output = self._output_of(rows)
         for item, place in rows.placed(rows.items()):
-            yield from self._item(item, place, rows, room)
-        yield from room.flush()
+            yield from self._item(item, place, rows, output)
+        yield from output.flush()
         self._held.release(self._ended)
         self._ended = []
         if self._pending is not None:
@@ -95,40 +96,42 @@ class Chunk:
         if self._own is not None:
             self._own.close()
 
-    def _room(self, rows: Rows) -> _Room:
+    def _output_of(self, rows: Rows) -> _ChunkOutput:
         held = self._held
         schema = chunk_schema(self._schema)
-        return _Room(rows, schema, Output(rows, schema, lambda number: Rows.of(held.get(number)), held.bytes_of))
+        return _ChunkOutput(rows, schema, Output(rows, schema, lambda number: Rows.of(held.get(number)), held.bytes_of))
 
-    def _item(self, item: At | Run | Stretch, place: Place, rows: Rows, room: _Room) -> Iterator[pa.RecordBatch]:
+    def _item(
+        self, item: At | Run | Stretch, place: Place, rows: Rows, output: _ChunkOutput
+    ) -> Iterator[pa.RecordBatch]:
         pending = self._pending
         if pending is not None:
             if isinstance(item, Run) or (isinstance(item, At) and item.control.kind == "ORIGIN"):
                 pending.add(item, place)
                 return
             if isinstance(item, At) and item.control.kind == "COMMIT" and is_plain(pending.begin, item.control):
-                self._complete(pending, item, rows, room)
+                self._complete(pending, item, rows, output)
                 return
-            yield from self._give_up(room)
+            yield from self._give_up(output)
         if isinstance(item, At) and item.control.kind == "BEGIN":
             self._pending = _Pending(item, place)
         else:
-            self._add(item, place, rows, room)
+            self._add(item, place, rows, output)
 
-    def _add(self, item: At | Run | Stretch, place: Place, rows: Rows, room: _Room) -> None:
+    def _add(self, item: At | Run | Stretch, place: Place, rows: Rows, output: _ChunkOutput) -> None:
         """An item of the summary, and its rows."""
         if isinstance(item, Run):
             number, first = self._run(item, place)
-            room.add((HERE, item.start, item.stop), number, first)
+            output.add((HERE, item.start, item.stop), number, first)
         elif isinstance(item, At):
             number = self._append(["control", _lean(item.control), place])
             if self._controls:
-                room.add((HERE, item.row, item.row + 1), number, 0, is_control=True)
+                output.add((HERE, item.row, item.row + 1), number, 0, is_control=True)
         else:
             found = stretch_facts(rows, item, self._in_stretch)
             begin = rows.control(int(item.begins[0]))
             segment = self._count(begin, place, len(found.resent), *found.highest)
-            room.whole.add_stretch(item, found.facts, found.resent & self._drop_resent, segment)
+            output.whole.add_stretch(item, found.facts, found.resent & self._drop_resent, segment)
 
     def _append(self, item: list[Any]) -> int:
         self._in_stretch = Position()
@@ -153,7 +156,7 @@ class Chunk:
         self._items[-1][1:4] = self._in_stretch[:3]
         return -self._stretches
 
-    def _complete(self, pending: _Pending, end: At, rows: Rows, room: _Room) -> None:
+    def _complete(self, pending: _Pending, end: At, rows: Rows, output: _ChunkOutput) -> None:
         """A plain transaction that did not come in a stretch is whole."""
         facts = facts_of(pending.begin, end.control, self._in_stretch.transactions + 1)
         resent = self._drop_resent and self._in_stretch.covers(facts.commit_lsn, facts.csn)
@@ -165,22 +168,22 @@ class Chunk:
             ((HERE, item.start, item.stop), item.count) for item, _ in pending.items if isinstance(item, Run)
         ]
         if not resent:
-            room.whole.add(attempt, facts, segment)
+            output.whole.add(attempt, facts, segment)
 
-    def _give_up(self, room: _Room | None = None) -> Iterator[pa.RecordBatch]:
+    def _give_up(self, output: _ChunkOutput | None = None) -> Iterator[pa.RecordBatch]:
         """What began as a plain transaction is none that is whole: its items count one by one."""
         pending, self._pending = self._pending, None
         assert pending is not None
         for part, _ in pending.pieces:
             held = Rows.of(self._held.get(part[0]))
-            held_room = self._room(held)
+            held_output = self._output_of(held)
             for item, place in held.placed(held.items()):
-                self._add(item, place, held, held_room)
-            yield from held_room.flush()
+                self._add(item, place, held, held_output)
+            yield from held_output.flush()
         self._held.release(part for part, _ in pending.pieces)
-        if room is not None:
+        if output is not None:
             for item, place in pending.items:
-                self._add(item, place, room.rows, room)
+                self._add(item, place, output.rows, output)
 
 
 class _Pending:
@@ -214,7 +217,7 @@ class _Pending:
             self.items = []
 
 
-class _Room:
+class _ChunkOutput:
     """Rows of one batch that wait to be built: of whole transactions, and of segments."""
 
     def __init__(self, rows: Rows, schema: pa.Schema, whole: Output) -> None:
