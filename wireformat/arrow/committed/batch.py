@@ -49,7 +49,7 @@ MARKS = 4096
 """How many control records of a batch are Python objects at a time."""
 
 
-class Run(NamedTuple):
+class RowRun(NamedTuple):
     """Rows from start to stop, `count` of which count, without a control record between them.
 
     lone    it is one transactional message without an LSN, which may stand outside of a transaction
@@ -61,15 +61,15 @@ class Run(NamedTuple):
     lone: bool
 
 
-class At(NamedTuple):
+class ControlRow(NamedTuple):
     """A control record and its row."""
 
     row: int
     control: Control
 
 
-Place = dict[str, Any]
-"""Where a row stands, as errors say it: message, record, and as `note` kept columns."""
+RowPosition = dict[str, Any]
+"""The position of a row as errors show it: message, record, and kept columns as `note`."""
 
 
 class Stretch(NamedTuple):
@@ -120,7 +120,7 @@ class Rows:
         """The rows' own xids."""
         return Column.of(self.batch["xid"])
 
-    def items(self) -> Iterator[At | Run | Stretch]:
+    def items(self) -> Iterator[ControlRow | RowRun | Stretch]:
         """What the batch holds, in order; every row that counts and every control record is in exactly one item."""
         ends = np.flatnonzero(_IS_CONTROL[self.codes] & (self.codes != _ORIGIN))
         firsts = self._plain(ends)
@@ -166,7 +166,7 @@ class Rows:
             return firsts
         return firsts[are_plain(self.batch, ends[firsts], ends[firsts + 1])]
 
-    def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[At | Run | Stretch]:
+    def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[ControlRow | RowRun | Stretch]:
         starts = np.concatenate([singles, np.array([stretch.begins[0] for stretch in stretches], np.int64)])
         stops = np.concatenate([singles + 1, np.array([stretch.commits[-1] + 1 for stretch in stretches], np.int64)])
         order = np.argsort(starts)
@@ -178,11 +178,13 @@ class Rows:
             gap_starts.tolist(), gap_stops.tolist(), counts.tolist(), marks, strict=True
         ):
             if count:
-                yield Run(start, stop, count, False)
+                yield RowRun(start, stop, count, False)
             if mark is not None:
                 yield mark
 
-    def _marks(self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]) -> Iterator[At | Run | Stretch]:
+    def _marks(
+        self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]
+    ) -> Iterator[ControlRow | RowRun | Stretch]:
         """What begins at these rows: control records, lone messages, stretches."""
         are_controls = ~are_stretches & (self.codes[rows] != _MESSAGE)
         for first in range(0, len(rows), MARKS):
@@ -192,9 +194,9 @@ class Rows:
                 rows[some].tolist(), are_controls[some].tolist(), are_stretches[some].tolist(), strict=True
             ):
                 if is_control:
-                    yield At(row, next(controls))
+                    yield ControlRow(row, next(controls))
                 else:
-                    yield next(stretches) if is_stretch else Run(row, row + 1, 1, True)
+                    yield next(stretches) if is_stretch else RowRun(row, row + 1, 1, True)
 
     def _controls(self, rows: Array) -> list[Control]:
         """The control records of these rows."""
@@ -225,25 +227,27 @@ class Rows:
         """A column of numbers at these rows."""
         return numbers(self.batch, name, rows)
 
-    def row_of(self, item: At | Run | Stretch) -> int:
+    def row_of(self, item: ControlRow | RowRun | Stretch) -> int:
         """The row where an item begins: of a run, its first row that counts."""
-        if isinstance(item, Run):
+        if isinstance(item, RowRun):
             return item.start + int(np.argmax(self.delivered[item.start : item.stop]))
         return int(item.begins[0]) if isinstance(item, Stretch) else item.row
 
-    def place(self, row: int) -> Place:
-        """Where a row stands, for an error."""
-        return self._places(np.array([row]))[0]
+    def position_of(self, row: int) -> RowPosition:
+        """The position of a row, for an error."""
+        return self._positions(np.array([row]))[0]
 
-    def placed(self, items: Iterable[At | Run | Stretch]) -> Iterator[tuple[At | Run | Stretch, Place]]:
-        """Each item, and where it begins."""
+    def with_positions(
+        self, items: Iterable[ControlRow | RowRun | Stretch]
+    ) -> Iterator[tuple[ControlRow | RowRun | Stretch, RowPosition]]:
+        """Each item, and the position of its first row."""
         found = [*items]
         rows = np.array([int(item.begins[0]) if isinstance(item, Stretch) else item[0] for item in found], np.int64)
-        is_run = np.array([isinstance(item, Run) for item in found], bool)
+        is_run = np.array([isinstance(item, RowRun) for item in found], bool)
         rows[is_run] = np.flatnonzero(self.delivered)[self.before[rows[is_run]]]
-        return zip(found, self._places(rows), strict=True)
+        return zip(found, self._positions(rows), strict=True)
 
-    def _places(self, rows: Array) -> list[Place]:
+    def _positions(self, rows: Array) -> list[RowPosition]:
         """message and record, and the kept columns that are integers or strings."""
         fields = [field for field in self.batch.schema if field.name not in CHANGES.names]
         kept = [field.name for field in fields if pa.types.is_integer(field.type) or pa.types.is_string(field.type)]
@@ -322,13 +326,13 @@ NEEDED_DETAILS = (*_DETAIL_READERS, "transactional")
 
 
 def _codes(batch: pa.RecordBatch) -> Array:
-    """uint8[n]: each row's kind as its place in KINDS."""
+    """uint8[n]: each row's kind as an index in KINDS."""
     kinds = batch["kind"]
     found = pc.index_in(kinds.cast(pa.string()) if kinds.type != pa.string() else kinds, value_set=pa.array(KINDS))
     if found.null_count:
         row = int(np.flatnonzero(flags(found.is_null()))[0])
         rows = Rows(batch, *[np.zeros(len(kinds), np.uint8)] * 3)
-        raise BadRows(f"one of the kinds {', '.join(KINDS)}", repr(kinds[row].as_py()), **rows.place(row))
+        raise BadRows(f"one of the kinds {', '.join(KINDS)}", repr(kinds[row].as_py()), **rows.position_of(row))
     codes: Array = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found)].astype(
         np.uint8
     )
@@ -337,5 +341,5 @@ def _codes(batch: pa.RecordBatch) -> Array:
         row = int(corrupt[0])
         rows = Rows(batch, codes, codes, codes)
         lsn = batch["lsn"][row].as_py()
-        raise corrupt_error(None if lsn is None else unsigned(lsn), **rows.place(row))
+        raise corrupt_error(None if lsn is None else unsigned(lsn), **rows.position_of(row))
     return codes

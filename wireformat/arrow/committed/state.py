@@ -1,7 +1,7 @@
 """The saved state of `Transactions`: what is open, where its rows are in the store, how far the stream was delivered.
 
 Version 1 is four tables: the batches in the store, the transactions that have not ended, the parts of their rows, and
-what of them was undone. Rows of a table are known by their place in it. Docs: docs/transactions.md.
+what of them was undone. Rows of a table are known by their index in it. Docs: docs/transactions.md.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, colu
     Raises StateError within a batch, OptionError where a handle of the store cannot be saved.
     """
     batches = held.saved
-    place_of = {number: place for place, number in enumerate(batches)}
+    index_of = {number: index for index, number in enumerate(batches)}
     staged = [*machine.staged()]
     attempts = [attempt for _, _, attempt in staged]
-    pieces = [(place, piece) for place, attempt in enumerate(attempts) for piece in attempt.pieces]
+    pieces = [(index, piece) for index, attempt in enumerate(attempts) for piece in attempt.pieces]
     if any(part[0] == HERE for _, (part, _) in pieces):
         raise StateError(
             "saved state: expected to be asked for it between batches, got one that was not read to its end"
@@ -102,9 +102,9 @@ def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, colu
         "batches": _turned(batches.values(), 3),
         "open": [*_turned([(stage, gid) for stage, gid, _ in staged], 2), *(begins[name] for name in _BEGIN)],
         "parts": _turned(
-            [(place, place_of[number], start, stop, count) for place, ((number, start, stop), count) in pieces], 5
+            [(index, index_of[number], start, stop, count) for index, ((number, start, stop), count) in pieces], 5
         ),
-        "undone": _turned([(place, xid) for place, attempt in enumerate(attempts) for xid in attempt.undone], 2),
+        "undone": _turned([(index, xid) for index, attempt in enumerate(attempts) for xid in attempt.undone], 2),
     }
     if NAME.trouble([*tables["batches"][0]]) is not None:
         raise OptionError("option store: expected handles that are texts or integers of 64 bits, got others")
