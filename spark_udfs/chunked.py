@@ -16,16 +16,16 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
+from wireformat.arrow.committed.batch import NEEDED_DETAILS
 from wireformat.arrow.committed.fates import DELIVERED, FATES, OPEN, WHOLE
-from wireformat.stream.transactions import DELIVERED as DELIVERED_KINDS
+from wireformat.stream.controls import DELIVERED_KINDS
 
 from .carriers import ARROW_CANNOT, carrier, is_text, unpacked
 from .fields import format_of
 from .labels import (
-    DETAILS,
+    FACT_COLUMNS,
     FATE,
     RECORD_COLUMNS,
-    TOLD,
     Narrow,
     check_batches,
     fates_of_stream,
@@ -36,6 +36,7 @@ from .labels import (
 from .named_columns import raw_head
 from .positions import Places, chunk_of
 from .schemas import change_fields
+from .sql_rules import is_resent, is_undone, truncate_tie
 
 ROWS = ("INSERT", "UPDATE", "DELETE")
 """The kinds of most rows: their `detail` does not matter here."""
@@ -51,10 +52,10 @@ def committed_rows(
     found, fates = _labels_and_fates(changes, places, chunks, narrow)
     own, fate = partial(_column, "own"), partial(_column, "fate")
     is_whole = fate("fate") == WHOLE
-    is_undone = F.coalesce(F.array_contains(fate("undone"), own("xid")), F.lit(False))
-    wanted = fate("fate").isin(WHOLE, DELIVERED) & ~is_undone
+    wanted = fate("fate").isin(WHOLE, DELIVERED) & ~is_undone(fate("undone"), own("xid"))
     if drop_resent:
-        wanted &= ~(is_whole & _is_behind(own, fate))
+        numbers = [of(name) for of in (own, fate) for name in ("commit_lsn", "csn")]
+        wanted &= ~(is_whole & is_resent(*numbers))
     is_numbered = own("commit_lsn").isNull() & own("csn").isNull()
     number = own("number") + F.when(is_numbered, fate("sequence")).otherwise(F.lit(0))
     sequence = F.struct(
@@ -63,7 +64,7 @@ def committed_rows(
             F.when(is_whole, own("ordinal")).otherwise(own("ordinal") + fate("first_ordinal")), own("ordinal")
         ).alias("ordinal"),
     )
-    told = {name: F.when(is_whole, own(name)).otherwise(_as_time(fate(name), name)) for name in TOLD}
+    told = {name: F.when(is_whole, own(name)).otherwise(_as_time(fate(name), name)) for name in FACT_COLUMNS}
     labels = found.where(wanted).select(
         *_keys(found, len(narrow.keys)),
         sequence.alias("sequence"),
@@ -72,7 +73,7 @@ def committed_rows(
     rows = _rows_with_keys(changes.where(F.col("kind").isin(*DELIVERED_KINDS)), places)
     joined = _joined(rows, labels, len(narrow.keys), "inner")
     of_row = {field.name: _of_row(place) for place, field in enumerate(changes.schema)}
-    of_label = {name: F.col(name) for name in ("sequence", *TOLD)}
+    of_label = {name: F.col(name) for name in ("sequence", *FACT_COLUMNS)}
     columns = {**of_row, **of_label}
     rows = joined.select(*[columns[field.name].alias(field.name, metadata=field.metadata) for field in fields])
     return rows.union(_checked(fates, narrow, fields))
@@ -135,9 +136,7 @@ def _keys(labels: DataFrame, count: int) -> list[Column]:
 
 def _within() -> list[Column]:
     """What tells the rows of a message apart: the record, and of a TRUNCATE of several tables the table."""
-    names = [F.coalesce(F.col(name), F.lit("")) for name in ("table_schema", "table_name")]
-    tie = F.when(F.col("kind") == "TRUNCATE", F.concat_ws("\0", *names)).otherwise("")
-    return [F.col("record"), tie.cast(BinaryType())]
+    return [F.col("record"), truncate_tie()]
 
 
 def _labels_and_fates(changes: DataFrame, places: Places, chunks: int, narrow: Narrow) -> tuple[DataFrame, DataFrame]:
@@ -194,7 +193,7 @@ def _narrow_rows(changes: DataFrame, places: Places, chunks: int) -> DataFrame:
         *places.columns,
         *within,
         *[F.col(name) for name in RECORD_COLUMNS],
-        *[F.try_element_at(detail, F.lit(key)) for key in DETAILS],
+        *[F.try_element_at(detail, F.lit(key)) for key in NEEDED_DETAILS],
         raw_head(changes),
     ]
     rows = changes.select(*[column.alias(str(place)) for place, column in enumerate(columns)])
@@ -214,18 +213,6 @@ def _joined(rows: DataFrame, labels: DataFrame, keys: int, how: str) -> DataFram
     return rows.join(labels, reduce(and_, same), how)
 
 
-def _is_behind(own: partial[Column], fate: partial[Column]) -> Column:
-    """Whether a whole transaction is not above what was delivered ahead of it; numbers are unsigned."""
-    lsn, csn = ((_unsigned(own(name)), _unsigned(fate(name))) for name in ("commit_lsn", "csn"))
-    is_below = [F.coalesce(mine <= highest, F.lit(False)) for mine, highest in (lsn, csn)]
-    return is_below[0] & (own("csn").isNull() | is_below[1])
-
-
-def _unsigned(number: Column) -> Column:
-    """A bigint that is ordered as the unsigned number with the same bits."""
-    return number.bitwiseXOR(F.lit(-(1 << 63)))
-
-
 def _as_time(column: Column, name: str) -> Column:
     return F.timestamp_micros(column) if name == "commit_time" else column
 
@@ -238,7 +225,7 @@ def _within_fields() -> list[StructField]:
 def _told_fields() -> list[StructField]:
     types = {field.name: field.dataType for field in from_arrow_schema(FATES.remove_metadata()).fields}
     (time,) = change_fields(["commit_time"])
-    return [time if name == "commit_time" else StructField(name, types[name]) for name in TOLD]
+    return [time if name == "commit_time" else StructField(name, types[name]) for name in FACT_COLUMNS]
 
 
 def _numbered(fields: Sequence[StructField]) -> StructType:

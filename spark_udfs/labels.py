@@ -20,19 +20,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
+from wireformat.arrow.committed.batch import NEEDED_COLUMNS, NEEDED_DETAILS
 from wireformat.arrow.committed.chunk import Chunk
 from wireformat.arrow.committed.fates import FATES, UNKNOWN_PREPARED, carry
 from wireformat.arrow.schemas import SEGMENT
 from wireformat.arrow.unread import Seen
+from wireformat.stream.attempts import TransactionFacts
 
-RECORD_COLUMNS = ("kind", "lsn", "xid", "csn", "commit_lsn", "commit_time")
-"""Columns of the row-change table that go to the worker as they are."""
-
-DETAILS = ("username", "origin", "gid", "prepare_time", "first_segment", "subxid", "transactional")
-"""Keys of `detail` that transactions need; each goes as a column, since Spark is slow to send maps."""
+RECORD_COLUMNS = tuple(name for name in NEEDED_COLUMNS if name != "detail")
+"""Columns of the row-change table that go to the worker as they are. Of `detail` each key goes as a column, since Spark
+is slow to send maps."""
 
 TIE = "_tie"
-TOLD = ("xid", "csn", "commit_lsn", "commit_time", "username", "origin")
+FACT_COLUMNS = TransactionFacts._fields[1:]
+"""The columns of the result that come from the transaction of a row, besides `sequence`."""
+
 FATE = tuple(name for name in FATES.names if name not in ("chunk", SEGMENT.name))
 
 Place = tuple[pa.Scalar, ...]
@@ -42,7 +44,7 @@ Place = tuple[pa.Scalar, ...]
 @dataclass(frozen=True)
 class Narrow:
     """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; RECORD_COLUMNS;
-    DETAILS.
+    NEEDED_DETAILS.
     The last one has the beginning of the bytes of rows that could not be read.
 
     streams     how many of the places tell streams apart
@@ -66,10 +68,10 @@ class Narrow:
 
 
 def label_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs over rows sorted by chunk and key: chunk, key, both numbers of sequence, TOLD, segment."""
+    """What mapInArrow runs over rows sorted by chunk and key: chunk, key, sequence as two numbers, facts, segment."""
     for place, chunk, parts in _chunks(narrow, batches):
         for rows in _labelled(chunk, parts):
-            told = [rows[name] for name in (*TOLD, SEGMENT.name)]
+            told = [rows[name] for name in (*FACT_COLUMNS, SEGMENT.name)]
             keys = [rows[name] for name in narrow.keys]
             number = pa.repeat(place[0], rows.num_rows)
             yield _numbered([number, *keys], rows["sequence"].flatten(), told)
@@ -246,7 +248,7 @@ def _details(columns: Sequence[pa.Array]) -> pa.Array:
     rows, keys = np.nonzero(said)
     at = pa.array(keys * len(said) + rows)
     values = pa.concat_arrays(columns).take(at)
-    names = pa.array(DETAILS).take(pa.array(keys))
+    names = pa.array(NEEDED_DETAILS).take(pa.array(keys))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     return pa.MapArray.from_arrays(pa.array(offsets), names, values)
 

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 import wireformat as wf
 
+from .sql_rules import truncate_ties
+
 PACKED = "stream string, rows binary"
 """What packed rows are to Spark: `stream` holds the values of the columns stream_by as a JSON array."""
 
@@ -83,17 +85,11 @@ def check_positions(columns: Iterable[pa.Array], names: Iterable[str]) -> None:
         raise wf.OptionError(f"options order_by and stream_by: a row has no {' and no '.join(empty)}")
 
 
-def tables_of_truncates(rows: pa.RecordBatch) -> pa.Array:
-    """What orders the rows of one TRUNCATE: schema and name of the table; empty in all other rows."""
-    names = [pc.fill_null(rows[name], "") for name in ("table_schema", "table_name")]
-    return pc.if_else(pc.equal(rows["kind"], "TRUNCATE"), pc.binary_join_element_wise(*names, "\0"), "")
-
-
 def in_order(rows: pa.RecordBatch, within: Sequence[str]) -> pa.RecordBatch:
     """The rows of one stream in their order."""
     keys = [rows[name] for name in within]
     if pc.any(pc.equal(rows["kind"], "TRUNCATE")).as_py():
-        keys.append(tables_of_truncates(rows))
+        keys.append(truncate_ties(rows))
     table = pa.table({str(place): key for place, key in enumerate(keys)})
     places = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
     return rows if np.array_equal(places, np.arange(len(places))) else rows.take(places)

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StringType, StructField, StructType
 
 import wireformat as wf
+from wireformat.formats.pgoutput.messages import RECORDS
 from wireformat.formats.pgoutput.reader import PgOutput
-from wireformat.formats.pgoutput.relations import Relations, Said
+from wireformat.formats.pgoutput.relations import CLOSES, OPENS, TELLS, Relations, Said, role_of
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from .carriers import column_of
@@ -22,12 +23,14 @@ from .fields import check_frame, field_of
 from .positions import Places
 
 STREAM, POSITION, PAYLOAD = "stream", "position", "payload"
-SAYING, BEGINNING = "RSEcAp", "Bb"
-"""The messages that say how rows look, or where streamed blocks and transactions begin and end; and those that begin a
-plain transaction, which count only where a connection broke inside a block. What else may come first on a new
-connection means the same in a block and outside."""
 
-RELATION_TAGS = SAYING + BEGINNING
+_KINDS = {tag: kind for tag, (kind, _) in RECORDS["postgresql"].items()}
+STATE_TAGS = tuple(tag for tag, kind in _KINDS.items() if role_of(kind) in (TELLS, OPENS, CLOSES))
+"""The kind bytes of messages that describe a relation, or with which streamed blocks and transactions begin and end."""
+
+BEGIN_TAGS = tuple(tag for tag, kind in _KINDS.items() if kind is wf.Begin)
+"""Those of messages that begin a plain transaction: they count only where a connection broke inside a block. Any other
+message that may come first on a new connection means the same in a block and outside."""
 
 SNAPSHOT_STEP = 64
 
@@ -54,11 +57,11 @@ def relations(
     columns = [_struct(df, "order_by", order_by).alias(POSITION)]
     if stream_by:
         columns.append(_struct(df, "stream_by", stream_by).alias(STREAM))
-    return df.where(_kind(message).isin(*map(_hex, RELATION_TAGS))).select(*columns, message.alias(PAYLOAD))
+    return df.where(_kind(message).isin(*map(_hex, STATE_TAGS + BEGIN_TAGS))).select(*columns, message.alias(PAYLOAD))
 
 
-def _hex(letter: str) -> str:
-    return f"{ord(letter):02X}"
+def _hex(tag: int) -> str:
+    return f"{tag:02X}"
 
 
 def _kind(message: Column) -> Column:
@@ -174,9 +177,9 @@ class Run(NamedTuple):
 
 
 def _collected(found: DataFrame) -> list[Row]:
-    """The messages of SAYING; and of BEGINNING the first behind each block without a stop."""
+    """The messages of STATE_TAGS; and of BEGIN_TAGS the first behind each block without a stop."""
     kind = _kind(F.col(PAYLOAD))
-    said = found.where(kind.isin(*map(_hex, SAYING))).collect()
+    said = found.where(kind.isin(*map(_hex, STATE_TAGS))).collect()
     broken = _broken([(row[STREAM] if STREAM in found.columns else None, row[POSITION], row[PAYLOAD]) for row in said])
     if not broken:
         return said
@@ -192,7 +195,7 @@ def _collected(found: DataFrame) -> list[Row]:
     here = F.col(STREAM) if STREAM in fields else F.lit(None)
     position = F.col(POSITION)
     inside = here.eqNullSafe(of) & (position > begin) & (end.isNull() | (position < end))
-    others = found.where(kind.isin(*map(_hex, BEGINNING))).join(blocks, inside)
+    others = found.where(kind.isin(*map(_hex, BEGIN_TAGS))).join(blocks, inside)
     first = F.min(F.struct(position, *([here.alias(STREAM)] if STREAM in fields else []), F.col(PAYLOAD)))
     return said + others.groupBy(of, begin).agg(first.alias("first")).select("first.*").collect()
 

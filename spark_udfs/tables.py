@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 import wireformat as wf
+from wireformat.arrow.row_changes import TABLE_COLUMNS, TABLE_KINDS
 
 from .carriers import column_of
 from .fields import check_frame, field_of, format_of
@@ -20,9 +21,6 @@ from .positions import Places
 from .schemas import told_format
 
 POSITION = "position"
-NEEDED = ("kind", "table_schema", "table_name", "new", "old", "unchanged", "types")
-"""Columns that changes must have; `detail` too, where they have it."""
-KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
 
 
 def tables(changes: DataFrame, *, order_by: Sequence[str] = (), format: str | None = None) -> DataFrame:
@@ -47,10 +45,10 @@ def tables_of(changes: DataFrame, order_by: Sequence[str], format: str | None, *
     check_frame("changes", changes)
     if changes.isStreaming:
         raise wf.OptionError("tables: expected changes that are all there; a streaming DataFrame never is")
-    columns = [column_of(field_of(changes, "changes", name)) for name in NEEDED]
+    columns = [column_of(field_of(changes, "changes", name)) for name in TABLE_COLUMNS]
     if "detail" in changes.columns:
         columns.append(F.when(F.col("kind") == "RELATION", F.col("detail")).alias("detail"))
-    rows = changes if judged else changes.where(F.col("kind").isin(*KINDS))
+    rows = changes if judged else changes.where(F.col("kind").isin(*TABLE_KINDS))
     given = rows.select(*columns, raw_head(changes).alias("raw"), _position(changes, order_by).alias(POSITION))
     position = to_arrow_schema(given.select(POSITION).schema).field(0).type
     said = (

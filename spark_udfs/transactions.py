@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
+from wireformat.arrow.committed.batch import NEEDED_COLUMNS
 from wireformat.extras import needs
 from wireformat.options.checks import flag, one_of, shown
 from wireformat.options.table import nearest
@@ -23,7 +24,7 @@ from .schemas import added_fields, change_fields
 from .session import ROCKSDB, STATE_STORE
 from .streaming import Processor
 
-NEEDED = ("record", "kind", "lsn", "xid", "csn", "commit_lsn", "commit_time", "table_schema", "table_name", "detail")
+NEEDED = ("record", *NEEDED_COLUMNS, "table_schema", "table_name")
 """Columns of the row-change table that rows must have to be put into transactions."""
 
 

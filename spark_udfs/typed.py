@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
+from wireformat.arrow.row_changes import HIDDEN_KINDS, TABLE_COLUMNS
 from wireformat.identifiers import split_pattern
 from wireformat.options.checks import shown, texts
 
@@ -23,12 +24,10 @@ from .batches import PIECE_BYTES
 from .carriers import ARROW_CANNOT, carrier, column_of, is_text, packed, unpacked
 from .fields import check_frame, field_of, format_of
 from .named_columns import check_named, check_readable, raw_head
-from .tables import NEEDED, tables_of
+from .tables import tables_of
 
 TOLD = ("sequence", "record", "xid", "commit_time")
 """Columns that come out or tell of a change in an error, where changes have them."""
-HIDDEN = ("CORRUPT", "STREAM_CHANGE")
-"""Rows that may be of any table: they are an error."""
 
 
 def typed(
@@ -123,7 +122,7 @@ def _kept_fields(changes: DataFrame, keep: Sequence[str]) -> list[StructField]:
 
 def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:
     """The rows that may be of the table, and the columns that count."""
-    columns = [field_of(changes, "changes", name) for name in NEEDED]
+    columns = [field_of(changes, "changes", name) for name in TABLE_COLUMNS]
     columns += [field for field in changes.schema if field.name in TOLD or field.name in keep]
     columns = list({field.name: field for field in columns}.values())
     try:
@@ -133,7 +132,7 @@ def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:
     if namespace is None or name is None:
         raise wf.OptionError(f'option table: expected one table, got the pattern "{table}"')
     own = (F.col("table_schema") == namespace) & (F.col("table_name") == name)
-    may_be = F.col("kind").isin(*HIDDEN) | ((F.col("kind") == "TRUNCATE") & F.col("table_name").isNull())
+    may_be = F.col("kind").isin(*HIDDEN_KINDS) | ((F.col("kind") == "TRUNCATE") & F.col("table_name").isNull())
     own_rows = changes.where(own | may_be)
     raw = [] if "raw" in keep else [raw_head(changes).alias("raw")]
     return own_rows.select(*[_sent(field) for field in columns], *raw)

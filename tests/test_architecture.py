@@ -21,7 +21,7 @@ ROWS = (
     "formats",
     "stream",
     "plugin",
-    "arrow.arrays arrow.ascii arrow.commit_times arrow.schemas",
+    "arrow.arrays arrow.ascii arrow.commit_times arrow.row_changes arrow.schemas",
     "arrow.unread",
     "arrow.jit",
     "arrow.scan",

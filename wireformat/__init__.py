@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from . import arrow, ddl, plugin
     from .formats.guess import Guess
     from .stream.committed_changes import CommittedChange, CommittedChanges, Sequence
-    from .stream.transactions import Position
+    from .stream.positions import Position
 
 __version__ = "0.1.0"
 
@@ -152,7 +152,7 @@ _LATER = {
     "CommittedChange": ".stream.committed_changes",
     "CommittedChanges": ".stream.committed_changes",
     "Guess": ".formats.guess",
-    "Position": ".stream.transactions",
+    "Position": ".stream.positions",
     "Sequence": ".stream.committed_changes",
 }
 """Names that are loaded when they are first used, and where they lie; so are the modules below."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .stream.committed_changes import CommittedChanges, EventStore
     from .stream.decoder import Decoder as StreamDecoder
     from .stream.decoder import EventSource
-    from .stream.transactions import Position
+    from .stream.positions import Position
 
 
 def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) -> Iterator[Event]:

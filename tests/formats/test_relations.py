@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import wireformat as wf
 from wireformat.arrow.engine.choice import make_engine
-from wireformat.formats.pgoutput.relations import Relations
+from wireformat.formats.pgoutput.messages import RECORDS
+from wireformat.formats.pgoutput.relations import ASKS, CLOSES, ENDS, MAY_END, NOTHING, OPENS, TELLS, Relations, role_of
 from wireformat.formats.registry import find_format
 
 from ..engines import ENGINES, agree, ask
@@ -251,3 +252,90 @@ def test_a_copy_learns_by_itself() -> None:
     other.take(wf.StreamStop())
     assert (known.find(1), known.block) == (_relation(1, "b"), 8)
     assert (other.find(1), other.block) == (_relation(1, "a"), None)
+
+
+class TestRoles:
+    """The role of each kind, which the scan and Spark go by, is what `Relations.take` does with it."""
+
+    IN_BLOCK, OUTSIDE, AFTER_BLOCK = "in a block", "outside", "after a block"
+    FIELDS: ClassVar[dict[str, Any]] = {
+        "xid": 700,
+        "subxid": 700,
+        "first_segment": True,
+        "relation_id": 2,
+        "replica_identity": "full",
+        "gid": "g",
+        "origin": "o",
+        "type_oid": 1,
+        "namespace": "s",
+        "name": "n",
+        "table_schema": "s",
+        "table_name": "t",
+        "tables": (("s", "t"),),
+        "columns": (),
+        "type_oids": (),
+        "typmods": (),
+        "key_columns": (),
+        "transactional": True,
+        "prefix": "",
+        "content": "",
+        "time": 0,
+        "reply": False,
+        "wal_end": 0,
+    }
+
+    def made(self, kind: type[wf.Event], **fields: Any) -> wf.Event:
+        known = {**self.FIELDS, **fields}
+        return kind(**{name: known[name] for name in kind.__dataclass_fields__ if name in known})
+
+    def relations(self, state: str) -> Relations:
+        found = Relations()
+        found.take(self.made(wf.Relation, relation_id=1, xid=None))
+        if state != self.OUTSIDE:
+            found.take(self.made(wf.StreamStart))
+            found.take(self.made(wf.Relation, relation_id=3))
+        if state == self.AFTER_BLOCK:
+            found.take(self.made(wf.StreamStop))
+        return found
+
+    def knows(self, relations: Relations) -> tuple[Any, ...]:
+        """The open block, and the relations known outside and in a block of transaction 700."""
+        outside, inside = relations.copy(), relations.copy()
+        if relations.block is None:
+            inside.take(self.made(wf.StreamStart))
+        else:
+            outside.take(self.made(wf.StreamStop))
+        return relations.block, *(known.find(number) for known in (outside, inside) for number in (1, 2, 3))
+
+    @pytest.mark.parametrize("state", [IN_BLOCK, OUTSIDE, AFTER_BLOCK])
+    @pytest.mark.parametrize("kind", sorted({kind for kind, _ in RECORDS["postgresql"].values()}, key=str))
+    def test_of_each_kind_in_each_state(self, kind: type[wf.Event], state: str) -> None:
+        relations = self.relations(state)
+        before = self.knows(relations)
+        relations.take(self.made(kind))
+        after = self.knows(relations)
+        role = role_of(kind)
+        is_in_block = state == self.IN_BLOCK
+        if role in (NOTHING, ASKS, MAY_END) or (role == ENDS and not is_in_block):
+            assert after == before
+        elif role == TELLS:
+            assert after != before
+            assert after[0] == before[0]
+        elif role == OPENS:
+            assert after[0] == 700
+        else:
+            assert role in (CLOSES, ENDS)
+            assert after[0] is None
+            assert is_in_block <= (after != before)
+
+    @pytest.mark.parametrize("state", [IN_BLOCK, OUTSIDE])
+    def test_a_message_without_a_transaction_id_ends_a_block(self, state: str) -> None:
+        relations = self.relations(state)
+        relations.take(self.made(wf.Message, xid=None))
+        assert relations.block is None
+        assert role_of(wf.Message) == MAY_END
+
+    def test_in_opengauss_only_relations_matter(self) -> None:
+        """It streams no blocks, so the kinds that would end one change nothing."""
+        roles = {role_of(kind) for kind, _ in RECORDS["opengauss"].values()}
+        assert roles == {NOTHING, ASKS, TELLS, ENDS}

@@ -23,7 +23,7 @@ import pytest
 
 import wireformat as wf
 from spark_udfs.packing import in_order
-from spark_udfs.relations import RELATION_TAGS
+from spark_udfs.relations import BEGIN_TAGS, STATE_TAGS
 from wireformat.times import FIRST_MICROS
 
 from ..engines import FORMAT
@@ -135,7 +135,8 @@ def with_kept(rows: Rows) -> Rows:
 
 def said_of_relations() -> Rows:
     messages = enumerate(read_capture(CAPTURE).messages)
-    return [{"position.seq": seq, "payload": payload} for seq, payload in messages if chr(payload[0]) in RELATION_TAGS]
+    tags = STATE_TAGS + BEGIN_TAGS
+    return [{"position.seq": seq, "payload": payload} for seq, payload in messages if payload[0] in tags]
 
 
 def held(name: str) -> Rows:

@@ -10,15 +10,18 @@ from ..errors import OrderError
 from ..events import Ddl, Event, Message, RowChange, Truncate, TupleData, check_event
 from ..limits import OPEN_TRANSACTIONS_BYTES
 from ..options.checks import number
+from .attempts import Attempt, Fate, TransactionFacts
+from .controls import CONTROL_KINDS, DELIVERED_KINDS, Control
 from .judged import judged_input
-from .transactions import CONTROLS, DELIVERED, Attempt, Control, Fate, Machine, Position, TransactionFacts
+from .positions import Position
+from .transactions import Machine
 
 
 class Sequence(NamedTuple):
-    """Where a change stands in its stream: unique and sortable.
+    """The position of a change in its stream: unique and sortable.
 
     commit_lsn   its transaction's; its csn where there is none, and where there is neither its number in the stream
-    ordinal      its place among all changes of the transaction as they came, those of undone subtransactions too
+    ordinal      its index among all changes of the transaction as they came, those of undone subtransactions too
     """
 
     commit_lsn: int
@@ -77,7 +80,7 @@ class CommittedChanges(Iterator[CommittedChange]):
         memory_limit: int = OPEN_TRANSACTIONS_BYTES,
         after: Position | None = None,
     ) -> None:
-        self._machine: Machine[_Here | _Held] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+        self._machine: Machine[_InMemory | _Stored] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
         self._memory_limit = number("memory_limit", memory_limit, 0)
         self._bytes = 0
         self._make_store = make_store
@@ -97,7 +100,7 @@ class CommittedChanges(Iterator[CommittedChange]):
         Followed by the rest of the stream they give what the stream in one piece gives, `after` this position.
         """
         found = [item for attempt in self._machine.open for item in self._items(attempt)]
-        return [item.event for item in sorted(found, key=lambda item: item.place)]
+        return [item.event for item in sorted(found, key=lambda item: item.number)]
 
     @property
     def position(self) -> Position:
@@ -118,11 +121,11 @@ class CommittedChanges(Iterator[CommittedChange]):
             self._store.close()
 
     def _walk(self, events: Iterable[Event]) -> Generator[CommittedChange, None, None]:
-        for place, event in enumerate(map(check_event, events)):
+        for index, event in enumerate(map(check_event, events)):
             try:
-                fates = self._take(place, event)
+                fates = self._take(index, event)
             except OrderError as error:
-                raise error.add(note=f"event {place}") from None
+                raise error.add(note=f"event {index}") from None
             for attempt, facts in fates:
                 if facts is not None:
                     yield from self._changes_of(attempt, facts)
@@ -130,16 +133,16 @@ class CommittedChanges(Iterator[CommittedChange]):
             if self._bytes > self._memory_limit:
                 self._spill()
 
-    def _take(self, place: int, event: Event) -> list[Fate[_Here | _Held]]:
-        if event.kind in DELIVERED:
+    def _take(self, index: int, event: Event) -> list[Fate[_InMemory | _Stored]]:
+        if event.kind in DELIVERED_KINDS:
             if isinstance(event, Message) and not event.transactional:
                 return []
-            handle = _Here(place, event, _size(event))
+            handle = _InMemory(index, event, _size(event))
             self._bytes += handle.size
             count = len(event.tables) or 1 if isinstance(event, Truncate) else 1
             return self._machine.run(handle, count, isinstance(event, Message) and event.lsn is None)
-        if event.kind in CONTROLS:
-            handle = _Here(place, event, _size(event))
+        if event.kind in CONTROL_KINDS:
+            handle = _InMemory(index, event, _size(event))
             self._bytes += handle.size
             return self._machine.control(_control(event), handle)
         if event.kind == "CORRUPT":
@@ -148,9 +151,9 @@ class CommittedChanges(Iterator[CommittedChange]):
 
     def _spill(self) -> None:
         """All that is held goes to the store, if it is too much: what was counted and is not held, as ends, is not."""
-        fresh: list[tuple[Attempt[_Here | _Held], list[tuple[_Here, int]]]] = []
+        fresh: list[tuple[Attempt[_InMemory | _Stored], list[tuple[_InMemory, int]]]] = []
         for attempt in self._machine.open:
-            pieces = [(handle, count) for handle, count in attempt.pieces if isinstance(handle, _Here)]
+            pieces = [(handle, count) for handle, count in attempt.pieces if isinstance(handle, _InMemory)]
             if pieces:
                 fresh.append((attempt, pieces))
         self._bytes = sum(handle.size for _, pieces in fresh for handle, _ in pieces)
@@ -160,46 +163,46 @@ class CommittedChanges(Iterator[CommittedChange]):
             self._store = self._make_store()
         handles = self._store.put([handle for handle, _ in pieces] for _, pieces in fresh)
         for (attempt, pieces), handle in zip(fresh, handles, strict=True):
-            attempt.pieces[-len(pieces) :] = [(_Held(handle), sum(count for _, count in pieces))]
+            attempt.pieces[-len(pieces) :] = [(_Stored(handle), sum(count for _, count in pieces))]
         self._bytes = 0
 
-    def _items(self, attempt: Attempt[_Here | _Held]) -> Iterator[_Here]:
+    def _items(self, attempt: Attempt[_InMemory | _Stored]) -> Iterator[_InMemory]:
         for handle, _ in attempt.pieces:
-            if isinstance(handle, _Here):
+            if isinstance(handle, _InMemory):
                 yield handle
             elif self._store is not None:
                 yield from self._store.get(handle.handle)
 
-    def _drop(self, attempt: Attempt[_Here | _Held]) -> None:
+    def _drop(self, attempt: Attempt[_InMemory | _Stored]) -> None:
         for handle, _ in attempt.pieces:
-            if isinstance(handle, _Here):
+            if isinstance(handle, _InMemory):
                 self._bytes -= handle.size
             elif self._store is not None:
                 self._store.drop(handle.handle)
 
-    def _changes_of(self, attempt: Attempt[_Here | _Held], facts: TransactionFacts) -> Iterator[CommittedChange]:
+    def _changes_of(self, attempt: Attempt[_InMemory | _Stored], facts: TransactionFacts) -> Iterator[CommittedChange]:
         sequence, *rest = facts
         named = dict(zip(TransactionFacts._fields[1:], rest, strict=True))
         ordinal = 0
         for item in self._items(attempt):
-            if item.event.kind not in DELIVERED:
+            if item.event.kind not in DELIVERED_KINDS:
                 continue
-            is_undone = getattr(item.event, "xid", None) in attempt.undone
+            is_undone = attempt.is_undone(getattr(item.event, "xid", None))
             for event in _parts(item.event):
                 if not is_undone:
                     yield CommittedChange(event=event, sequence=Sequence(sequence, ordinal), **named)
                 ordinal += 1
 
 
-class _Here(NamedTuple):
-    """An event in memory: its place in the input, and how many bytes it takes, about."""
+class _InMemory(NamedTuple):
+    """An event in memory: its index in the input, and about how many bytes it takes."""
 
-    place: int
+    number: int
     event: Event
     size: int
 
 
-class _Held(NamedTuple):
+class _Stored(NamedTuple):
     """Events in the store."""
 
     handle: Any
@@ -214,20 +217,22 @@ def _parts(event: Event) -> Iterator[Event]:
 
 
 def _control(event: Event) -> Control:
-    names = _SAID.get(type(event))
+    names = _CONTROL_FIELDS.get(type(event))
     if names is None:
-        names = _SAID[type(event)] = tuple(name for name in Control._fields if name in event.__dataclass_fields__)
+        names = _CONTROL_FIELDS[type(event)] = tuple(
+            name for name in Control._fields if name in event.__dataclass_fields__
+        )
     found: dict[str, Any] = {name: getattr(event, name) for name in names}
     if found.get("origin") is not None:
         found["origin"] = str(found["origin"])
     return Control(**found)
 
 
-_SAID: dict[type[Event], tuple[str, ...]] = {}
-"""Which fields of a Control a kind of event has."""
+_CONTROL_FIELDS: dict[type[Event], tuple[str, ...]] = {}
+"""The fields of Control that each class of events has."""
 
 
-def corrupt_error(lsn: int | None, **place: Any) -> OrderError:
+def corrupt_error(lsn: int | None, **position: Any) -> OrderError:
     """The error at a record that could not be read."""
     return OrderError(
         "records that could be read: a transaction with a hole is not whole. Decode in DROPMALFORMED, or leave CORRUPT "
@@ -235,7 +240,7 @@ def corrupt_error(lsn: int | None, **place: Any) -> OrderError:
         "CORRUPT",
         record_lsn=lsn,
         state="anywhere",
-        **place,
+        **position,
     )
 
 

@@ -15,7 +15,7 @@ from ..options import ReadOptions
 
 
 class Located(NamedTuple):
-    """An event and its place: index of the message in the input, index of the record in the message."""
+    """An event and its position: index of the message in the input, index of the record in the message."""
 
     message: int
     record: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .positions import Position
 from .saved import COUNT, TEXT, UNSIGNED, Shape, Table, dump, load, maybe, seal, unseal
-from .transactions import Position
 
 SHAPE: Shape = {
     "transactions": COUNT,

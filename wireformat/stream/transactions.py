@@ -8,129 +8,19 @@ Decoding", "Two-phase Commit Support for Logical Decoding"; captures of openGaus
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple
 
 from ..errors import OptionError, OrderError
 from ..options.checks import flag, one_of, shown
-
-CONTROLS = (
-    "BEGIN",
-    "COMMIT",
-    "ABORT",
-    "PREPARE",
-    "COMMIT_PREPARED",
-    "ROLLBACK_PREPARED",
-    "STREAM_START",
-    "STREAM_STOP",
-    "STREAM_ABORT",
-    "STREAM_COMMIT",
-    "STREAM_PREPARE",
-    "ORIGIN",
-)
-"""The kinds that say to which transaction rows belong, and what becomes of it."""
-
-DELIVERED = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "DDL", "MESSAGE", "STREAM_CHANGE")
-"""The kinds whose rows are delivered with their transaction; MESSAGE only where it is transactional."""
+from .attempts import Attempt, Fate, Handle, TransactionFacts, facts_of
+from .controls import Control, agree, commit_lsn_of, filled, is_behind
+from .positions import Position
 
 STAGES = ("plain", "block", "streamed", "prepared")
 """How far an attempt is that has not ended: a plain transaction; a streamed one in and outside of a block; prepared."""
 
 TWO_PHASE = ("commit", "prepare")
 """When a prepared transaction is delivered."""
-
-Handle = TypeVar("Handle")
-
-
-class Control(NamedTuple):
-    """What of a control record counts; None where it does not say it. Numbers are unsigned.
-
-    commit_time, prepare_time   in whatever form the caller has times
-    """
-
-    kind: str
-    lsn: int | None = None
-    xid: int | None = None
-    csn: int | None = None
-    commit_lsn: int | None = None
-    commit_time: Any = None
-    prepare_time: Any = None
-    gid: str | None = None
-    subxid: int | None = None
-    first_segment: bool | None = None
-    username: str | None = None
-    origin: str | None = None
-
-    def __str__(self) -> str:
-        said = ((name, getattr(self, name)) for name in ("xid", "subxid", "gid"))
-        return " ".join([self.kind, *(f"{name} {value!r}" for name, value in said if value is not None)])
-
-
-class Position(NamedTuple):
-    """How far a stream was delivered.
-
-    transactions    how many committed transactions it had, those that were sent again counted in
-    lsn, csn        the highest of them, unsigned
-    prepared        gid and LSN of those that were delivered when they were prepared and whose end did not come yet
-    """
-
-    transactions: int = 0
-    lsn: int | None = None
-    csn: int | None = None
-    prepared: tuple[tuple[str, int | None], ...] = ()
-
-    def covers(self, lsn: int | None, csn: int | None) -> bool:
-        """Whether a transaction with this commit_lsn and csn was there before, and is sent again.
-
-        In CSN order LSNs do not rise, but CSNs do; so both must be below. Without an LSN nobody can know.
-        """
-        if lsn is None or self.lsn is None or lsn > self.lsn:
-            return False
-        return csn is None or (self.csn is not None and csn <= self.csn)
-
-    def behind(self, lsn: int | None, csn: int | None, transactions: int = 1) -> Position:
-        """The position behind so many more transactions, the highest of them with this commit_lsn and csn."""
-        return Position(
-            self.transactions + transactions, _highest(self.lsn, lsn), _highest(self.csn, csn), self.prepared
-        )
-
-
-class TransactionFacts(NamedTuple):
-    """What a committed transaction is called. `sequence` is never None: commit_lsn, else csn, else its number."""
-
-    sequence: int
-    xid: int | None
-    csn: int | None
-    commit_lsn: int | None
-    commit_time: Any
-    username: str | None
-    origin: str | None
-
-
-@dataclass(eq=False, slots=True)
-class Attempt(Generic[Handle]):
-    """A transaction as far as it came: once more after a restart is another attempt, and no two are equal.
-
-    begin    what began it, filled up with what later records said
-    pieces   handles in input order, each with the number of rows that count; of control records it is 0
-    undone   xids of subtransactions whose rows do not count
-    """
-
-    begin: Control
-    pieces: list[tuple[Handle, int]] = field(default_factory=list)
-    undone: set[int] = field(default_factory=set)
-
-    def firsts(self) -> Iterator[tuple[Handle, int]]:
-        """Each handle with the ordinal of its first row."""
-        first = 0
-        for handle, count in self.pieces:
-            yield handle, first
-            first += count
-
-
-Fate = tuple[Attempt[Handle], TransactionFacts | None]
-"""What became of an attempt: delivered with these facts, or dropped where they are None. No NamedTuple: before Python
-3.11 those cannot be generic."""
 
 
 class Whole(NamedTuple):
@@ -337,10 +227,10 @@ class Machine(Generic[Handle]):
         """The plain transaction that this ends; None if it is an end that was sent before."""
         attempt = self._plain
         if attempt is None:
-            if self._block is None and self._position.covers(_place_of(record), record.csn):
+            if self._block is None and self._position.covers(commit_lsn_of(record), record.csn):
                 return None
             raise self._error("BEGIN before an end", record, record.lsn)
-        if not _agree(attempt.begin, record):
+        if not agree(attempt.begin, record):
             raise self._error("the end of what is open", record, record.lsn)
         self._plain = None
         return attempt
@@ -358,7 +248,7 @@ class Machine(Generic[Handle]):
             self._settle(attempt, None)
 
     def _prepare(self, record: Control, handle: Handle | None) -> None:
-        if self._plain is None or _is_behind(record, self._plain.begin):
+        if self._plain is None or is_behind(record, self._plain.begin):
             self._restarted(record)
             self._hold(Attempt(record), record, handle)  # PostgreSQL 18 sends no BEGIN where nothing is in it
             return
@@ -380,7 +270,7 @@ class Machine(Generic[Handle]):
             self._delivered[record.gid] = record.lsn
             self._committed(attempt, record._replace(commit_lsn=record.lsn, commit_time=record.prepare_time))
         else:  # late: sent again with its end, or prepared before the slot had two phases and sent only now
-            attempt.begin = _filled(attempt.begin, record)
+            attempt.begin = filled(attempt.begin, record)
             self._keep(attempt, handle)
             self._prepared[record.gid] = attempt
 
@@ -421,7 +311,7 @@ class Machine(Generic[Handle]):
         self._keep(self._block, handle)
 
     def _stream_stop(self, record: Control, handle: Handle | None) -> None:
-        if self._block is None or not _agree(self._block.begin, record):
+        if self._block is None or not agree(self._block.begin, record):
             raise self._error("STREAM_START of this block before", record, record.lsn)
         self._keep(self._block, handle)
         self._block = None
@@ -445,7 +335,7 @@ class Machine(Generic[Handle]):
     def _stream_end(self, record: Control) -> Attempt[Handle] | None:
         self._check_between(record)
         attempt = None if record.xid is None else self._streamed.pop(record.xid, None)
-        if attempt is None and not self._position.covers(_place_of(record), record.csn):
+        if attempt is None and not self._position.covers(commit_lsn_of(record), record.csn):
             raise self._error("the blocks of this transaction before", record, record.lsn)
         return attempt
 
@@ -491,60 +381,3 @@ _STEPS: dict[str, Callable[[Machine[Any], Control, Any], None]] = {
     "STREAM_PREPARE": Machine._stream_prepare,
     "ORIGIN": Machine._origin,
 }
-
-
-def facts_of(begin: Control, end: Control, number: int) -> TransactionFacts:
-    """The facts of the `number`th committed transaction: the end's word counts before the beginning's."""
-    commit_lsn = _place_of(end)
-    csn = begin.csn if end.csn is None else end.csn
-    return TransactionFacts(
-        commit_lsn if commit_lsn is not None else csn if csn is not None else number,
-        begin.xid if end.xid is None else end.xid,
-        csn,
-        commit_lsn,
-        begin.commit_time if end.commit_time is None else end.commit_time,
-        begin.username if end.username is None else end.username,
-        begin.origin if end.origin is None else end.origin,
-    )
-
-
-def _place_of(end: Control) -> int | None:
-    return end.lsn if end.commit_lsn is None else end.commit_lsn
-
-
-_FILLED = ("xid", "csn", "username", "origin")
-
-
-def is_plain(begin: Control, commit: Control) -> bool:
-    """Whether a COMMIT ends this BEGIN as a plain transaction: `Rows.items` asks the same of columns."""
-    return begin.gid is None and _agree(begin, commit) and (begin.commit_lsn is None) == (commit.commit_lsn is None)
-
-
-def _agree(begin: Control, end: Control) -> bool:
-    """Whether both are of one transaction, as far as both say it; else what lies between was lost."""
-    return _same(begin.xid, end.xid) and _same(begin.gid, end.gid) and _same(begin.commit_lsn, end.commit_lsn)
-
-
-def _is_behind(prepare: Control, begin: Control) -> bool:
-    """Whether a PREPARE is of another transaction than this BEGIN, and of one from before: so it was sent again.
-
-    Of one that comes later, the end of what is open was lost.
-    """
-    place = begin.lsn if begin.commit_lsn is None else begin.commit_lsn
-    if _agree(begin, prepare) or place is None or prepare.lsn is None:
-        return False
-    return prepare.lsn < place
-
-
-def _same(left: Any, right: Any) -> bool:
-    return left is None or right is None or left == right
-
-
-def _filled(begin: Control, record: Control) -> Control:
-    """The beginning with what a later record says besides."""
-    told = {name: said for name in _FILLED if (said := getattr(record, name)) not in (None, getattr(begin, name))}
-    return begin._replace(**told) if told else begin
-
-
-def _highest(left: int | None, right: int | None) -> int | None:
-    return right if left is None else left if right is None else max(left, right)

@@ -215,7 +215,7 @@ def test_what_is_no_table_of_row_changes() -> None:
         wf.arrow.transactions(rows.append_column("origin", pa.nulls(1)))
     with pytest.raises(wf.OptionError, match="the columns of the first batch"):
         wf.arrow.transactions([rows, rows.drop_columns("raw")])
-    with pytest.raises(wf.OptionError, match=r"one of the kinds .* got 'X'"):
+    with pytest.raises(wf.BadRows, match=r"one of the kinds .* got 'X' \[message 0, record 0\]"):
         wf.arrow.transactions(rows.set_column(2, "kind", pa.array(["X"])))
     with pytest.raises(TypeError, match="got int"):
         wf.arrow.transactions(5)

@@ -12,12 +12,16 @@ import pyarrow as pa
 
 from ...errors import OptionError, OrderError
 from ...limits import OPEN_TRANSACTIONS_BYTES
+from ...stream.attempts import Fate
+from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
-from ...stream.transactions import Fate, Machine, Position
+from ...stream.transactions import Machine
 from ..arrays import Array
+from ..row_changes import record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
-from .batch import At, Column, Rows, Run, Stretch, check_columns
+from .batch import ControlRow, RowRun, Rows, Stretch, check_columns
+from .cells import Column
 from .facts import stretch_facts, whole
 from .open_rows import ROW, OpenRows
 from .output import OUTPUT_BYTES, Output
@@ -36,7 +40,8 @@ class Transactions:
     state           of another one with the same options, whose stream this goes on with; its rows must be in the store
     after           how far the stream was delivered before, if there is no state
 
-    Raises OrderError at a row that cannot be there, OptionError, StateError; it is not to be used after that.
+    Raises OrderError at a row that cannot be there, BadRows at one of an unknown kind, OptionError, StateError; it is
+    not to be used after that.
     """
 
     def __init__(
@@ -71,7 +76,7 @@ class Transactions:
             try:
                 fates = self._item(item, rows, output)
             except OrderError as error:
-                raise error.add(**rows.place(rows.row_of(item))) from None
+                raise error.add(**rows.position_of(rows.row_of(item))) from None
             for attempt, facts in fates:
                 if facts is not None:
                     output.add(attempt, facts)
@@ -159,11 +164,11 @@ class Transactions:
         self._columns = names
         self._held.schema = self.schema.remove_metadata().append(ROW)
 
-    def _item(self, item: At | Run | Stretch, rows: Rows, output: Output) -> list[Fate[RowRange]]:
+    def _item(self, item: ControlRow | RowRun | Stretch, rows: Rows, output: Output) -> list[Fate[RowRange]]:
         machine = self._machine
-        if isinstance(item, At):
+        if isinstance(item, ControlRow):
             return machine.control(item.control, (HERE, item.row, item.row + 1))
-        if isinstance(item, Run):
+        if isinstance(item, RowRun):
             return machine.run((HERE, item.start, item.stop), item.count, item.lone)
         found = stretch_facts(rows, item, machine.position)
         output.add_stretch(item, found.facts, found.resent & machine.drop_resent)
@@ -197,10 +202,11 @@ def transactions(
     changes     the row-change table of one stream, in its order: a table, a record batch, or an iterable of them;
                 further columns pass through
     The options are those of `Transactions`. docs/transactions.md says what is delivered, and when.
-    Raises OrderError, OptionError; BadRows where several messages are given and none could be read.
+    Raises OrderError, OptionError; BadRows at a row of an unknown kind, and where several messages are given and none
+    could be read.
     """
     with (
-        judged_rows(batches_of(changes)) as source,
+        judged_rows(record_batches(changes)) as source,
         Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found,
     ):
         committed = list(chain.from_iterable(map(found.take, source)))
@@ -221,7 +227,7 @@ def open_transactions(
     so that what is sent again is recognised there too.
     """
     with (
-        judged_rows(batches_of(changes)) as source,
+        judged_rows(record_batches(changes)) as source,
         Transactions(two_phase=two_phase, drop_resent=drop_resent, memory_limit=memory_limit, after=after) as found,
     ):
         for batch in source:
@@ -230,44 +236,31 @@ def open_transactions(
         return found.open
 
 
-def batches_of(changes: Any) -> Iterator[pa.RecordBatch]:
-    """Record batches of row changes; an empty one where a table has no rows, for its schema."""
-    if isinstance(changes, pa.RecordBatch):
-        yield changes
-    elif isinstance(changes, pa.Table):
-        yield from changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]
-    elif isinstance(changes, Iterable) and not isinstance(changes, (str, bytes, dict)):
-        for part in changes:
-            yield from batches_of(part)
-    else:
-        raise TypeError(f"row changes: expected a pyarrow table or record batch, or some, got {type(changes).__name__}")
-
-
 def _in_order(held: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Held rows by their places; those of batches that do not lie in each other stay apart."""
+    """Held rows in the order of the input. Batches whose row numbers do not overlap stay apart."""
     together: list[tuple[pa.RecordBatch, Array]] = []
     last = -1
-    for batch, places in sorted(((batch, _places(batch)) for batch in held), key=lambda found: found[1].min()):
-        if together and places.min() > last:
+    for batch, numbers in sorted(((batch, _row_numbers(batch)) for batch in held), key=lambda found: found[1].min()):
+        if together and numbers.min() > last:
             yield from _merged(together)
             together = []
-        together.append((batch, places))
-        last = max(last, places.max())
+        together.append((batch, numbers))
+        last = max(last, numbers.max())
     if together:
         yield from _merged(together)
 
 
 def _merged(held: list[tuple[pa.RecordBatch, Array]]) -> Iterator[pa.RecordBatch]:
     """Some megabytes at a time: all texts together may not fit in an array."""
-    which = np.repeat(np.arange(len(held)), [len(places) for _, places in held])
-    rows = np.concatenate([np.arange(len(places)) for _, places in held])
-    order = np.argsort(np.concatenate([places for _, places in held]))
+    which = np.repeat(np.arange(len(held)), [len(numbers) for _, numbers in held])
+    rows = np.concatenate([np.arange(len(numbers)) for _, numbers in held])
+    order = np.argsort(np.concatenate([numbers for _, numbers in held]))
     size = sum(batch.nbytes for batch, _ in held)
     for chosen in np.array_split(order, min(len(order), 1 + size // OUTPUT_BYTES)):
         yield from gathered({number: batch for number, (batch, _) in enumerate(held)}, which[chosen], rows[chosen])
 
 
-def _places(held: pa.RecordBatch) -> Array:
+def _row_numbers(held: pa.RecordBatch) -> Array:
     return Column.of(held.columns[-1]).values
 
 

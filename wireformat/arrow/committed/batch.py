@@ -12,14 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import OptionError
+from ...errors import BadRows, OptionError
 from ...lsn import unsigned
 from ...options.reading import KINDS
 from ...stream.committed_changes import corrupt_error
-from ...stream.transactions import CONTROLS, DELIVERED, Control
+from ...stream.controls import CONTROL_KINDS, DELIVERED_KINDS, Control
 from ..arrays import Array
 from ..commit_times import parse_times
 from ..schemas import CHANGES, format_of
+from .cells import Column, detail, detail_keys, flags, numbers
+from .plain_transactions import are_plain
 
 _READABLE: dict[str, Callable[[pa.DataType], bool]] = {
     "kind": lambda type: _is_text(type.value_type if pa.types.is_dictionary(type) else type),
@@ -29,13 +31,13 @@ _READABLE: dict[str, Callable[[pa.DataType], bool]] = {
 }
 """Of which types the columns may be that are read; others are passed through."""
 
-NEEDED = tuple(_READABLE)
+NEEDED_COLUMNS = tuple(_READABLE)
 """Columns that rows must have to be put into transactions."""
 
 _CODE = {kind: code for code, kind in enumerate(KINDS)}
 _BEGIN, _COMMIT, _MESSAGE, _ORIGIN = (_CODE[kind] for kind in ("BEGIN", "COMMIT", "MESSAGE", "ORIGIN"))
-_IS_DELIVERED = np.array([kind in DELIVERED for kind in KINDS])
-_IS_CONTROL = np.array([kind in CONTROLS for kind in KINDS])
+_IS_DELIVERED = np.array([kind in DELIVERED_KINDS for kind in KINDS])
+_IS_CONTROL = np.array([kind in CONTROL_KINDS for kind in KINDS])
 _NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
 _TRUE = {"true": True, "false": False}
 
@@ -47,7 +49,7 @@ MARKS = 4096
 """How many control records of a batch are Python objects at a time."""
 
 
-class Run(NamedTuple):
+class RowRun(NamedTuple):
     """Rows from start to stop, `count` of which count, without a control record between them.
 
     lone    it is one transactional message without an LSN, which may stand outside of a transaction
@@ -59,15 +61,15 @@ class Run(NamedTuple):
     lone: bool
 
 
-class At(NamedTuple):
+class ControlRow(NamedTuple):
     """A control record and its row."""
 
     row: int
     control: Control
 
 
-Place = dict[str, Any]
-"""Where a row stands, as errors say it: message, record, and as `note` kept columns."""
+RowPosition = dict[str, Any]
+"""The position of a row as errors show it: message, record, and kept columns as `note`."""
 
 
 class Stretch(NamedTuple):
@@ -75,37 +77,6 @@ class Stretch(NamedTuple):
 
     begins: Array
     commits: Array
-
-
-class Column(NamedTuple):
-    """Numbers of some rows: int64 with the table's bits, and where they are there."""
-
-    values: Array
-    valid: Array
-
-    @classmethod
-    def of(cls, array: pa.Array) -> Column:
-        """Of an int64 or timestamp array."""
-        valid = np.ones(len(array), bool) if array.null_count == 0 else flags(array.is_valid())
-        buffer = array.buffers()[1]
-        values = np.frombuffer(buffer, np.int64)[array.offset : array.offset + len(array)]
-        return cls(values, valid)
-
-    def arrow(self, type: pa.DataType) -> pa.Array:
-        """As an array."""
-        return pa.array(self.values, pa.int64(), mask=None if self.valid.all() else ~self.valid).cast(type)
-
-    def or_else(self, other: Column) -> Column:
-        """The other's number where this one has none."""
-        if self.valid.all():
-            return self
-        return Column(np.where(self.valid, self.values, other.values), self.valid | other.valid)
-
-
-def flags(array: pa.Array) -> Array:
-    """bool[n] of a boolean array without nulls."""
-    buffer = np.frombuffer(array.buffers()[1], np.uint8)
-    return np.unpackbits(buffer, count=array.offset + len(array), bitorder="little")[array.offset :].view(bool)
 
 
 @dataclass
@@ -123,7 +94,7 @@ class Rows:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Rows:
-        """Raises OrderError at a CORRUPT row, OptionError where a column or a kind is missing."""
+        """Raises OrderError at a CORRUPT row, BadRows at a row of an unknown kind."""
         codes = _codes(batch)
         delivered = _IS_DELIVERED[codes]
         messages = np.flatnonzero(codes == _MESSAGE)
@@ -149,10 +120,10 @@ class Rows:
         """The rows' own xids."""
         return Column.of(self.batch["xid"])
 
-    def items(self) -> Iterator[At | Run | Stretch]:
+    def items(self) -> Iterator[ControlRow | RowRun | Stretch]:
         """What the batch holds, in order; every row that counts and every control record is in exactly one item."""
         ends = np.flatnonzero(_IS_CONTROL[self.codes] & (self.codes != _ORIGIN))
-        firsts = self._pairs(ends)
+        firsts = self._plain(ends)
         begins, commits = ends[firsts], ends[firsts + 1]
         singles = self._outside(begins, commits)
         outside = self.before[begins[1:]] - self.before[commits[:-1] + 1]
@@ -187,23 +158,15 @@ class Rows:
             lone[rows] = ~self.numbers("lsn", rows).valid
         return lone
 
-    def _pairs(self, ends: Array) -> Array:
-        """Indexes in `ends` of each BEGIN that the COMMIT behind it ends: `is_plain` for columns."""
+    def _plain(self, ends: Array) -> Array:
+        """Indexes in `ends` of the BEGINs that the COMMIT behind them ends as plain transactions."""
         codes = self.codes[ends]
         firsts = np.flatnonzero((codes[:-1] == _BEGIN) & (codes[1:] == _COMMIT))
         if not len(firsts):
             return firsts
-        begins, commits = ends[firsts], ends[firsts + 1]
-        xid, commit_xid = (self.numbers("xid", rows) for rows in (begins, commits))
-        lsn, commit_lsn = (self.numbers("commit_lsn", rows) for rows in (begins, commits))
-        same_xid = ~(xid.valid & commit_xid.valid) | (xid.values == commit_xid.values)
-        same_lsn = (lsn.valid == commit_lsn.valid) & (~lsn.valid | (lsn.values == commit_lsn.values))
-        plain = same_xid & same_lsn
-        if "gid" in detail_keys(self.batch, begins):
-            plain &= ~flags(detail(self.batch, begins, "gid").is_valid())
-        return firsts[plain]
+        return firsts[are_plain(self.batch, ends[firsts], ends[firsts + 1])]
 
-    def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[At | Run | Stretch]:
+    def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[ControlRow | RowRun | Stretch]:
         starts = np.concatenate([singles, np.array([stretch.begins[0] for stretch in stretches], np.int64)])
         stops = np.concatenate([singles + 1, np.array([stretch.commits[-1] + 1 for stretch in stretches], np.int64)])
         order = np.argsort(starts)
@@ -215,11 +178,13 @@ class Rows:
             gap_starts.tolist(), gap_stops.tolist(), counts.tolist(), marks, strict=True
         ):
             if count:
-                yield Run(start, stop, count, False)
+                yield RowRun(start, stop, count, False)
             if mark is not None:
                 yield mark
 
-    def _marks(self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]) -> Iterator[At | Run | Stretch]:
+    def _marks(
+        self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]
+    ) -> Iterator[ControlRow | RowRun | Stretch]:
         """What begins at these rows: control records, lone messages, stretches."""
         are_controls = ~are_stretches & (self.codes[rows] != _MESSAGE)
         for first in range(0, len(rows), MARKS):
@@ -229,9 +194,9 @@ class Rows:
                 rows[some].tolist(), are_controls[some].tolist(), are_stretches[some].tolist(), strict=True
             ):
                 if is_control:
-                    yield At(row, next(controls))
+                    yield ControlRow(row, next(controls))
                 else:
-                    yield next(stretches) if is_stretch else Run(row, row + 1, 1, True)
+                    yield next(stretches) if is_stretch else RowRun(row, row + 1, 1, True)
 
     def _controls(self, rows: Array) -> list[Control]:
         """The control records of these rows."""
@@ -242,7 +207,7 @@ class Rows:
         keys = detail_keys(self.batch, rows)
         none = [None] * len(rows)
         said: dict[str, list[Any]] = {
-            key: read(detail(self.batch, rows, key)) if key in keys else none for key, read in _SAID.items()
+            key: read(detail(self.batch, rows, key)) if key in keys else none for key, read in _DETAIL_READERS.items()
         }
         return [
             *map(
@@ -260,27 +225,29 @@ class Rows:
 
     def numbers(self, name: str, rows: Array) -> Column:
         """A column of numbers at these rows."""
-        return Column.of(self.batch[name].take(pa.array(rows)))
+        return numbers(self.batch, name, rows)
 
-    def row_of(self, item: At | Run | Stretch) -> int:
+    def row_of(self, item: ControlRow | RowRun | Stretch) -> int:
         """The row where an item begins: of a run, its first row that counts."""
-        if isinstance(item, Run):
+        if isinstance(item, RowRun):
             return item.start + int(np.argmax(self.delivered[item.start : item.stop]))
         return int(item.begins[0]) if isinstance(item, Stretch) else item.row
 
-    def place(self, row: int) -> Place:
-        """Where a row stands, for an error."""
-        return self._places(np.array([row]))[0]
+    def position_of(self, row: int) -> RowPosition:
+        """The position of a row, for an error."""
+        return self._positions(np.array([row]))[0]
 
-    def placed(self, items: Iterable[At | Run | Stretch]) -> Iterator[tuple[At | Run | Stretch, Place]]:
-        """Each item, and where it begins."""
+    def with_positions(
+        self, items: Iterable[ControlRow | RowRun | Stretch]
+    ) -> Iterator[tuple[ControlRow | RowRun | Stretch, RowPosition]]:
+        """Each item, and the position of its first row."""
         found = [*items]
         rows = np.array([int(item.begins[0]) if isinstance(item, Stretch) else item[0] for item in found], np.int64)
-        is_run = np.array([isinstance(item, Run) for item in found], bool)
+        is_run = np.array([isinstance(item, RowRun) for item in found], bool)
         rows[is_run] = np.flatnonzero(self.delivered)[self.before[rows[is_run]]]
-        return zip(found, self._places(rows), strict=True)
+        return zip(found, self._positions(rows), strict=True)
 
-    def _places(self, rows: Array) -> list[Place]:
+    def _positions(self, rows: Array) -> list[RowPosition]:
         """message and record, and the kept columns that are integers or strings."""
         fields = [field for field in self.batch.schema if field.name not in CHANGES.names]
         kept = [field.name for field in fields if pa.types.is_integer(field.type) or pa.types.is_string(field.type)]
@@ -300,17 +267,6 @@ class Rows:
         ]
 
 
-def detail(batch: pa.RecordBatch, rows: Array, key: str) -> pa.Array:
-    """What stands under a key in `detail` at these rows."""
-    maps = batch["detail"].take(pa.array(rows))
-    return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first").cast(pa.string())
-
-
-def detail_keys(batch: pa.RecordBatch, rows: Array) -> set[str]:
-    """The keys that occur in `detail` at these rows."""
-    return set(pc.unique(batch["detail"].take(pa.array(rows)).keys).to_pylist())
-
-
 def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
     """The schema; raises OptionError where rows with these columns cannot be put into transactions.
 
@@ -322,9 +278,11 @@ def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
             raise OptionError(f"row changes: expected the columns of the first batch, got {', '.join(names)}")
         format_of([first, schema])
         return first
-    missing = [name for name in NEEDED if name not in names]
+    missing = [name for name in NEEDED_COLUMNS if name not in names]
     if missing:
-        raise OptionError(f"row changes: expected the columns {', '.join(NEEDED)}, got none named {', '.join(missing)}")
+        raise OptionError(
+            f"row changes: expected the columns {', '.join(NEEDED_COLUMNS)}, got none named {', '.join(missing)}"
+        )
     double = sorted({name for name in names if names.count(name) > 1})
     if double:
         raise OptionError(f"row changes: expected columns of different names, got twice {', '.join(double)}")
@@ -353,7 +311,7 @@ def _times(texts: pa.StringArray) -> list[int | None]:
     return told
 
 
-_SAID: dict[str, Callable[[pa.StringArray], list[Any]]] = {
+_DETAIL_READERS: dict[str, Callable[[pa.StringArray], list[Any]]] = {
     "prepare_time": _times,
     "gid": pa.StringArray.to_pylist,
     "subxid": lambda texts: texts.cast(pa.uint64()).to_pylist(),
@@ -361,16 +319,20 @@ _SAID: dict[str, Callable[[pa.StringArray], list[Any]]] = {
     "username": pa.StringArray.to_pylist,
     "origin": pa.StringArray.to_pylist,
 }
-"""How what a control record says in `detail` is read, in the order of the fields of Control."""
+"""How the texts in `detail` of control records are read, in the order of the fields of Control."""
+
+NEEDED_DETAILS = (*_DETAIL_READERS, "transactional")
+"""The keys of `detail` that are read: of control records, and whether a MESSAGE is transactional."""
 
 
 def _codes(batch: pa.RecordBatch) -> Array:
-    """uint8[n]: each row's kind as its place in KINDS."""
+    """uint8[n]: each row's kind as an index in KINDS."""
     kinds = batch["kind"]
     found = pc.index_in(kinds.cast(pa.string()) if kinds.type != pa.string() else kinds, value_set=pa.array(KINDS))
     if found.null_count:
         row = int(np.flatnonzero(flags(found.is_null()))[0])
-        raise OptionError(f"row changes: expected one of the kinds {', '.join(KINDS)}, got {kinds[row].as_py()!r}")
+        rows = Rows(batch, *[np.zeros(len(kinds), np.uint8)] * 3)
+        raise BadRows(f"one of the kinds {', '.join(KINDS)}", repr(kinds[row].as_py()), **rows.position_of(row))
     codes: Array = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found)].astype(
         np.uint8
     )
@@ -379,5 +341,5 @@ def _codes(batch: pa.RecordBatch) -> Array:
         row = int(corrupt[0])
         rows = Rows(batch, codes, codes, codes)
         lsn = batch["lsn"][row].as_py()
-        raise corrupt_error(None if lsn is None else unsigned(lsn), **rows.place(row))
+        raise corrupt_error(None if lsn is None else unsigned(lsn), **rows.position_of(row))
     return codes

@@ -15,12 +15,15 @@ import pyarrow as pa
 
 from ...errors import OptionError
 from ...limits import OPEN_TRANSACTIONS_BYTES
-from ...stream.transactions import Attempt, Control, Position, facts_of, is_plain
+from ...stream.attempts import Attempt, facts_of
+from ...stream.controls import Control
+from ...stream.positions import Position
 from ..schemas import SEGMENT, SEQUENCE, committed_schema
-from .batch import At, Place, Rows, Run, Stretch, check_columns
+from .batch import ControlRow, RowPosition, RowRun, Rows, Stretch, check_columns
 from .facts import stretch_facts
 from .open_rows import OpenRows
 from .output import Output
+from .plain_transactions import is_plain
 from .row_ranges import HERE, RowRange, spread, taken
 from .spill import RowSpill, Store
 
@@ -41,7 +44,7 @@ class Chunk:
 
     A row has in `_segment` where its fate is found. Below 0 its transaction is whole, and its facts are there;
     `sequence` has the number of the transaction in the stretch where there is neither commit_lsn nor csn. From 0 on it
-    has what its own record says, and `sequence.ordinal` is its place in the segment.
+    has what its own record says, and `sequence.ordinal` is its index in the segment.
     Raises OrderError at a CORRUPT row, OptionError; what depends on other chunks is found by `carry`.
     """
 
@@ -69,10 +72,10 @@ class Chunk:
         """Rows of this batch and those before it; to be read to its end."""
         self._schema = check_columns(batch.schema, self._schema)
         rows = Rows.of(batch)
-        room = self._room(rows)
-        for item, place in rows.placed(rows.items()):
-            yield from self._item(item, place, rows, room)
-        yield from room.flush()
+        output = self._output_of(rows)
+        for item, position in rows.with_positions(rows.items()):
+            yield from self._item(item, position, rows, output)
+        yield from output.flush()
         self._held.release(self._ended)
         self._ended = []
         if self._pending is not None:
@@ -93,40 +96,44 @@ class Chunk:
         if self._own is not None:
             self._own.close()
 
-    def _room(self, rows: Rows) -> _Room:
+    def _output_of(self, rows: Rows) -> _ChunkOutput:
         held = self._held
         schema = chunk_schema(self._schema)
-        return _Room(rows, schema, Output(rows, schema, lambda number: Rows.of(held.get(number)), held.bytes_of))
+        return _ChunkOutput(rows, schema, Output(rows, schema, lambda number: Rows.of(held.get(number)), held.bytes_of))
 
-    def _item(self, item: At | Run | Stretch, place: Place, rows: Rows, room: _Room) -> Iterator[pa.RecordBatch]:
+    def _item(
+        self, item: ControlRow | RowRun | Stretch, position: RowPosition, rows: Rows, output: _ChunkOutput
+    ) -> Iterator[pa.RecordBatch]:
         pending = self._pending
         if pending is not None:
-            if isinstance(item, Run) or (isinstance(item, At) and item.control.kind == "ORIGIN"):
-                pending.add(item, place)
+            if isinstance(item, RowRun) or (isinstance(item, ControlRow) and item.control.kind == "ORIGIN"):
+                pending.add(item, position)
                 return
-            if isinstance(item, At) and item.control.kind == "COMMIT" and is_plain(pending.begin, item.control):
-                self._complete(pending, item, rows, room)
+            if isinstance(item, ControlRow) and item.control.kind == "COMMIT" and is_plain(pending.begin, item.control):
+                self._complete(pending, item, rows, output)
                 return
-            yield from self._give_up(room)
-        if isinstance(item, At) and item.control.kind == "BEGIN":
-            self._pending = _Pending(item, place)
+            yield from self._give_up(output)
+        if isinstance(item, ControlRow) and item.control.kind == "BEGIN":
+            self._pending = _Pending(item, position)
         else:
-            self._add(item, place, rows, room)
+            self._add(item, position, rows, output)
 
-    def _add(self, item: At | Run | Stretch, place: Place, rows: Rows, room: _Room) -> None:
+    def _add(
+        self, item: ControlRow | RowRun | Stretch, position: RowPosition, rows: Rows, output: _ChunkOutput
+    ) -> None:
         """An item of the summary, and its rows."""
-        if isinstance(item, Run):
-            number, first = self._run(item, place)
-            room.add((HERE, item.start, item.stop), number, first)
-        elif isinstance(item, At):
-            number = self._append(["control", _lean(item.control), place])
+        if isinstance(item, RowRun):
+            number, first = self._run(item, position)
+            output.add((HERE, item.start, item.stop), number, first)
+        elif isinstance(item, ControlRow):
+            number = self._append(["control", _lean(item.control), position])
             if self._controls:
-                room.add((HERE, item.row, item.row + 1), number, 0, is_control=True)
+                output.add((HERE, item.row, item.row + 1), number, 0, is_control=True)
         else:
             found = stretch_facts(rows, item, self._in_stretch)
             begin = rows.control(int(item.begins[0]))
-            segment = self._count(begin, place, len(found.resent), *found.highest)
-            room.whole.add_stretch(item, found.facts, found.resent & self._drop_resent, segment)
+            segment = self._count(begin, position, len(found.resent), *found.highest)
+            output.whole.add_stretch(item, found.facts, found.resent & self._drop_resent, segment)
 
     def _append(self, item: list[Any]) -> int:
         self._in_stretch = Position()
@@ -134,85 +141,85 @@ class Chunk:
         self._numbered += 1
         return self._numbered - 1
 
-    def _run(self, run: Run, place: Place) -> tuple[int, int]:
+    def _run(self, run: RowRun, position: RowPosition) -> tuple[int, int]:
         """The number of a run, and how many rows of it there were before: it may have begun in another batch."""
         last = self._items[-1] if self._items else None
         if last is not None and last[0] == "rows" and not last[2] and not run.lone:
             first, last[1] = last[1], last[1] + run.count
             return self._numbered - 1, first
-        return self._append(["rows", run.count, run.lone, place]), 0
+        return self._append(["rows", run.count, run.lone, position]), 0
 
-    def _count(self, begin: Control, place: Place, count: int, lsn: int | None, csn: int | None) -> int:
+    def _count(self, begin: Control, position: RowPosition, count: int, lsn: int | None, csn: int | None) -> int:
         """Whole transactions: the number of their stretch."""
         if self._in_stretch.transactions == 0:
             self._stretches += 1
-            self._items.append(["whole", 0, None, None, _lean(begin), place])
+            self._items.append(["whole", 0, None, None, _lean(begin), position])
         self._in_stretch = self._in_stretch.behind(lsn, csn, count)
         self._items[-1][1:4] = self._in_stretch[:3]
         return -self._stretches
 
-    def _complete(self, pending: _Pending, end: At, rows: Rows, room: _Room) -> None:
+    def _complete(self, pending: _Pending, end: ControlRow, rows: Rows, output: _ChunkOutput) -> None:
         """A plain transaction that did not come in a stretch is whole."""
         facts = facts_of(pending.begin, end.control, self._in_stretch.transactions + 1)
         resent = self._drop_resent and self._in_stretch.covers(facts.commit_lsn, facts.csn)
-        segment = self._count(pending.first, pending.place, 1, facts.commit_lsn, facts.csn)
+        segment = self._count(pending.first, pending.position, 1, facts.commit_lsn, facts.csn)
         self._pending = None
         self._ended += [part for part, _ in pending.pieces]
         attempt = Attempt(pending.begin, pending.pieces)
         attempt.pieces += [
-            ((HERE, item.start, item.stop), item.count) for item, _ in pending.items if isinstance(item, Run)
+            ((HERE, item.start, item.stop), item.count) for item, _ in pending.items if isinstance(item, RowRun)
         ]
         if not resent:
-            room.whole.add(attempt, facts, segment)
+            output.whole.add(attempt, facts, segment)
 
-    def _give_up(self, room: _Room | None = None) -> Iterator[pa.RecordBatch]:
+    def _give_up(self, output: _ChunkOutput | None = None) -> Iterator[pa.RecordBatch]:
         """What began as a plain transaction is none that is whole: its items count one by one."""
         pending, self._pending = self._pending, None
         assert pending is not None
         for part, _ in pending.pieces:
             held = Rows.of(self._held.get(part[0]))
-            held_room = self._room(held)
-            for item, place in held.placed(held.items()):
-                self._add(item, place, held, held_room)
-            yield from held_room.flush()
+            held_output = self._output_of(held)
+            for item, position in held.with_positions(held.items()):
+                self._add(item, position, held, held_output)
+            yield from held_output.flush()
         self._held.release(part for part, _ in pending.pieces)
-        if room is not None:
-            for item, place in pending.items:
-                self._add(item, place, room.rows, room)
+        if output is not None:
+            for item, position in pending.items:
+                self._add(item, position, output.rows, output)
 
 
 class _Pending:
     """A plain transaction that has begun.
 
     first, begin   its BEGIN; with what an ORIGIN said
-    place          where that stands
+    position        where the BEGIN is
     pieces         its rows in earlier batches
     items          what this batch has of it, and where
     """
 
-    def __init__(self, begin: At, place: Place) -> None:
+    def __init__(self, begin: ControlRow, position: RowPosition) -> None:
         self.first = self.begin = begin.control
-        self.place = place
+        self.position = position
         self.pieces: list[tuple[RowRange, int]] = []
-        self.items: list[tuple[At | Run, Place]] = [(begin, place)]
+        self.items: list[tuple[ControlRow | RowRun, RowPosition]] = [(begin, position)]
 
-    def add(self, item: At | Run, place: Place) -> None:
+    def add(self, item: ControlRow | RowRun, position: RowPosition) -> None:
         """It goes on."""
-        self.items.append((item, place))
-        if isinstance(item, At):
+        self.items.append((item, position))
+        if isinstance(item, ControlRow):
             self.begin = self.begin._replace(origin=item.control.origin)
 
     def hold(self, rows: Rows, held: OpenRows) -> None:
         """The batch ends."""
         if self.items:
             first, _ = self.items[0]
-            places = np.arange(first.row if isinstance(first, At) else first.start, len(rows.codes))
-            part = held.put(taken(rows.batch, places[rows.kept[places]]))
-            self.pieces.append((part, sum(item.count for item, _ in self.items if isinstance(item, Run))))
+            indices = np.arange(first.row if isinstance(first, ControlRow) else first.start, len(rows.codes))
+            part = held.put(taken(rows.batch, indices[rows.kept[indices]]))
+            self.pieces.append((part, sum(item.count for item, _ in self.items if isinstance(item, RowRun))))
             self.items = []
 
 
-class _Room:
+class _ChunkOutput:
     """Rows of one batch that wait to be built: of whole transactions, and of segments."""
 
     def __init__(self, rows: Rows, schema: pa.Schema, whole: Output) -> None:
@@ -231,16 +238,16 @@ class _Room:
         yield from self.whole.batches()
         if self._waiting:
             starts, stops, numbers, firsts, are_control = np.array(self._waiting, np.int64).T
-            places, of = spread(starts, stops)
-            wanted = self.rows.delivered[places] | are_control[of].astype(bool)
-            places, of = places[wanted], of[wanted]
-            ordinals = (firsts - self.rows.before[starts])[of] + self.rows.before[places]
-            rows = taken(self.rows.batch, places)
-            zeros = pa.array(np.zeros(len(places), np.int64))
+            indices, of = spread(starts, stops)
+            wanted = self.rows.delivered[indices] | are_control[of].astype(bool)
+            indices, of = indices[wanted], of[wanted]
+            ordinals = (firsts - self.rows.before[starts])[of] + self.rows.before[indices]
+            rows = taken(self.rows.batch, indices)
+            zeros = pa.array(np.zeros(len(indices), np.int64))
             own = {
                 "sequence": pa.StructArray.from_arrays([zeros, pa.array(ordinals)], fields=list(SEQUENCE)),
                 SEGMENT.name: pa.array(numbers[of], SEGMENT.type),
-                **{name: pa.nulls(len(places), pa.string()) for name in ("username", "origin")},
+                **{name: pa.nulls(len(indices), pa.string()) for name in ("username", "origin")},
             }
             columns = [own[field.name] if field.name in own else rows[field.name] for field in self._schema]
             yield pa.RecordBatch.from_arrays(columns, schema=self._schema)

@@ -9,10 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...stream.transactions import Position, TransactionFacts, Whole
+from ...stream.attempts import TransactionFacts
+from ...stream.positions import Position
+from ...stream.transactions import Whole
 from ..arrays import Array
 from ..schemas import SEGMENT, SEQUENCE
-from .batch import Column, Rows, Stretch, detail, detail_keys
+from .batch import Rows, Stretch
+from .cells import Column, detail, detail_keys
 
 TRANSACTION_FACTS = pa.schema(
     [

@@ -10,8 +10,11 @@ import pyarrow as pa
 
 from ...errors import OrderError
 from ...lsn import signed
+from ...stream.attempts import Attempt, TransactionFacts
+from ...stream.controls import Control
+from ...stream.positions import Position
 from ...stream.saved_position import write_position
-from ...stream.transactions import Attempt, Control, Machine, Position, TransactionFacts, Whole
+from ...stream.transactions import Machine, Whole
 from ..schemas import POSITION
 
 UNKNOWN_PREPARED = b"wireformat.unknown_prepared"

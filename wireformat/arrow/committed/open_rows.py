@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import OptionError, StateError
+from ...stream.attempts import Attempt
 from ...stream.saved import BEGIN_ANEW
-from ...stream.transactions import Attempt
 from ..arrays import Array
 from .row_ranges import HERE, RowRange, gathered, spread, taken
 from .spill import Handle, Store
@@ -30,7 +30,7 @@ MOVED_BYTES = 8 << 20
 
 
 ROW = pa.field("_row", pa.int64())
-"""In held rows, the last column: the place of each in the input."""
+"""The last column of held rows: the index of each row in the input."""
 
 
 class SavedBatch(NamedTuple):
@@ -209,35 +209,35 @@ class OpenRows:
         if not moves:
             return
         which, starts, stops, move = np.array(parts, np.int64).T
-        places, of = spread(starts, stops)
+        indices, of = spread(starts, stops)
         if kept is not None:
-            wanted = kept[places]
-            places, of = places[wanted], of[wanted]
+            wanted = kept[indices]
+            indices, of = indices[wanted], of[wanted]
         row_bytes = {number: batch.nbytes / len(batch) for number, batch in batches.items()}
         sizes = np.array([row_bytes[number] for number, *_ in parts])
         which, move = which[of], move[of]
         together = _together(np.bincount(move, sizes[of], len(moves)))[move]
         order = np.argsort(together, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(together[order])) + 1):
-            self._move(batches, which[rows], places[rows], move[rows], moves)
+            self._move(batches, which[rows], indices[rows], move[rows], moves)
 
     def _move(
         self,
         batches: dict[int, pa.RecordBatch],
         which: Array,
-        places: Array,
+        indices: Array,
         move: Array,
         moves: list[_Move],
         most: float = np.inf,
     ) -> None:
         """Rows into one batch, those of a move behind each other; into more where they are larger than others."""
-        found = [*gathered(batches, which, places)]
+        found = [*gathered(batches, which, indices)]
         numbers, firsts = np.unique(move, return_index=True)
         size = sum(batch.nbytes for batch in found)
         if len(found) > 1 or (2 * SHARED_BYTES < size < most and len(numbers) > 1):
             middle = firsts[len(firsts) // 2]
             for half in (slice(0, middle), slice(middle, None)):
-                self._move(batches, which[half], places[half], move[half], moves, size * 0.75)
+                self._move(batches, which[half], indices[half], move[half], moves, size * 0.75)
             return
         held, _, end = self.put(found[0])
         for number, start, stop in zip(numbers.tolist(), firsts.tolist(), [*firsts[1:].tolist(), end], strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from ...stream.transactions import Attempt, TransactionFacts
+from ...stream.attempts import Attempt, TransactionFacts
 from ..arrays import Array
 from .batch import MARKS, Rows, Stretch
 from .facts import committed, facts_batch
@@ -43,7 +43,7 @@ class Output:
         self._waiting: list[tuple[int, int, int, int, int]] = []
         self._parts: list[Array] = []
         self._undone: dict[int, set[int]] = {}
-        self._said: list[TransactionFacts] = []
+        self._new_facts: list[TransactionFacts] = []
         self._facts: list[pa.RecordBatch] = []
         self._segments: list[int] = []
 
@@ -56,15 +56,15 @@ class Output:
                 first += count
         if attempt.undone:
             self._undone[self._count] = attempt.undone
-        self._said.append(facts)
+        self._new_facts.append(facts)
         self._segments.append(segment)
         self._count += 1
-        if len(self._said) == MARKS:
-            self._say()
+        if len(self._new_facts) == MARKS:
+            self._take_new_facts()
 
     def add_stretch(self, stretch: Stretch, facts: pa.RecordBatch, resent: Array, segment: int = 0) -> None:
         """The rows of whole transactions, but for those that were sent before."""
-        self._say()
+        self._take_new_facts()
         count = len(resent)
         numbers = self._count + np.arange(count)
         parts = np.stack([np.full(count, HERE), stretch.begins, stretch.commits, np.zeros(count, int), numbers])
@@ -75,7 +75,7 @@ class Output:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All of them, in the order in which they were added."""
-        self._say()
+        self._take_new_facts()
         if not self._parts:
             return
         parts = np.concatenate(self._parts, axis=1)
@@ -84,11 +84,11 @@ class Output:
         for start, stop in self._cuts(parts):
             yield from self._built(parts[:, start:stop], facts, segments)
 
-    def _say(self) -> None:
-        if self._said:
-            self._facts.append(facts_batch(self._said))
+    def _take_new_facts(self) -> None:
+        if self._new_facts:
+            self._facts.append(facts_batch(self._new_facts))
             self._parts.append(np.array(self._waiting, np.int64).reshape(-1, len(_PART)).T)
-            self._said, self._waiting = [], []
+            self._new_facts, self._waiting = [], []
 
     def _cuts(self, parts: Array) -> Iterator[tuple[int, int]]:
         """Where to cut the parts: behind about OUTPUT_BYTES, never in one."""
@@ -107,42 +107,42 @@ class Output:
         found = []
         for source in sources:
             rows = self._rows if source == HERE else self._held(source)
-            places, of, ordinals = self._wanted(rows, parts, np.flatnonzero(parts[0] == source))
+            indices, of, ordinals = self._wanted(rows, parts, np.flatnonzero(parts[0] == source))
             batches[source] = rows.batch
             if len(sources) > 1:  # no more than what is wanted of each stays in memory
-                batches[source] = taken(rows.batch, places)
-                places = np.arange(len(places))
-            found.append((places, of, ordinals))
-        places, of, ordinals = (np.concatenate(columns) for columns in zip(*found, strict=True))
-        if not len(places):
+                batches[source] = taken(rows.batch, indices)
+                indices = np.arange(len(indices))
+            found.append((indices, of, ordinals))
+        indices, of, ordinals = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        if not len(indices):
             return
         if len(sources) > 1:
             order = np.argsort(of, kind="stable")
-            places, of, ordinals = places[order], of[order], ordinals[order]
+            indices, of, ordinals = indices[order], of[order], ordinals[order]
         transaction = parts[4][of]
         at = 0
-        for batch in gathered(batches, parts[0][of], places):
+        for batch in gathered(batches, parts[0][of], indices):
             now = slice(at, at + len(batch))
             at = now.stop
             own = transaction[now]
             yield committed(batch, facts, own, ordinals[now], self._schema, segments[own])
 
     def _wanted(self, rows: Rows, parts: Array, own: Array) -> tuple[Array, Array, Array]:
-        """The places of rows that are delivered, for each the number of its part, and its ordinal; of one batch."""
+        """The indices of the delivered rows of one batch, and for each the number of its range and its ordinal."""
         _, starts, stops, firsts, transactions = parts[:, own]
-        places, of = spread(starts, stops)
-        wanted = rows.delivered[places]
+        indices, of = spread(starts, stops)
+        wanted = rows.delivered[indices]
         if self._undone:
-            wanted &= ~self._is_undone(rows, places, transactions[of])
-        places, of = places[wanted], of[wanted]
-        return places, own[of], (firsts - rows.before[starts])[of] + rows.before[places]
+            wanted &= ~self._is_undone(rows, indices, transactions[of])
+        indices, of = indices[wanted], of[wanted]
+        return indices, own[of], (firsts - rows.before[starts])[of] + rows.before[indices]
 
-    def _is_undone(self, rows: Rows, places: Array, transactions: Array) -> Array:
+    def _is_undone(self, rows: Rows, indices: Array, transactions: Array) -> Array:
         """bool[n]: rows of subtransactions that were undone. transactions: of each row; it rises."""
-        found = np.zeros(len(places), bool)
+        found = np.zeros(len(indices), bool)
         for number in np.intersect1d(transactions, [*self._undone]).tolist():
             one = slice(*np.searchsorted(transactions, [number, number + 1]))
-            at = places[one]
+            at = indices[one]
             undone = np.array([*self._undone[number]], np.uint64)
             found[one] = rows.xids.valid[at] & np.isin(rows.xids.values[at].view(np.uint64), undone)
         return found

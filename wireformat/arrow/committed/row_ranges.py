@@ -17,47 +17,49 @@ RowRange = tuple[int, int, int]
 
 
 def spread(starts: Array, stops: Array) -> tuple[Array, Array]:
-    """All places of these ranges, one behind the other, and for each which range it is of."""
+    """The row indices of these ranges, one range after the other, and for each index its range."""
     counts = stops - starts
     ends = np.cumsum(counts)
     of = np.repeat(np.arange(len(counts)), counts)
     return np.arange(len(of)) + (starts - ends + counts)[of], of
 
 
-def taken(batch: pa.RecordBatch, places: Array) -> pa.RecordBatch:
-    """The rows at these places; a filter is quicker, where it does."""
-    if len(places) and (np.diff(places) > 0).all():
-        first, last = int(places[0]), int(places[-1])
+def taken(batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
+    """The rows at these indices. Where they rise a filter is used, which is quicker."""
+    if len(rows) and (np.diff(rows) > 0).all():
+        first, last = int(rows[0]), int(rows[-1])
         wanted = np.zeros(last + 1 - first, bool)
-        wanted[places - first] = True
+        wanted[rows - first] = True
         return batch.slice(first, len(wanted)).filter(pa.array(wanted))
-    return batch.take(pa.array(places))
+    return batch.take(pa.array(rows))
 
 
-def gathered(batches: Mapping[int, pa.RecordBatch], which: Array, places: Array) -> Iterator[pa.RecordBatch]:
+def gathered(batches: Mapping[int, pa.RecordBatch], which: Array, rows: Array) -> Iterator[pa.RecordBatch]:
     """Rows of several batches in this order: one batch; more only where the rows do not fit into one.
 
-    which, places   int64[n]: the batch of each row, and its place there
+    which, rows   int64[n]: the batch of each row, and its index there
     Texts of more than 2 GiB do not fit, nor do dictionaries together that are larger than their indices can say.
     """
     sources = np.unique(which).tolist()
     if len(sources) == 1:
-        yield taken(batches[sources[0]], places)
+        yield taken(batches[sources[0]], rows)
         return
     own = [np.flatnonzero(which == source) for source in sources]
-    parts = [_some(batches[source], places[rows]) for source, rows in zip(sources, own, strict=True)]
+    chosen = [_some(batches[source], rows[mine]) for source, mine in zip(sources, own, strict=True)]
     try:
-        columns = [pa.concat_arrays([part.column(at) for part in parts]) for at in range(parts[0].num_columns)]
+        columns = [
+            pa.concat_arrays([batch.column(column) for batch in chosen]) for column in range(chosen[0].num_columns)
+        ]
     except pa.ArrowException:
         middle = len(which) // 2
-        for rows in (slice(0, middle), slice(middle, None)):
-            yield from gathered(batches, which[rows], places[rows])
+        for half in (slice(0, middle), slice(middle, None)):
+            yield from gathered(batches, which[half], rows[half])
         return
     order = np.empty(len(which), np.int64)
     order[np.concatenate(own)] = np.arange(len(which))
-    yield taken(pa.RecordBatch.from_arrays(columns, schema=parts[0].schema), order)
+    yield taken(pa.RecordBatch.from_arrays(columns, schema=chosen[0].schema), order)
 
 
-def _some(batch: pa.RecordBatch, places: Array) -> pa.RecordBatch:
-    """The rows at these places; not copied where they are all."""
-    return batch if np.array_equal(places, np.arange(len(batch))) else taken(batch, places)
+def _some(batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
+    """The rows at these indices; the batch itself where these are all."""
+    return batch if np.array_equal(rows, np.arange(len(batch))) else taken(batch, rows)

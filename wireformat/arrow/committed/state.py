@@ -1,7 +1,7 @@
 """The saved state of `Transactions`: what is open, where its rows are in the store, how far the stream was delivered.
 
 Version 1 is four tables: the batches in the store, the transactions that have not ended, the parts of their rows, and
-what of them was undone. Rows of a table are known by their place in it. Docs: docs/transactions.md.
+what of them was undone. Rows of a table are known by their index in it. Docs: docs/transactions.md.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import OptionError, StateError
+from ...stream.attempts import Attempt
+from ...stream.controls import CONTROL_KINDS, Control
 from ...stream.saved import (
     COUNT,
     FLAG,
@@ -31,14 +33,14 @@ from ...stream.saved import (
 )
 from ...stream.saved_position import SHAPE as POSITION
 from ...stream.saved_position import fields_of, position_of
-from ...stream.transactions import CONTROLS, STAGES, TWO_PHASE, Attempt, Control, Machine
+from ...stream.transactions import STAGES, TWO_PHASE, Machine
 from .open_rows import OpenRows, SavedBatch
 from .row_ranges import HERE, RowRange
 
 KIND = "wireformat.transactions"
 
 _BEGIN: dict[str, Any] = {
-    "kind": one_of(*CONTROLS),
+    "kind": one_of(*CONTROL_KINDS),
     "lsn": maybe(UNSIGNED),
     "xid": maybe(UNSIGNED),
     "csn": maybe(UNSIGNED),
@@ -85,10 +87,10 @@ def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, colu
     Raises StateError within a batch, OptionError where a handle of the store cannot be saved.
     """
     batches = held.saved
-    place_of = {number: place for place, number in enumerate(batches)}
+    index_of = {number: index for index, number in enumerate(batches)}
     staged = [*machine.staged()]
     attempts = [attempt for _, _, attempt in staged]
-    pieces = [(place, piece) for place, attempt in enumerate(attempts) for piece in attempt.pieces]
+    pieces = [(index, piece) for index, attempt in enumerate(attempts) for piece in attempt.pieces]
     if any(part[0] == HERE for _, (part, _) in pieces):
         raise StateError(
             "saved state: expected to be asked for it between batches, got one that was not read to its end"
@@ -100,9 +102,9 @@ def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, colu
         "batches": _turned(batches.values(), 3),
         "open": [*_turned([(stage, gid) for stage, gid, _ in staged], 2), *(begins[name] for name in _BEGIN)],
         "parts": _turned(
-            [(place, place_of[number], start, stop, count) for place, ((number, start, stop), count) in pieces], 5
+            [(index, index_of[number], start, stop, count) for index, ((number, start, stop), count) in pieces], 5
         ),
-        "undone": _turned([(place, xid) for place, attempt in enumerate(attempts) for xid in attempt.undone], 2),
+        "undone": _turned([(index, xid) for index, attempt in enumerate(attempts) for xid in attempt.undone], 2),
     }
     if NAME.trouble([*tables["batches"][0]]) is not None:
         raise OptionError("option store: expected handles that are texts or integers of 64 bits, got others")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -15,19 +15,16 @@ import pyarrow.compute as pc
 from ...errors import BadRows, OptionError
 from ...lsn import lsn_text
 from ..arrays import Array
+from ..row_changes import HIDDEN_KINDS, TABLE_COLUMNS, TABLE_KINDS, RowChanges, record_batches
 from ..schemas import CHANGES, format_of
 from ..unread import Seen
 from .images import Images, Piece, Shapes, combined, is_numbered, list_shapes
 
-INSERT, UPDATE, DELETE, TRUNCATE, RELATION = range(5)
-TYPED_KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
-"""The kinds of records that say something about a table; their places are the codes above."""
+INSERT, UPDATE, DELETE, TRUNCATE, RELATION = range(len(TABLE_KINDS))
+"""The code of a kind: its index in TABLE_KINDS."""
 
-NEEDED = ("kind", "table_schema", "table_name", "new", "old", "unchanged", "types")
-"""Columns without which nothing can be said."""
-
-USED = (*NEEDED, "detail", "message", "record", "sequence", "xid", "commit_time", "raw")
-"""Columns that are looked at."""
+USED = (*TABLE_COLUMNS, "detail", "message", "record", "sequence", "xid", "commit_time", "raw")
+"""The columns that typed tables read."""
 
 _GROUP_BYTES = 1 << 30
 """Rows are read together until their record batches have so many bytes: a column of texts holds 2 GiB."""
@@ -35,19 +32,16 @@ _GROUP_BYTES = 1 << 30
 _GROUP_ROWS = 1 << 16
 """Or until they are so many: the cost of a group is that of hundreds of rows."""
 
-Changes = Any
-"""A pyarrow Table, a RecordBatch, or an iterable of them."""
-
 
 class Source:
     """Row changes that are read once, to their end.
 
-    said     schemas of what else may name the format
+    others   schemas of other inputs that may name the format
     format   that the rows were read from; None where it is not known
     whole    whether these are all rows of an input, so that it can be judged
     schema   of the first record batch; None where there is none
 
-    Raises OptionError for two different formats, and what `record_batches` raises.
+    Raises OptionError for two different formats, and what `used_columns` raises.
     """
 
     def __init__(
@@ -55,16 +49,16 @@ class Source:
         changes: Any,
         keep: Sequence[str] = (),
         *,
-        said: Sequence[pa.Schema] = (),
+        others: Sequence[pa.Schema] = (),
         format: str | None = None,
         whole: bool = True,
     ) -> None:
-        self._batches = record_batches(changes, keep)
+        self._batches = used_columns(changes, keep)
         self._first = next(self._batches, None)
         self._whole = whole
         self._seen = Seen()
         self.schema = None if self._first is None else self._first.schema
-        self.format = format_of([*([] if self.schema is None else [self.schema]), *said], format)
+        self.format = format_of([*([] if self.schema is None else [self.schema]), *others], format)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The record batches, with the columns that are looked at or kept."""
@@ -85,29 +79,20 @@ class Source:
         return error
 
 
-def record_batches(changes: Any, keep: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-    """The record batches of changes, with the columns that are looked at or kept.
+def used_columns(changes: RowChanges, keep: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    """The record batches of row changes, with the columns that typed tables read or the caller keeps.
 
-    Raises OptionError where a column is missing, TypeError for what is no Arrow.
+    Raises OptionError for a missing column, TypeError for anything but Arrow data.
     """
-    if isinstance(changes, pa.Table):
-        for batch in changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]:
-            yield from record_batches(batch, keep)
-    elif isinstance(changes, pa.RecordBatch):
-        missing = [name for name in NEEDED if name not in changes.schema.names]
+    for batch in record_batches(changes):
+        names = batch.schema.names
+        missing = [name for name in TABLE_COLUMNS if name not in names]
         if missing:
             raise OptionError(f"changes: expected the columns of the row-change table, missing: {', '.join(missing)}")
         for name in keep:
-            if changes.schema.names.count(name) != 1:
-                raise OptionError(
-                    f"option keep: expected one column {name!r} in changes, got {changes.schema.names.count(name)}"
-                )
-        yield changes.select([name for name in changes.schema.names if name in USED or name in keep])
-    elif isinstance(changes, Iterable) and not isinstance(changes, (str, bytes, Mapping)):
-        for one in changes:
-            yield from record_batches(one, keep)
-    else:
-        raise TypeError(f"changes: expected a pyarrow Table or record batches, got {type(changes).__name__}")
+            if names.count(name) != 1:
+                raise OptionError(f"option keep: expected one column {name!r} in changes, got {names.count(name)}")
+        yield batch.select([name for name in names if name in USED or name in keep])
 
 
 @dataclass(frozen=True)
@@ -115,7 +100,7 @@ class ChangeRows:
     """Chosen rows of some record batches, one after the other.
 
     pieces  record batches, and int64[n], which rows of each, in order
-    kinds   int64[m], the kinds of all these rows, as places in TYPED_KINDS
+    kinds   int64[m], the kinds of all these rows, as indices into TABLE_KINDS
     """
 
     pieces: tuple[tuple[pa.RecordBatch, Array], ...]
@@ -206,20 +191,20 @@ def _as_sent(column: pa.Array, name: str) -> pa.Array:
 
 
 def rows_of_tables(batch: pa.RecordBatch) -> ChangeRows:
-    """The rows that name a table and are of one of TYPED_KINDS."""
+    """The rows that name a table and are of one of TABLE_KINDS."""
     kinds = _kinds(batch)
     named = batch["table_name"].is_valid().to_numpy(zero_copy_only=False)
-    return _chosen(batch, kinds, (kinds >= 0) & (kinds < len(TYPED_KINDS)) & named)
+    return _chosen(batch, kinds, (kinds >= 0) & (kinds < len(TABLE_KINDS)) & named)
 
 
-def rows_of_table(changes: Changes, schema: str, table: str, keep: Sequence[str] = ()) -> Iterator[ChangeRows]:
+def rows_of_table(changes: RowChanges, schema: str, table: str, keep: Sequence[str] = ()) -> Iterator[ChangeRows]:
     """The rows of one table, with the columns that are kept; those of small record batches put together.
 
     Raises BadRows at a row that may be of this table, and does not say so.
     """
     held: list[ChangeRows] = []
     count = size = 0
-    for batch in record_batches(changes, keep):
+    for batch in used_columns(changes, keep):
         kinds = _kinds(batch)
         _check_all_is_known(batch, kinds)
         is_own = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))
@@ -245,13 +230,8 @@ def _chosen(batch: pa.RecordBatch, kinds: Array, flags: Array) -> ChangeRows:
     return ChangeRows(((batch, rows),), kinds[rows])
 
 
-_HIDDEN = {
-    "STREAM_CHANGE": "a change of which nothing but its transaction was sent",
-    "CORRUPT": "a record that could not be read",
-}
-"""Kinds of rows that may have changed any table; their codes are those after TYPED_KINDS."""
-
-_CODES = pa.array([*TYPED_KINDS, *_HIDDEN])
+_CODES = pa.array([*TABLE_KINDS, *HIDDEN_KINDS])
+"""The kinds by their codes."""
 
 
 def _kinds(batch: pa.RecordBatch) -> Array:
@@ -261,13 +241,13 @@ def _kinds(batch: pa.RecordBatch) -> Array:
 
 
 def _check_all_is_known(batch: pa.RecordBatch, kinds: Array) -> None:
-    hidden = np.flatnonzero(kinds >= len(TYPED_KINDS))
+    hidden = np.flatnonzero(kinds >= len(TABLE_KINDS))
     if len(hidden):
         place = int(hidden[0])
         kind = batch["kind"][place].as_py()
         raise BadRows(
             "changes that say which row of which table they changed; leave out the rows that you can do without",
-            f"{kind}, {_HIDDEN[kind]}",
+            f"{kind}, {HIDDEN_KINDS[kind]}",
             **position(batch, place),
         )
     truncates = np.flatnonzero(kinds == TRUNCATE)

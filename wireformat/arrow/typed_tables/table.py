@@ -11,10 +11,11 @@ import pyarrow as pa
 from ...errors import BadRows, OptionError
 from ...identifiers import split_pattern
 from ...options.checks import one_of, shown, texts
+from ..row_changes import RowChanges
 from ..schemas import DROPPED
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_named, columns_of_versions, given_columns
-from .rows import RELATION, Changes, Source, rows_of_table
+from .rows import RELATION, Source, rows_of_table
 from .tables import versions_of
 from .versions import TableVersions
 
@@ -22,7 +23,7 @@ EVOLUTIONS = ("union", "error", "versions")
 
 
 def typed(
-    changes: Changes,
+    changes: RowChanges,
     table: str,
     *,
     schema: Any = None,
@@ -65,7 +66,7 @@ def typed(
 
 
 def typed_part(
-    changes: Changes,
+    changes: RowChanges,
     table: str,
     *,
     schema: Any,
@@ -85,7 +86,7 @@ def typed_part(
 
 
 def _typed(
-    changes: Changes,
+    changes: RowChanges,
     table: str,
     schema: Any,
     given_versions: pa.Table | None,
@@ -104,7 +105,7 @@ def _typed(
         )
     keep = _checked_keep(keep)
     before = schema if isinstance(schema, pa.Table) else given_versions
-    source = Source(changes, keep, said=[] if before is None else [before.schema], format=format, whole=whole)
+    source = Source(changes, keep, others=[] if before is None else [before.schema], format=format, whole=whole)
     kept = [pa.field(name, pa.null()) if source.schema is None else source.schema.field(name) for name in keep]
     known = (
         TableVersions(format=source.format) if before is None else versions_of(before, namespace, name, source.format)

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from ...errors import OptionError
 from ..arrays import Array
+from ..row_changes import RowChanges
 from ..schemas import with_format
 from .images import combined
-from .rows import RELATION, ChangeRows, Changes, Source, rows_of_tables
+from .rows import RELATION, ChangeRows, Source, rows_of_tables
 from .versions import TableVersions, Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
@@ -20,7 +21,7 @@ _POSITIONS = {"message": pa.int64(), "record": pa.int32()}
 Table = tuple[str, str]
 
 
-def tables(changes: Changes, *, format: str | None = None) -> pa.Table:
+def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
     """The tables of a row-change table, a row for each version of each, sorted by name and version.
 
     changes    of `changes` or of `transactions`: a table, or record batches

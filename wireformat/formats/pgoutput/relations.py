@@ -8,7 +8,9 @@ from ...events import (
     Begin,
     Commit,
     CommitPrepared,
+    Delete,
     Event,
+    Insert,
     Message,
     Prepare,
     Relation,
@@ -18,10 +20,36 @@ from ...events import (
     StreamPrepare,
     StreamStart,
     StreamStop,
+    Update,
 )
 
-OUTSIDE = (Begin, Commit, Prepare, CommitPrepared, RollbackPrepared, StreamCommit, StreamAbort, StreamPrepare)
+NOTHING, ASKS, TELLS, OPENS, CLOSES, ENDS, MAY_END = range(7)
+"""What a message does with relations and blocks.
+
+ASKS      it needs a relation
+TELLS     it describes one
+OPENS     it opens a block
+CLOSES    it closes a block, or ends a streamed transaction
+ENDS      it cannot be in a block: one that is open ends before it
+MAY_END   a Message, which ends a block unless it has a transaction id
+"""
+
+_ROLES: dict[type[Event], int] = {
+    **dict.fromkeys((Insert, Update, Delete), ASKS),
+    Relation: TELLS,
+    StreamStart: OPENS,
+    **dict.fromkeys((StreamStop, StreamCommit, StreamAbort, StreamPrepare), CLOSES),
+    **dict.fromkeys((Begin, Commit, Prepare, CommitPrepared, RollbackPrepared), ENDS),
+    Message: MAY_END,
+}
+
+OUTSIDE = tuple(kind for kind, role in _ROLES.items() if role in (CLOSES, ENDS) and kind is not StreamStop)
 """What a server never sends in a streamed block: where one is open, its connection broke and another one begins."""
+
+
+def role_of(kind: type[Event]) -> int:
+    """The role of the messages of a kind of event."""
+    return _ROLES.get(kind, NOTHING)
 
 
 class Lost(NamedTuple):

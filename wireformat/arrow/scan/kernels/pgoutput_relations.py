@@ -14,6 +14,8 @@ import pyarrow as pa
 from ....errors import DecodeError
 from ....events import Relation
 from ....formats.base import Format
+from ....formats.pgoutput.messages import RECORDS
+from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, NOTHING, OPENS, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
 from ....pgtypes import type_name
@@ -60,17 +62,11 @@ _FORMS = {
     "date": DATE_FORM | 4,
 }
 
-NOTHING, ASKS, TELLS, OPENS, CLOSES, ENDS, MAY_END = range(7)
-"""What a message has to do with relations and blocks. ENDS and MAY_END: only where a block is open, which they end."""
-
-_OF_KINDS = {
-    "postgresql": {b"IUD": ASKS, b"R": TELLS, b"S": OPENS, b"EcAp": CLOSES, b"BbCPKr": ENDS, b"M": MAY_END},
-    "opengauss": {b"IUD": ASKS, b"R": TELLS},
-}
-_ROLES = {dialect: np.full(256, NOTHING, np.uint8) for dialect in _OF_KINDS}
-for _dialect, _of_kinds in _OF_KINDS.items():
-    for _kinds, _role in _of_kinds.items():
-        _ROLES[_dialect][list(_kinds)] = _role
+_ROLES = {dialect: np.full(256, NOTHING, np.uint8) for dialect in RECORDS}
+"""The role of each kind of message, by its kind byte."""
+for _dialect, _records in RECORDS.items():
+    for _tag, (_kind, _) in _records.items():
+        _ROLES[_dialect][_tag] = role_of(_kind)
 
 
 class PreparedRelations:

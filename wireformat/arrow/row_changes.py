@@ -1,0 +1,39 @@
+"""Row changes as an input: the record batches in them, and the kinds and columns that typed tables need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+RowChanges = Any
+"""A pyarrow Table, a RecordBatch, or an iterable of either; iterables may be nested."""
+
+TABLE_KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
+"""The kinds of records that describe or change a table."""
+
+HIDDEN_KINDS = {
+    "STREAM_CHANGE": "a change of which nothing but its transaction was sent",
+    "CORRUPT": "a record that could not be read",
+}
+"""Kinds that may have changed any table, and why nobody can tell which."""
+
+TABLE_COLUMNS = ("kind", "table_schema", "table_name", "new", "old", "unchanged", "types")
+"""The columns of the row-change table that `tables` and `typed` cannot do without."""
+
+
+def record_batches(changes: RowChanges) -> Iterator[pa.RecordBatch]:
+    """The record batches of row changes, in order. A table without rows gives one empty batch, for its schema.
+
+    Raises TypeError for anything else.
+    """
+    if isinstance(changes, pa.RecordBatch):
+        yield changes
+    elif isinstance(changes, pa.Table):
+        yield from changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]
+    elif isinstance(changes, Iterable) and not isinstance(changes, (str, bytes, Mapping)):
+        for item in changes:
+            yield from record_batches(item)
+    else:
+        raise TypeError(f"row changes: expected a pyarrow Table or record batches, got {type(changes).__name__}")
