@@ -45,17 +45,27 @@ TYPES = (
     ColumnRow(("boolean",), "boolean", "bool", "boolean", "`t`, `f`, `true`, `false`, `1`, `0`."),
     ColumnRow(("smallint",), "integer", "int16", "smallint", "All values fit."),
     ColumnRow(
-        ("tinyint",), "integer", "int16", "smallint", "All values fit: 0 to 255 in openGauss. Spark has no unsigned type."
+        ("tinyint",),
+        "integer",
+        "int16",
+        "smallint",
+        "All values fit: 0 to 255 in openGauss. Spark has no unsigned type.",
     ),
     ColumnRow(("integer",), "integer", "int32", "int", "All values fit."),
     ColumnRow(("bigint",), "integer", "int64", "bigint", "All values fit."),
     ColumnRow(
-        ("oid", "xid", "xid32", "cid"), "integer", "int64", "bigint", "All values fit: unsigned 32 bits; openGauss's xid has 64 bits."
+        ("oid", "xid", "xid32", "cid"),
+        "integer",
+        "int64",
+        "bigint",
+        "All values fit: unsigned 32 bits; openGauss's xid has 64 bits.",
     ),
     ColumnRow(("xid8",), "decimal", "decimal128(20, 0)", "decimal(20,0)", "All values fit: unsigned 64 bits."),
     ColumnRow(("int16",), "text", "string", "string", "The text as sent: 128 bits need more than 38 digits."),
     ColumnRow(("real",), "float", "float", "float", "All values fit, including `NaN`, `Infinity`, `-Infinity`."),
-    ColumnRow(("double precision",), "float", "double", "double", "All values fit, including `NaN`, `Infinity`, `-Infinity`."),
+    ColumnRow(
+        ("double precision",), "float", "double", "double", "All values fit, including `NaN`, `Infinity`, `-Infinity`."
+    ),
     ColumnRow(
         ("numeric",),
         "text",
@@ -91,7 +101,13 @@ TYPES = (
         "string",
         "`24:00:00` does not fit. On Spark, the text as sent.",
     ),
-    ColumnRow(("time with time zone",), "text", "string", "string", "The text as sent: no Arrow type keeps the offset of a time."),
+    ColumnRow(
+        ("time with time zone",),
+        "text",
+        "string",
+        "string",
+        "The text as sent: no Arrow type keeps the offset of a time.",
+    ),
     ColumnRow(
         ("timestamp without time zone", "smalldatetime"),
         "timestamp",
@@ -115,9 +131,15 @@ TYPES = (
     ),
     ColumnRow(("bit", "bit varying"), "text", "string", "string", "The text as sent, such as `101`."),
     ColumnRow(
-        ("int2vector", "int2vector_extend"), "integer vector", "list<element: int16>", "array<smallint>", "All values fit."
+        ("int2vector", "int2vector_extend"),
+        "integer vector",
+        "list<element: int16>",
+        "array<smallint>",
+        "All values fit.",
     ),
-    ColumnRow(("oidvector", "oidvector_extend"), "integer vector", "list<element: int64>", "array<bigint>", "All values fit."),
+    ColumnRow(
+        ("oidvector", "oidvector_extend"), "integer vector", "list<element: int64>", "array<bigint>", "All values fit."
+    ),
     ColumnRow(
         (
             *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"),
