@@ -26,15 +26,16 @@ KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
 
 
 def tables(changes: DataFrame, *, order_by: Sequence[str] = (), format: str | None = None) -> DataFrame:
-    """The tables of changes, a row for each version of each: the columns are those of `wireformat.arrow.tables`.
+    """Lists the tables of a stream, with one row per version; the columns are those of `wireformat.arrow.tables`.
 
-    changes    of `transactions`, or of `decode`; a batch
-    order_by   columns (integers or strings) that order the messages, where changes have no `sequence`
-    format     that the changes were decoded from, where the metadata of their column `types` do not say it
-    Tasks look at what records say about columns, and hand on each thing that is said once, with its first and last
-    position: little is put together, and the result is the same however the rows are cut. What is said of some columns
-    alone, as by a DELETE with its key, counts for the version that was there where it was said first. Raises
-    OptionError; where several rows are given and none could be read, the query ends with the text of a BadRows.
+    changes    the result of `transactions` or `decode`; a batch
+    order_by   columns (integers or strings) that order the messages, if changes have no `sequence`
+    format     the format of the changes, if the metadata of their column `types` do not name it
+
+    Each task collects the distinct facts about columns with their first and last position, so little data is combined,
+    and the result does not depend on the partitioning. A fact about some of the columns, such as a DELETE with its key,
+    counts for the version at its first position. Raises OptionError. If there are several rows and none could be read,
+    the query ends with the text of a BadRows.
     """
     return tables_of(changes, order_by, format_of([changes], format), judged=True)
 
