@@ -106,7 +106,7 @@ def _kept_fields(df: DataFrame, keep: Sequence[str], names: Sequence[str]) -> li
     """The fields of the kept columns; raises OptionError where the result would have no columns or two of one name."""
     keep = texts("keep", keep)
     if not keep and not names:
-        raise wf.OptionError("option columns: no columns and none to keep leave nothing to return")
+        raise wf.OptionError("option columns: expected at least one column to return or to keep")
     taken = {name.lower(): "the row-change table has a column of this name" for name in names}
     for name in keep:
         if name.lower() in taken:

@@ -54,13 +54,13 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
 def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
     keys = texts("keys", keys)
     if typed.isStreaming:
-        raise wf.OptionError("latest: expected changes that are all there; a streaming DataFrame never is")
+        raise wf.OptionError("latest: expected a batch, got a streaming DataFrame")
     for name in ABOUT_COLUMNS:
         field_of(typed, "typed", name)
     for name in keys:
         field_of(typed, "keys", name)
         if name not in table_columns(typed) or keys.count(name) > 1:
-            fault = "is named twice" if keys.count(name) > 1 else "is no column of the table"
+            fault = "is named twice" if keys.count(name) > 1 else "is not a column of the table"
             raise wf.OptionError(f"option keys: {name!r} {fault}")
     return keys
 
@@ -70,7 +70,7 @@ def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[Str
     fields = [place_field(typed, "stream_by", name) for name in stream_by]
     for name in stream_by:
         if name in (*ABOUT_COLUMNS, *table_columns(typed)) or stream_by.count(name) > 1:
-            fault = "is named twice" if stream_by.count(name) > 1 else "is no column that typed was asked to keep"
+            fault = "is named twice" if stream_by.count(name) > 1 else "is not a column that typed kept"
             raise wf.OptionError(f"option stream_by: {name!r} {fault}")
     return fields
 

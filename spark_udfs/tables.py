@@ -47,7 +47,7 @@ def tables_of(changes: DataFrame, order_by: Sequence[str], format: str | None, *
     """
     check_frame("changes", changes)
     if changes.isStreaming:
-        raise wf.OptionError("tables: expected changes that are all there; a streaming DataFrame never is")
+        raise wf.OptionError("tables: expected a batch, got a streaming DataFrame")
     columns = [column_of(field_of(changes, "changes", name)) for name in NEEDED]
     if "detail" in changes.columns:
         columns.append(F.when(F.col("kind") == "RELATION", F.col("detail")).alias("detail"))
@@ -72,7 +72,7 @@ def _position(changes: DataFrame, order_by: Sequence[str]) -> Column:
     if "sequence" in changes.columns and not order_by:
         return F.col("sequence")
     if not order_by:
-        raise wf.OptionError("option order_by: expected columns that order the messages, since there is no sequence")
+        raise wf.OptionError("option order_by: expected columns that order the messages, because there is no sequence")
     names = [*(field.name for field in Places.check(changes, order_by, ()).order_by), "record"]
     return F.struct(*[column_of(field_of(changes, "order_by", name)).alias(name) for name in names])
 

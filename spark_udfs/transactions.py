@@ -76,7 +76,9 @@ def open_transactions(
     """
     check_frame("changes", changes)
     if changes.isStreaming:
-        raise wf.OptionError("open_transactions: expected a batch; of a stream they lie in the state of the query")
+        raise wf.OptionError(
+            "open_transactions: expected a batch; for a stream, the state of the query holds these rows"
+        )
     places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     from .chunked import open_rows
 
@@ -98,7 +100,7 @@ def unknown_prepared(
     them to the log of the worker. Arguments and errors are those of `transactions`.
     """
     if changes.isStreaming:
-        raise wf.OptionError("unknown_prepared: expected a batch; of a stream they are in the logs of the workers")
+        raise wf.OptionError("unknown_prepared: expected a batch; for a stream, the workers log the gids")
     places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     from .chunked import unknown_prepared_rows
 
@@ -151,7 +153,7 @@ def _streamed(changes: DataFrame, places: Places, fields: Sequence[StructField],
     provider = changes.sparkSession.conf.get(STATE_STORE, None)
     if provider != ROCKSDB:
         raise wf.OptionError(
-            f"transactions of a streaming DataFrame lie in a RocksDB state store: set {STATE_STORE} to {ROCKSDB}, "
+            f"transactions of a streaming DataFrame need a RocksDB state store: set {STATE_STORE} to {ROCKSDB}, "
             f"got {provider}"
         )
     with needs("spark", "transactions of a streaming DataFrame"):

@@ -83,7 +83,9 @@ def typed(
         schema = schema.toArrow()
     elif schema is None:
         if changes.isStreaming:
-            raise wf.OptionError("option schema: a streaming DataFrame needs one; tables() of what is there gives it")
+            raise wf.OptionError(
+                "option schema: a streaming DataFrame needs one; pass the result of tables() for an earlier batch"
+            )
         schema = tables_of(own, order_by, format).toArrow()
         if not schema.num_rows:
             check_readable(changes, own, format)
