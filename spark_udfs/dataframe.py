@@ -38,17 +38,18 @@ def decode(
     relations: DataFrame | None = None,
     engine: str = "arrow",
 ) -> DataFrame:
-    """Decode a column of messages; one row a record.
+    """Decodes a column of messages into rows, one per record.
 
     df          batch or streaming
     payload     the binary column with the messages; null gives no rows
     keep        columns of df that come first in the result, repeated for each record of their message
-    columns     columns of the row-change table; all of them, without `message`, if None
-    relations   of pgoutput: the result of `relations`, so that the partitions of df need not be whole streams; df has
-                the columns that it was made by
-    engine      arrow (mapInArrow), or pandas (mapInPandas): the same rows, several times slower
-    The other options are those of `wireformat.ReadOptions`. Raises OptionError at once. Bad input is found when the
-    result is computed: in FAILFAST the query then ends with the text of the DecodeError.
+    columns     columns of the row-change table; None for all, without `message`
+    relations   for pgoutput: the result of `relations`. It allows partitions of df that are not whole streams. df must
+                have the columns that `relations` was called with
+    engine      arrow (mapInArrow), or pandas (mapInPandas), which returns the same rows several times slower
+
+    The other options are those of `wireformat.ReadOptions`. Raises OptionError when called. Bad input is found when the
+    result is computed: in FAILFAST mode, the query ends with the text of the DecodeError.
     """
     check_frame("df", df)
     if relations is not None:
@@ -105,7 +106,7 @@ def _kept_fields(df: DataFrame, keep: Sequence[str], names: Sequence[str]) -> li
     """The fields of the kept columns; raises OptionError where the result would have no columns or two of one name."""
     keep = texts("keep", keep)
     if not keep and not names:
-        raise wf.OptionError("option columns: no columns and none to keep leave nothing to return")
+        raise wf.OptionError("option columns: expected at least one column to return or to keep")
     taken = {name.lower(): "the row-change table has a column of this name" for name in names}
     for name in keep:
         if name.lower() in taken:

@@ -22,22 +22,23 @@ from .typed_rows import ABOUT_COLUMNS, IMAGES, TypedRows, table_columns
 
 
 def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = ()) -> DataFrame:
-    """The rows that the table holds after these changes.
+    """Returns the current rows of a table, from its changes.
 
-    typed       what `typed` gives for one table, of changes that went through `transactions`; not streaming
-    keys        the columns that tell rows apart: those of the replica identity, or another key of the table. []: the
-                whole row does, and equal rows are counted; updates and deletes then need whole old rows (FULL)
-    stream_by   columns (integers or strings) that tell streams apart, which `typed` was asked to keep: each stream
-                has a table of this name, and all of them come at once
+    typed       the result of `typed` for one table, from changes that went through `transactions`; not streaming
+    keys        the columns of the replica identity, or of another key of the table. []: the whole row is the key, and
+                equal rows are counted; updates and deletes then need the complete old row (REPLICA IDENTITY FULL)
+    stream_by   columns (integers or strings) that identify a stream, which `typed` kept: each stream has a table of
+                this name, and all of them are processed at once
     returns     the columns stream_by; the table's columns; `_sequence` of the row's last change; `_unchanged`, the
-                columns that are null since no change has ever sent their value: null where there are none
-    By `_sequence`, whatever the order of the rows. A value that was not sent is the one before it, also where the row
-    had another key then; a TRUNCATE empties the table. A history that does not begin with the table's first row leads
-    to the rows that it speaks of.
+                columns that are null because no change has sent their value, or null if there are none
 
-    Runs one small query at once, which looks for the last TRUNCATE and for changes without what is needed; and where
-    rows moved to other keys without some of their values, another one, which looks how often. So keep `typed` as a
-    table, or cache it, where it costs much. Raises OptionError.
+    Changes are ordered by `_sequence`; the order of the input rows does not matter. A value that was not sent keeps its
+    previous value, even if the row had another key then. A TRUNCATE removes all rows. If the changes do not begin with
+    the table's first row, the result has only the rows that they mention.
+
+    The call runs a small query for the last TRUNCATE and for changes without a key or sequence. If rows moved to other
+    keys without some of their values, it runs a second query. Save `typed` as a table or cache it if it is expensive to
+    compute. Raises OptionError.
     """
     check_frame("typed", typed)
     rows = TypedRows(typed, _checked_keys(typed, keys), _checked_streams(typed, stream_by))
@@ -53,13 +54,13 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
 def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
     keys = texts("keys", keys)
     if typed.isStreaming:
-        raise wf.OptionError("latest: expected changes that are all there; a streaming DataFrame never is")
+        raise wf.OptionError("latest: expected a batch, got a streaming DataFrame")
     for name in ABOUT_COLUMNS:
         field_of(typed, "typed", name)
     for name in keys:
         field_of(typed, "keys", name)
         if name not in table_columns(typed) or keys.count(name) > 1:
-            fault = "is named twice" if keys.count(name) > 1 else "is no column of the table"
+            fault = "is named twice" if keys.count(name) > 1 else "is not a column of the table"
             raise wf.OptionError(f"option keys: {name!r} {fault}")
     return keys
 
@@ -69,7 +70,7 @@ def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[Str
     fields = [place_field(typed, "stream_by", name) for name in stream_by]
     for name in stream_by:
         if name in (*ABOUT_COLUMNS, *table_columns(typed)) or stream_by.count(name) > 1:
-            fault = "is named twice" if stream_by.count(name) > 1 else "is no column that typed was asked to keep"
+            fault = "is named twice" if stream_by.count(name) > 1 else "is not a column that typed kept"
             raise wf.OptionError(f"option stream_by: {name!r} {fault}")
     return fields
 

@@ -14,9 +14,9 @@ from .transactions_function import WalTransactions
 
 
 def register(spark: SparkSession) -> None:
-    """Make wal_changes, wal_transactions, wal_decode, wal_decode_pandas, lsn_text and lsn_value known to SQL.
+    """Registers wal_changes, wal_transactions, wal_decode, wal_decode_pandas, lsn_text and lsn_value for SQL.
 
-    Once a session is enough; again does no harm. docs/spark.md says how to call them.
+    Call it once per session; more calls do no harm. docs/spark.md describes the functions.
     """
     if not isinstance(spark, SparkSession):
         raise TypeError(f"spark: expected a SparkSession, got {type(spark).__name__}")

@@ -40,16 +40,17 @@ Key = tuple[Any, ...]
 def relations(
     df: DataFrame, payload: str = "value", *, order_by: Sequence[str], stream_by: Sequence[str] = ()
 ) -> DataFrame:
-    """The messages of pgoutput that later messages depend on, with their positions, for `decode(relations=...)`.
+    """Returns the pgoutput messages that later messages depend on, with their positions, for `decode`.
 
-    Besides those that describe tables and begin or end streamed blocks there is the BEGIN of each transaction, of a few
-    bytes: where a connection broke inside a block, the next BEGIN says so. `decode` collects only those that do.
+    These messages describe tables, and begin or end streamed blocks. The result also has the BEGIN of each transaction,
+    a few bytes each: if a connection broke inside a block, the next BEGIN ends the block. `decode` collects only those
+    BEGINs.
 
-    order_by    columns whose values order the messages of a stream; no two messages have the same
-    stream_by   columns whose values tell streams apart, where df holds more than one
-    returns     position, a struct of the columns order_by; stream, the same of stream_by, if there are any; payload
-    The columns must hold integers or strings. The result can be kept as a table and grow with the capture. Raises
-    OptionError.
+    order_by    columns that order the messages; their values must be unique within a stream
+    stream_by   columns that identify a stream, if df holds more than one
+    returns     position, a struct of the columns order_by; stream, a struct of stream_by, if there are any; payload
+
+    The columns must hold integers or strings. You can save the result as a table and append to it. Raises OptionError.
     """
     check_frame("df", df)
     Places.check(df, order_by, stream_by)

@@ -22,7 +22,7 @@ holds 2 GiB."""
 
 
 def wal_decode(value: pa.Array, format: pa.Array, *given: pa.Array, **named: pa.Array) -> pa.Array:
-    """The rows of each message, as a list of structs; null for null."""
+    """Returns the rows of each message as a list of structs; null for null."""
     offsets, rows = _decoded("wal_decode", value, format, given, named)
     lists = pa.list_(pa.field("element", rows.type))
     mask = value.is_null() if value.null_count else None
@@ -30,7 +30,7 @@ def wal_decode(value: pa.Array, format: pa.Array, *given: pa.Array, **named: pa.
 
 
 def wal_decode_pandas(value: pd.Series, format: pd.Series, *given: pd.Series, **named: pd.Series) -> pd.Series:
-    """The rows of each message, as a list of tuples; null for null."""
+    """Returns the rows of each message as a list of tuples; null for null."""
     messages = pa.array(value, pa.binary(), from_pandas=True)
     options = [pa.array(column, from_pandas=True) for column in given]
     by_name = {name: pa.array(column, from_pandas=True) for name, column in named.items()}

@@ -19,22 +19,23 @@ LEAST_JAVA = 17
 
 
 class JavaMissing(RuntimeError):
-    """There is no Java that Spark can use; the text says what was found and what to do."""
+    """No usable Java was found; the text says what was found and what to do."""
 
 
 class RemoteProcess(RuntimeError):
-    """This process asks a Spark Connect server, and Spark has no local session beside that."""
+    """This process uses Spark Connect, and Spark has no local session next to it."""
 
 
 def local_session(
     cores: int | str = 2, *, app_name: str = "wireformat", settings: Mapping[str, object] | None = None
 ) -> SparkSession:
-    """A session whose workers run this interpreter; the one that is there already, if there is one.
+    """Returns a local session whose workers run this interpreter, or the existing local session.
 
     cores       a number, or * for all
-    settings    Spark's settings by name; they go before the ones made here
-    Sets PYSPARK_PYTHON, which is how Spark finds the interpreter. Raises OptionError; JavaMissing;
-    RemoteProcess where a session of Spark Connect was made in this process, or is asked for by SPARK_REMOTE.
+    settings    Spark settings by name; they override the settings made here
+
+    Sets PYSPARK_PYTHON, which tells Spark where the interpreter is. Raises OptionError, JavaMissing, and RemoteProcess
+    if this process has created a Spark Connect session or SPARK_REMOTE is set.
     """
     if cores != "*":
         number("cores", int(cores) if isinstance(cores, str) and cores.isdecimal() else cores, 1)

@@ -16,10 +16,10 @@ NAME = "wal_changes"
 
 
 class WalChanges:
-    """Rows of the messages of a table with columns seq and payload; seq comes back first.
+    """Returns the rows of the messages of a table with the columns seq and payload; seq comes back first.
 
-    Spark makes one for each partition. `SELECT * FROM wal_changes(TABLE(...), format => '...', mode => '...')`; the
-    options are those of `arguments.OPTIONS`.
+    Spark creates one instance per partition. `SELECT * FROM wal_changes(TABLE(...), format => '...', mode => '...')`;
+    the options are those of `arguments.OPTIONS`.
     """
 
     def __init__(self) -> None:

@@ -24,15 +24,16 @@ POSITION = "position"
 
 
 def tables(changes: DataFrame, *, order_by: Sequence[str] = (), format: str | None = None) -> DataFrame:
-    """The tables of changes, a row for each version of each: the columns are those of `wireformat.arrow.tables`.
+    """Lists the tables of a stream, with one row per version; the columns are those of `wireformat.arrow.tables`.
 
-    changes    of `transactions`, or of `decode`; a batch
-    order_by   columns (integers or strings) that order the messages, where changes have no `sequence`
-    format     that the changes were decoded from, where the metadata of their column `types` do not say it
-    Tasks look at what records say about columns, and hand on each thing that is said once, with its first and last
-    position: little is put together, and the result is the same however the rows are cut. What is said of some columns
-    alone, as by a DELETE with its key, counts for the version that was there where it was said first. Raises
-    OptionError; where several rows are given and none could be read, the query ends with the text of a BadRows.
+    changes    the result of `transactions` or `decode`; a batch
+    order_by   columns (integers or strings) that order the messages, if changes have no `sequence`
+    format     the format of the changes, if the metadata of their column `types` do not name it
+
+    Each task collects the distinct facts about columns with their first and last position, so little data is combined,
+    and the result does not depend on the partitioning. A fact about some of the columns, such as a DELETE with its key,
+    counts for the version at its first position. Raises OptionError. If there are several rows and none could be read,
+    the query ends with the text of a BadRows.
     """
     return tables_of(changes, order_by, format_of([changes], format), judged=True)
 
@@ -44,7 +45,7 @@ def tables_of(changes: DataFrame, order_by: Sequence[str], format: str | None, *
     """
     check_frame("changes", changes)
     if changes.isStreaming:
-        raise wf.OptionError("tables: expected changes that are all there; a streaming DataFrame never is")
+        raise wf.OptionError("tables: expected a batch, got a streaming DataFrame")
     columns = [column_of(field_of(changes, "changes", name)) for name in TABLE_COLUMNS]
     if "detail" in changes.columns:
         columns.append(F.when(F.col("kind") == "RELATION", F.col("detail")).alias("detail"))
@@ -69,7 +70,7 @@ def _position(changes: DataFrame, order_by: Sequence[str]) -> Column:
     if "sequence" in changes.columns and not order_by:
         return F.col("sequence")
     if not order_by:
-        raise wf.OptionError("option order_by: expected columns that order the messages, since there is no sequence")
+        raise wf.OptionError("option order_by: expected columns that order the messages, because there is no sequence")
     names = [*(field.name for field in Places.check(changes, order_by, ()).order_by), "record"]
     return F.struct(*[column_of(field_of(changes, "order_by", name)).alias(name) for name in names])
 

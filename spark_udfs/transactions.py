@@ -37,18 +37,19 @@ def transactions(
     drop_resent: bool = True,
     chunks: int | None = None,
 ) -> DataFrame:
-    """The row changes of committed transactions, with the facts of their transactions.
+    """Returns the row changes of committed transactions, with the facts of their transactions.
 
-    changes     rows of all kinds, as `decode` gives them; batch or streaming
-    order_by    columns (integers or strings) that order the messages of a stream, no two alike
-    stream_by   columns (integers or strings) that tell streams apart, where there are several
-    two_phase   "commit": a prepared transaction is delivered when it is committed; "prepare": when it is prepared
-    drop_resent leave out what was delivered before and came again after a restart
-    chunks      into how many parts a batch is cut; spark.sql.shuffle.partitions if None. The result is the same
+    changes     rows of all kinds, from `decode`; batch or streaming
+    order_by    columns (integers or strings) that order the messages; their values must be unique within a stream
+    stream_by   columns (integers or strings) that identify a stream, if there are several
+    two_phase   "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
+    drop_resent drop transactions that were delivered before and sent again after a restart
+    chunks      the number of parts of a batch; None for spark.sql.shuffle.partitions. It does not affect the result
     returns     `sequence`, the columns of changes, `username`, `origin`; see docs/transactions.md
-    Raises OptionError at once. Looks at some of the positions of a batch at the call, to find where to cut it. When the
-    result is computed the query ends with the text of an OrderError where a record cannot be, of an OptionError where a
-    position is null or not unique.
+
+    Raises OptionError when called. For a batch, the call samples positions to decide where to split the stream. The
+    query ends with the text of an OrderError if a record is out of order, and of an OptionError if a position is null
+    or not unique.
     """
     check_frame("changes", changes)
     places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
@@ -69,14 +70,16 @@ def open_transactions(
     drop_resent: bool = True,
     chunks: int | None = None,
 ) -> DataFrame:
-    """The rows that `transactions` does not deliver since their transactions have not ended, as they came.
+    """Returns the rows that `transactions` does not deliver because their transactions have not ended.
 
-    Batch only: of a stream they lie in the state of the query. Put before the rows that follow (`union`), they lose
-    nothing. Arguments and errors are those of `transactions`.
+    Batch only: for a stream, the state of the query holds these rows. If you put them before the rows that follow
+    (`union`), nothing is lost. Arguments and errors are those of `transactions`.
     """
     check_frame("changes", changes)
     if changes.isStreaming:
-        raise wf.OptionError("open_transactions: expected a batch; of a stream they lie in the state of the query")
+        raise wf.OptionError(
+            "open_transactions: expected a batch; for a stream, the state of the query holds these rows"
+        )
     places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     from .chunked import open_rows
 
@@ -92,13 +95,13 @@ def unknown_prepared(
     drop_resent: bool = True,
     chunks: int | None = None,
 ) -> DataFrame:
-    """The prepared transactions whose end came, and which their stream has not prepared: stream_by, and `gid`.
+    """Returns stream_by and `gid` of the prepared transactions that ended without a known PREPARE.
 
-    `transactions` delivers nothing of them; docs/transactions.md tells what they may be. Batch only: a streaming query
-    writes them to the log of the worker. Arguments and errors are those of `transactions`.
+    `transactions` delivers nothing of them; docs/transactions.md explains them. Batch only: a streaming query writes
+    them to the log of the worker. Arguments and errors are those of `transactions`.
     """
     if changes.isStreaming:
-        raise wf.OptionError("unknown_prepared: expected a batch; of a stream they are in the logs of the workers")
+        raise wf.OptionError("unknown_prepared: expected a batch; for a stream, the workers log the gids")
     places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     from .chunked import unknown_prepared_rows
 
@@ -151,7 +154,7 @@ def _streamed(changes: DataFrame, places: Places, fields: Sequence[StructField],
     provider = changes.sparkSession.conf.get(STATE_STORE, None)
     if provider != ROCKSDB:
         raise wf.OptionError(
-            f"transactions of a streaming DataFrame lie in a RocksDB state store: set {STATE_STORE} to {ROCKSDB}, "
+            f"transactions of a streaming DataFrame need a RocksDB state store: set {STATE_STORE} to {ROCKSDB}, "
             f"got {provider}"
         )
     with needs("spark", "transactions of a streaming DataFrame"):

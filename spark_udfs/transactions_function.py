@@ -23,10 +23,11 @@ ORDER = ("seq", "record")
 
 
 class WalTransactions:
-    """Rows of committed transactions, of a table with the columns of `wal_changes` in the order of one stream.
+    """Returns the rows of committed transactions, from a table with the columns of `wal_changes` in stream order.
 
-    Spark makes one for each value of PARTITION BY. `SELECT * FROM wal_transactions(TABLE(...) PARTITION BY stream ORDER
-    BY seq, record, two_phase => 'prepare', drop_resent => false)`. Raises OptionError for another order, OrderError.
+    Spark creates one instance per value of PARTITION BY. `SELECT * FROM wal_transactions(TABLE(...) PARTITION BY stream
+    ORDER BY (seq, record), two_phase => 'prepare', drop_resent => false)`. Raises OptionError if the rows are not
+    sorted, and OrderError.
     """
 
     def __init__(self) -> None:

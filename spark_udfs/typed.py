@@ -45,20 +45,22 @@ def typed(
     keep: Sequence[str] = (),
     format: str | None = None,
 ) -> Any:
-    """The changes of one table, with real column types: `wireformat.arrow.typed` in every task.
+    """Returns the changes of one table, with real column types: runs `wireformat.arrow.typed` in every task.
 
-    changes    of `transactions`, or of `decode` (then `_sequence` is null); batch or streaming
+    changes    the result of `transactions`, or of `decode` (then `_sequence` is null); batch or streaming
     table      `public.orders`; names with a dot in double quotes
-    schema     None: found out by `tables`, which reads the changes at the call. Else its result, a mapping of column to
-               SQL type, a pyarrow or a Spark schema; a streaming DataFrame needs one. Of a batch, a look at the call
-               finds a column that no row of the table names, but in the result of `tables`
-    order_by   columns that order the messages, where schema is None and changes have no `sequence`
-    keep       columns of changes that come first in the result, as those that tell streams apart
-    format     that the changes were decoded from, where the metadata of their column `types` do not say it
-    returns    a DataFrame; with evolution="versions" a dict of them, by the number of the version in `tables`
-    The other options, the columns and the types are those of `wireformat.arrow.typed`; but a time of day is the text as
-    sent. Raises OptionError at once, and BadRows where there are several versions and evolution is "error". Bad values
-    are found when the result is computed: in FAILFAST the query then ends with the text of the BadCell.
+    schema     None calls `tables`, which reads the changes when you call this function. Otherwise the result of
+               `tables`, a mapping of column to SQL type, or a pyarrow or Spark schema. A streaming DataFrame needs one.
+               For a batch and a schema that is not the result of `tables`, the call checks that the rows name every
+               column
+    order_by   columns that order the messages, if schema is None and changes have no `sequence`
+    keep       columns of changes that come first in the result, such as those that identify a stream
+    format     the format of the changes, if the metadata of their column `types` do not name it
+    returns    a DataFrame; with evolution="versions", a dict of DataFrames, keyed by the version numbers of `tables`
+
+    The other options, the columns and the types are those of `wireformat.arrow.typed`, except that a time of day is the
+    text as sent. Raises OptionError when called, and BadRows if there are several versions and evolution is "error".
+    Bad values are found when the result is computed: in FAILFAST mode, the query ends with the text of the BadCell.
     """
     options = {
         "images": images,
@@ -80,7 +82,9 @@ def typed(
         schema = schema.toArrow()
     elif schema is None:
         if changes.isStreaming:
-            raise wf.OptionError("option schema: a streaming DataFrame needs one; tables() of what is there gives it")
+            raise wf.OptionError(
+                "option schema: a streaming DataFrame needs one; pass the result of tables() for an earlier batch"
+            )
         schema = tables_of(own, order_by, format).toArrow()
         if not schema.num_rows:
             check_readable(changes, own, format)

@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 
 
 def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) -> Iterator[Event]:
-    """Yield the events of messages, in order.
+    """Yields the events of messages, in order.
 
-    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array; None gives no events. Of
-                a generator, or anything else without a length, a message's events come before the next one is asked for
+    messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array; None gives no events. An
+                input without a length, such as a generator, is read message by message: the events of a message are
+                yielded before the next message is requested
     options     those of `ReadOptions`: mode, encoding, encoding_errors, heartbeat_unit, tables, kinds, known_tables,
                 exclude_users, skip_empty_xacts, strict
-    Raises DecodeError in FAILFAST and OrderError with strict, after the events before it; OptionError at once. In
-    FAILFAST an input of several messages in which all records are UNKNOWN is an error too, at its end, where they look
-    like another format.
+
+    Raises OptionError when called. While iterating, raises DecodeError in FAILFAST mode and OrderError with strict,
+    after yielding the events before the error. In FAILFAST mode, raises DecodeError at the end of an input of several
+    messages if all records are UNKNOWN and look like another format.
     """
     from .stream.judged import judged_events
 
@@ -37,11 +39,12 @@ def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) 
 
 
 def guess_format(messages: Iterable[Any]) -> Guess:
-    """The likely format of messages, and why.
+    """Returns the likely format of messages, and why.
 
-    messages    as `decode` takes them; the first 1000 are looked at
-    returns     name, None where none fits or several fit alike; candidates, those that do; reason
-    Raises TypeError for what holds no bytes.
+    messages    as for `decode`; the first 1000 are examined
+    returns     name, or None if no format or several formats match; candidates, the formats that match; reason
+
+    Raises TypeError if a message is not bytes.
     """
     from .formats.guess import guess_format as guess
 
@@ -49,10 +52,10 @@ def guess_format(messages: Iterable[Any]) -> Guess:
 
 
 def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecoder:  # noqa: N802 - reads as a class
-    """A decoder for a live stream; the options are those of `decode`.
+    """Returns a decoder for a live stream; the options are those of `decode`.
 
-    `decode` gives the events of one whole message now. For bytes cut anywhere, `feed` them, take `events`, `close` at
-    the end. `dropped` counts what DROPMALFORMED left out.
+    `decode` returns the events of one whole message. For bytes that are cut anywhere, call `feed`, read `events`, and
+    call `close` at the end. `dropped` counts the records that DROPMALFORMED skipped.
     """
     from .stream.decoder import Decoder as StreamDecoder
 
@@ -68,13 +71,14 @@ def encode(
     encoding: str = "utf-8",
     batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[bytes]:
-    """Yield the messages that a server with these options would send for the events.
+    """Yields the messages that a server with these options would send for the events.
 
-    options         the servers' options by name, as `{"sending-batch": 1, "include-timestamp": True}`; defaults are the
-                    servers': without include-timestamp, times are not written
-    batch_bytes     with sending-batch, a message is closed once it is longer; what is left at the end is closed as the
-                    server closes it after a second
-    Raises EncodeError for what the format cannot say, OptionError at once.
+    options         the servers' options by name, such as `{"sending-batch": 1, "include-timestamp": True}`. The
+                    defaults are those of the servers: without include-timestamp, times are not written
+    batch_bytes     with sending-batch, a message is closed when it becomes longer than this. The rest at the end is
+                    closed as a server closes it after a second
+
+    Raises OptionError when called, and EncodeError for an event that the format cannot express.
     """
     from .plugin import Encoder, replay
 
@@ -89,17 +93,18 @@ def transactions(
     memory_limit: int = OPEN_TRANSACTIONS_BYTES,
     after: Position | None = None,
 ) -> CommittedChanges:
-    """The changes of committed transactions, in the order of the commits, each with the facts of its transaction.
+    """Returns the changes of committed transactions, in commit order, each with the facts of its transaction.
 
-    events          of one stream, in their order, with all kinds
-    two_phase       "commit": a prepared transaction is delivered when it is committed; "prepare": when it is prepared
-    drop_resent     leave out what was delivered before and came again after a restart
-    memory_limit    about how many bytes of open transactions are held in memory; more go to files in a temporary folder
-    after           the `position` of the one before, where this goes on with its `open` events and those behind them
+    events          the events of one stream, in order, of all kinds
+    two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
+    drop_resent     drop transactions that were delivered before and sent again after a restart
+    memory_limit    approximate number of bytes of open transactions to hold in memory; more go to temporary files
+    after           the `position` of an earlier result, to continue with its `open` events and the events after them
+    returns         an iterator; its `open` returns the events of transactions that have not ended
 
-    An iterator; `open` gives the events of what has not ended. docs/transactions.md says what is delivered, and when.
-    Raises OrderError while iterating, and DecodeError at the end where several events came, all were UNKNOWN, and they
-    look like a format that they were not read as; OptionError at once.
+    docs/transactions.md explains what is delivered, and when. Raises OptionError when called, and OrderError while
+    iterating. Raises DecodeError at the end if there were several events, all were UNKNOWN, and they look like another
+    format.
     """
     from .stream.committed_changes import CommittedChanges
 

@@ -6,51 +6,51 @@ from typing import Any
 
 
 class WireformatError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base class of all errors that this package raises."""
 
 
 class OptionError(WireformatError, ValueError):
-    """An option's name, value or combination is not allowed; the text says what is."""
+    """An option or argument has a name, value or combination that is not allowed; the text says what is allowed."""
 
 
 class EncodeError(WireformatError, ValueError):
-    """The format, with these options, cannot say this event."""
+    """The format, with these options, cannot express the event."""
 
 
 class PluginError(WireformatError):
-    """An output plugin breaks a rule of the server's interface; the text says which."""
+    """An output plugin violates a rule of the server's interface; the text names the rule."""
 
 
 class StateError(WireformatError, ValueError):
-    """A saved state cannot be read; the text says what was expected, what came, and how to go on."""
+    """A saved state cannot be read; the text says what was expected, what was found, and how to continue."""
 
 
 class LimitExceeded(WireformatError, ValueError):
-    """A named limit of `wireformat.limits` was passed; the text says which, its value, and what was asked."""
+    """A limit of `wireformat.limits` was exceeded; the text names the limit, its value and what was requested."""
 
 
 class MissingExtra(WireformatError, ImportError):
-    """A package is missing, or too old, that an extra of this one brings; the text names the extra."""
+    """A package that an extra installs is missing or too old; the text names the extra."""
 
 
 class DecodeError(WireformatError, ValueError):
-    """Bytes that are not what the format says they are.
+    """Bytes that do not match the format.
 
-    The text says everything, since of an exception in a Spark worker only the text reaches the driver. The same facts
-    are attributes; each is None where it is not known.
+    The text contains all facts, because only the text of an exception reaches the Spark driver from a worker. The same
+    facts are attributes. An attribute is None if it is not known.
 
-    expected        what the format allows at this spot
-    got             what stands there, in words
+    expected        what the format allows here
+    got             what was found
     format          name of the format
     message         index of the message in the input
     record          index of the record in its message
     message_offset  byte in the message where the field begins
-    field_offset    byte in the field, where the trouble is inside it
-    stream_offset   byte in the whole stream, where bytes were fed without message bounds
-    path            the field, as `new.cells[3].value`
-    record_lsn      LSN that the record carries
+    field_offset    byte in the field, if the error is inside the field
+    stream_offset   byte in the whole stream, if bytes were fed without message bounds
+    path            the field, such as `new.cells[3].value`
+    record_lsn      LSN of the record
     table           `schema.table` of the record
-    spot            the bytes of the field, 16 at the most; empty inside a cell value
+    spot            the bytes of the field, at most 16; empty inside a cell value
     """
 
     words = "bad data"
@@ -73,7 +73,7 @@ class DecodeError(WireformatError, ValueError):
         self.add(**where)
 
     def add(self, **where: Any) -> DecodeError:
-        """Fill in facts about the place as the caller learns them, and return the error."""
+        """Adds facts about the location as the caller learns them, and returns the error."""
         for name, value in where.items():
             if name not in self.__dict__:
                 raise TypeError(f"DecodeError has no attribute {name!r}")
@@ -105,18 +105,18 @@ def _lsn(number: int | None) -> str | None:
 
 
 class OrderError(WireformatError, ValueError):
-    """A record that may not come here; `docs/order.md` has the table, `docs/transactions.md` what transactions need.
+    """A record that is out of order. docs/order.md has the table; docs/transactions.md has the rules for transactions.
 
-    expected        the kinds that may come, or what the record would have to be
+    expected        the kinds that are allowed, or the condition that the record must meet
     got             its kind, xid and gid
-    format          name of the format; None where rows are read that do not say it
+    format          name of the format; None for rows that do not name it
     message         index of the message in the input
     record          index of the record in its message
-    note            what else tells its place, as the kept columns of the row
-    record_lsn      LSN that the record carries
-    state           the row of the table: where in the stream it stands
-    open            what began the transaction or block that is open, and in which message; None if there is none
-    streamed        the streamed transactions that have not ended, and in which message each began
+    note            further identification, such as the kept columns of the row
+    record_lsn      LSN of the record
+    state           the state of the stream: a row of the table
+    open            the record that began the open transaction or block, and its message; None if none is open
+    streamed        the streamed transactions that have not ended, and the message in which each began
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class OrderError(WireformatError, ValueError):
         self.streamed = streamed
 
     def add(self, **where: Any) -> OrderError:
-        """Fill in facts about the place as the caller learns them, and return the error."""
+        """Adds facts about the location as the caller learns them, and returns the error."""
         vars(self).update(where)
         return self
 
@@ -183,19 +183,19 @@ class ShortData(DecodeError):
 
 
 class BadTag(DecodeError):
-    """A byte that chooses what follows is none of those allowed here."""
+    """A byte that selects what follows is not one of the allowed values."""
 
     words = "bad tag"
 
 
 class BadLength(DecodeError):
-    """A length that cannot be: too small for what it counts, or longer than what is left."""
+    """A length that is too small for what it counts, or larger than the bytes that are left."""
 
     words = "bad length"
 
 
 class BadText(DecodeError):
-    """Bytes that are no text in the declared encoding."""
+    """Bytes that are not valid text in the declared encoding."""
 
     words = "bad text"
 
@@ -219,18 +219,18 @@ class TrailingBytes(DecodeError):
 
 
 class BadTemplate(DecodeError):
-    """A DDL template that cannot be turned into SQL; the path names the element."""
+    """A DDL template that cannot be converted to SQL; the path names the element."""
 
     words = "bad DDL template"
 
 
 class BadCell(DecodeError):
-    """A value that does not go into its column's type.
+    """A value that does not fit the type of its column.
 
     column     the column
     sql_type   its SQL type
-    path       `new` or `old`: the image that holds the value
-    sequence   position of the change in its stream, `commit_lsn/ordinal`, where the rows have one
+    path       `new` or `old`: the image that contains the value
+    sequence   position of the change in its stream, `commit_lsn/ordinal`, if the rows have one
     """
 
     words = "bad cell"
@@ -257,6 +257,6 @@ class BadCell(DecodeError):
 
 
 class BadRows(BadCell):
-    """Rows of the row-change table of which no typed table can be made; the text says why, and what to do."""
+    """Rows that cannot become a typed table; the text says why, and what to do."""
 
     words = "bad rows"

@@ -171,8 +171,8 @@ class TestWhatIsLost:
         result = run(*command)
         assert (result.exit_code, result.stdout) == (1, "")
         head, *told, last = result.stderr.splitlines()
-        assert head == f"{BINARY} cannot say, in so many records:"
-        assert last == f"wireformat: {out}: not written; --skip writes what {BINARY} can say"
+        assert head == f"{BINARY} cannot express the following, by number of records:"
+        assert last == f"wireformat: {out}: not written; --skip writes the rest"
         assert [path.name for path in tmp_path.iterdir()] == [stream.name]
         skipped = run(*command, "--skip")
         assert (skipped.exit_code, skipped.stdout) == (0, "")
@@ -298,4 +298,4 @@ def test_what_is_left_out_as_malformed_is_told(tmp_path: Path) -> None:
     stream, out = tmp_path / "in.bin", tmp_path / "out.parquet"
     stream.write_bytes(CORRUPT + handmade.SAMPLES["insert"])
     result = run("convert", stream, "-t", BINARY, "-o", out, "--mode", "DROPMALFORMED")
-    assert (result.exit_code, result.stderr) == (0, f"{out}: 1 messages from 2 messages, 1 records left out\n")
+    assert (result.exit_code, result.stderr) == (0, f"{out}: 1 messages from 2 messages, 1 records skipped\n")

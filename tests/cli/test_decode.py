@@ -71,7 +71,7 @@ def test_messages_are_counted_through_all_inputs(tmp_path: Path) -> None:
     ("mode", "summary"),
     [
         ("PERMISSIVE", "4 rows from 2 messages, 2 of them CORRUPT"),
-        ("DROPMALFORMED", "2 rows from 2 messages, 2 left out"),
+        ("DROPMALFORMED", "2 rows from 2 messages, 2 skipped"),
     ],
 )
 def test_the_summary_counts_bad_records(mode: str, summary: str, tmp_path: Path) -> None:

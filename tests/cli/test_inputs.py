@@ -146,7 +146,7 @@ def test_after_broken_framing_all_bytes_are_kept(tmp_path: Path, monkeypatch: py
     shown = run("show", "--mode", "PERMISSIVE", path).stdout.splitlines()
     assert [line.split(" error: ")[1].split(" raw: ")[0] for line in shown[1:]] == errors[1:3]
     dropped = run("show", "--mode", "DROPMALFORMED", path)
-    assert (len(dropped.stdout.splitlines()), dropped.stderr) == (1, "2 records left out\n")
+    assert (len(dropped.stdout.splitlines()), dropped.stderr) == (1, "2 records skipped\n")
 
 
 def test_a_message_that_is_cut_off_is_bad_data(tmp_path: Path) -> None:

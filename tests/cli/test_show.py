@@ -138,5 +138,5 @@ def test_dropmalformed_says_how_many_are_missing(tmp_path: Path) -> None:
     path = tmp_path / "bad.bin"
     path.write_bytes(CUT_BODY + CUT_BODY)
     result = run("show", "--mode", "DROPMALFORMED", path)
-    assert (result.exit_code, result.stderr) == (0, "2 records left out\n")
+    assert (result.exit_code, result.stderr) == (0, "2 records skipped\n")
     assert result.stdout.count("\n") == result.stdout.count("COMMIT") == 2

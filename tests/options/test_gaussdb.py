@@ -131,10 +131,10 @@ def test_bad_values(name: str, value: Any) -> None:
         (
             {"sending-batch": 0},
             {},
-            "option sending-batch: needs parallel-decode-num of more than 1; got '0' without it",
+            "option sending-batch: needs parallel-decode-num above 1; got '0' without it",
         ),
-        ({"decode-style": "b"}, {"plugin": "parallel_json_decoding"}, "needs parallel-decode-num of more than 1"),
-        ({"parallel-queue-size": 2} | {"parallel-decode-num": 1}, {}, "needs parallel-decode-num of more than 1"),
+        ({"decode-style": "b"}, {"plugin": "parallel_json_decoding"}, "needs parallel-decode-num above 1"),
+        ({"parallel-queue-size": 2} | {"parallel-decode-num": 1}, {}, "needs parallel-decode-num above 1"),
         (PARALLEL | {"force-binary": False}, {}, "option force-binary: needs serial decoding"),
         ({"slice-id": 3}, {}, "option slice-id: needs output-order 1; got '3' without it"),
         ({"start-position": "1/2", "output-order": 0}, {}, "option start-position: needs output-order 1"),

@@ -161,13 +161,13 @@ def test_streams_that_cannot_be(spark: SparkSession) -> None:
         ("stream", "expected a list of strings"),
         (["streams"], "no column 'streams', did you mean 'stream'"),
         (["stream", "stream"], "'stream' is named twice"),
-        (["id"], "'id' is no column that typed was asked to keep"),
+        (["id"], "'id' is not a column that typed kept"),
         (["stream"], "1 changes have no value in a column of stream_by: stream"),
     ]
     for stream_by, words in faults:
         with pytest.raises(wf.OptionError, match=words):
             latest(typed, KEYS, stream_by=stream_by)
-    with pytest.raises(wf.OptionError, match="'stream' is no column of the table"):
+    with pytest.raises(wf.OptionError, match="'stream' is not a column of the table"):
         latest(typed, ["stream"])
 
 
@@ -202,7 +202,7 @@ def test_what_cannot_be(spark: SparkSession) -> None:
     faults: list[tuple[list[Row], Any, str]] = [
         ([insert], "id", "expected a list of strings"),
         ([insert], ["nothing"], "no column 'nothing'"),
-        ([insert], ["_xid"], "is no column of the table"),
+        ([insert], ["_xid"], "is not a column of the table"),
         ([insert], ["id", "id"], "is named twice"),
         (
             [insert, replace(insert, new={**row, "id": None})],

@@ -35,7 +35,7 @@ def messages(spark: SparkSession) -> DataFrame:
         ({"kinds": ["INSRT"]}, "option kinds: "),
         ({"columns": ["knd"]}, "option columns: no column 'knd', did you mean 'kind'?"),
         ({"columns": ["message"]}, "option columns: 'message' is not there on Spark"),
-        ({"columns": []}, "option columns: no columns and none to keep"),
+        ({"columns": []}, "option columns: expected at least one column to return or to keep"),
         ({"columns": "kind"}, "option columns: expected a list"),
         ({"payload": "valu"}, "option payload: no column 'valu', did you mean 'value'?; there are partition, offset, "),
         ({"payload": "text"}, "option payload: expected a binary column, 'text' is string"),

@@ -153,7 +153,7 @@ def test_what_cannot_be(spark: SparkSession) -> None:
     assert spark_udfs.typed(streaming, TABLE, {"id": "bigint"}).schema["id"].dataType.simpleString() == "bigint"
     for call, words in {
         lambda: spark_udfs.typed(streaming, TABLE): "a streaming DataFrame needs one",
-        lambda: spark_udfs.tables(streaming): "a streaming DataFrame never is",
+        lambda: spark_udfs.tables(streaming): "got a streaming DataFrame",
         lambda: spark_udfs.typed(rows, "orders"): "expected schema.table",
         lambda: spark_udfs.typed(rows, "shop.*"): "expected one table",
         lambda: spark_udfs.typed(rows.drop("new"), TABLE): "no column 'new'",

@@ -34,15 +34,16 @@ def changes(
     engine: str = "scan",
     threads: int | None = None,
 ) -> pa.Table:
-    """Decode messages into the row-change table.
+    """Decodes messages into the row-change table.
 
     messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array (read without copying);
                 None and null give no rows
-    columns     the columns wanted; all of them if None
-    threads     how many to use; as many as Arrow itself (`pyarrow.cpu_count`) if None
-    The other options are those of `wireformat.ReadOptions`. In DROPMALFORMED the schema's metadata says under
-    `wireformat.dropped` how many records were left out, and always under `wireformat.format` the name of the format.
-    Raises DecodeError (FAILFAST), OrderError (strict), OptionError, LimitExceeded, TypeError.
+    columns     the columns to return; None for all
+    threads     the number of threads; None for as many as Arrow uses (`pyarrow.cpu_count`)
+
+    The other options are those of `wireformat.ReadOptions`. The schema metadata `wireformat.format` names the format;
+    in DROPMALFORMED mode, `wireformat.dropped` is the number of skipped records. Raises DecodeError (FAILFAST),
+    OrderError (strict), OptionError, LimitExceeded, TypeError.
     """
     options = ReadOptions.check(
         mode=mode,
@@ -74,7 +75,7 @@ def batches(
     threads: int | None = None,
     **options: Any,
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows as `changes`, a record batch at a time, in constant memory; the options are the same."""
+    """Yields the rows of `changes` as record batches, in constant memory; the options are the same."""
     checked = ReadOptions.check(**options)
     chosen = make_engine(find_format(format), checked, engine, threads)
     return judged_batches(chosen, messages, _checked_schema(columns, format), format, checked)

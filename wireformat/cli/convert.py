@@ -62,15 +62,15 @@ def convert(
             advance(part.read_bytes)
         written += _write(write, written, conversion.flush())
         if conversion.lost:
-            say(f"{to} cannot say, in so many records:")
+            say(f"{to} cannot express the following, by number of records:")
         for reason, count in conversion.lost.items():
             say(f"{count:>9,}  {reason}")
         if conversion.lost and not skip:
             state = "incomplete" if written_to.path is None else "not written"
-            raise Failed(f"{written_to.name}: {state}; --skip writes what {to} can say", BAD_DATA)
+            raise Failed(f"{written_to.name}: {state}; --skip writes the rest", BAD_DATA)
     summary = [f"{written:,} messages from {decoding.messages:,} messages"]
     if decoding.dropped:
-        summary.append(f"{decoding.dropped:,} records left out")
+        summary.append(f"{decoding.dropped:,} records skipped")
     say(f"{written_to.name}: {', '.join(summary)}")
     for line in decoding.complaints():
         say(line)

@@ -57,7 +57,7 @@ def decode(
     if corrupt:
         summary.append(f"{corrupt:,} of them CORRUPT")
     if decoding.dropped:
-        summary.append(f"{decoding.dropped:,} left out")
+        summary.append(f"{decoding.dropped:,} skipped")
     say(f"{written.name}: {', '.join(summary)}")
     for line in decoding.complaints():
         say(line)

@@ -30,7 +30,7 @@ DEFAULT_FORMAT = "gaussdb-binary"
 app = typer.Typer(
     name="wireformat",
     help="Read logical-decoding streams of the PostgreSQL family.",
-    epilog="Exit codes: 0; 1 bad data; 2 bad usage, or a file that cannot be opened.",
+    epilog="Exit codes: 0 success; 1 bad data; 2 wrong usage, or a file that cannot be opened.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
@@ -75,12 +75,12 @@ def show(
     kinds: Kinds = None,
     encoding: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of the server; print as the terminal's text. Else bytes as they are."),
+        typer.Option(metavar="NAME", help="Encoding of the server. By default, bytes are printed as they are."),
     ] = None,
     encoding_errors: EncodingErrors = "strict",
     dialect: Dialect = "postgresql",
 ) -> None:
-    """Print one line a record, as the openGauss client does."""
+    """Print one line per record, as the openGauss client does."""
     with exit_codes():
         from . import show as command
 
@@ -107,14 +107,12 @@ def show(
 def decode(
     files: Files,
     output: Output,
-    to: Annotated[
-        str | None, typer.Option(metavar="csv|jsonl|arrow", help="What -o - writes to standard output.")
-    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="csv|jsonl|arrow", help="Format that -o - writes.")] = None,
     format: FormatName = DEFAULT_FORMAT,
     column: Column = "payload",
     mode: Mode = "FAILFAST",
     columns: Annotated[
-        list[str] | None, typer.Option(metavar="LIST", help="Columns of the table, as lsn,kind,new. Else all.")
+        list[str] | None, typer.Option(metavar="LIST", help="Columns of the table, such as lsn,kind,new; default: all.")
     ] = None,
     tables: Tables = None,
     kinds: Kinds = None,
@@ -122,10 +120,11 @@ def decode(
     encoding_errors: EncodingErrors = "strict",
     dialect: Dialect = "postgresql",
     heartbeat_unit: Annotated[
-        str | None, typer.Option(metavar="s|ms|us", help="Of the time in heartbeats. Else guessed by its size.")
+        str | None,
+        typer.Option(metavar="s|ms|us", help="Unit of the time in heartbeats; default: guessed from its size."),
     ] = None,
 ) -> None:
-    """Write the row-change table, one row a record."""
+    """Write the row-change table, one row per record."""
     with exit_codes():
         from . import decode as command
 
@@ -158,10 +157,10 @@ def convert(
     format: FormatName = DEFAULT_FORMAT,
     option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Of the server, for writing, as sending-batch=1; may be repeated."),
+        typer.Option(metavar="NAME=VALUE", help="Server option for writing, such as sending-batch=1; repeatable."),
     ] = None,
     skip: Annotated[
-        bool, typer.Option("--skip", help="Leave out what the format cannot say. Else nothing is written then.")
+        bool, typer.Option("--skip", help="Leave out what the format cannot express, instead of writing nothing.")
     ] = False,
     column: Column = "payload",
     mode: Mode = "FAILFAST",
@@ -171,7 +170,7 @@ def convert(
     encoding_errors: EncodingErrors = "strict",
     dialect: Dialect = "postgresql",
 ) -> None:
-    """Write the same events in another format, as a table with seq and payload."""
+    """Write the records in another format, as a table with the columns seq and payload."""
     with exit_codes():
         from . import convert as command
 
@@ -194,7 +193,7 @@ def convert(
 
 @app.command()
 def formats() -> None:
-    """List the formats that can be read."""
+    """List the formats."""
     with exit_codes():
         rows = all_rows()
         width = max(map(len, rows))
@@ -210,17 +209,20 @@ def formats() -> None:
 )
 def options(
     settings: Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Options to check.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Print what these options mean, not the table.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Explain these options instead of printing the table.")
+    ] = False,
     plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of the slot.")] = "mppdb_decoding",
     product: Annotated[str, typer.Option(metavar="GaussDB|openGauss", help="The server.")] = "GaussDB",
     via: Annotated[
-        str, typer.Option(metavar="streaming|sql|area", help="START_REPLICATION, or which SQL function.")
+        str,
+        typer.Option(metavar="streaming|sql|area", help="How the slot is read: START_REPLICATION or an SQL function."),
     ] = "streaming",
     max_process_memory: Annotated[
-        int | None, typer.Option(metavar="MB", help="Of the server; two ranges depend on it.", min=1)
+        int | None, typer.Option(metavar="MB", help="Memory of the server; two ranges depend on it.", min=1)
     ] = None,
 ) -> None:
-    """List the options of GaussDB's and openGauss's logical decoding, or check some."""
+    """List the logical-decoding options of GaussDB and openGauss, or check some."""
     with exit_codes():
         from . import server_options as command
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILE...", help="Parquet, or messages one after the other; - is standard input.")
+    list[str], typer.Argument(metavar="FILE...", help="Parquet files, or files of messages; - is standard input.")
 ]
 
 
@@ -19,33 +19,40 @@ def _upper(value: str) -> str:
     return value.upper()
 
 
-FormatName = Annotated[str, typer.Option("--format", "-f", metavar="NAME", help="See: wireformat formats.")]
-Column = Annotated[str, typer.Option(metavar="NAME", help="Binary column of Parquet files that holds the messages.")]
+FormatName = Annotated[
+    str, typer.Option("--format", "-f", metavar="NAME", help="Format of the messages; `wireformat formats` lists them.")
+]
+Column = Annotated[str, typer.Option(metavar="NAME", help="Binary column with the messages in Parquet files.")]
 Mode = Annotated[
     str,
     typer.Option(
         callback=_upper,
         metavar="MODE",
-        help="Bad input: FAILFAST stops, PERMISSIVE keeps it, DROPMALFORMED leaves it out.",
+        help="Bad input: FAILFAST stops, PERMISSIVE keeps it, DROPMALFORMED skips it.",
     ),
 ]
 Tables = Annotated[
-    list[str] | None, typer.Option(metavar="LIST", help="Only row changes of these: schema.table, * on either side.")
+    list[str] | None,
+    typer.Option(metavar="LIST", help="Only row changes of these tables: schema.table, * on either side."),
 ]
-Kinds = Annotated[list[str] | None, typer.Option(metavar="LIST", help="Only these, as INSERT,COMMIT.")]
+Kinds = Annotated[list[str] | None, typer.Option(metavar="LIST", help="Only these kinds, such as INSERT,COMMIT.")]
 EncodingErrors = Annotated[
-    str, typer.Option(metavar="strict|replace", help="Text that is not valid in the encoding: an error, or U+FFFD.")
+    str,
+    typer.Option(
+        metavar="strict|replace",
+        help="Text that is not valid in the encoding: raise an error, or replace it with U+FFFD.",
+    ),
 ]
 Output = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Ends in .parquet, .arrow, .csv or .jsonl; - is standard output."
+        "--output", "-o", metavar="FILE", help="Output: .parquet, .arrow, .csv or .jsonl; - is standard output."
     ),
 ]
-Encoding = Annotated[str, typer.Option(metavar="NAME", help="Of the server, as Python names it.")]
+Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of the server, by its Python name.")]
 
 Dialect = Annotated[
-    str, typer.Option(metavar="postgresql|opengauss", help="Whose pgoutput it is; other formats do not ask.")
+    str, typer.Option(metavar="postgresql|opengauss", help="Dialect of pgoutput; other formats ignore it.")
 ]
 
 _ITEM = re.compile(r'(?:"[^"]*"|[^,"])+|"')

@@ -55,7 +55,7 @@ def show(
                 sys.stdout.buffer.write((screen_line(line) if on_screen else line) + b"\n")
             sys.stdout.buffer.flush()
     if decoding.dropped:
-        say(f"{decoding.dropped:,} records left out")
+        say(f"{decoding.dropped:,} records skipped")
     for complaint in decoding.complaints():
         say(complaint)
 

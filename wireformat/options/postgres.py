@@ -10,7 +10,7 @@ from .kinds import Switch
 from .spec import Option
 
 TEST_DECODING_OPTIONS = (
-    Option("include-xids", True, Switch(), "Records carry the transaction id."),
-    Option("include-timestamp", False, Switch(), "Records that end a transaction carry the time."),
-    Option("skip-empty-xacts", False, Switch(), "Transactions and streamed blocks without changes are left out."),
+    Option("include-xids", True, Switch(), "Adds the transaction id to records."),
+    Option("include-timestamp", False, Switch(), "Adds the time to records that end a transaction."),
+    Option("skip-empty-xacts", False, Switch(), "Leaves out transactions and streamed blocks without changes."),
 )

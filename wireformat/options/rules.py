@@ -58,7 +58,7 @@ class Need(NamedTuple):
 NEEDS = {
     "streaming": Need("START_REPLICATION; SQL functions refuse it", lambda setting: setting.via == "streaming"),
     "area function": Need("pg_logical_get_area_changes", lambda setting: setting.via == "area"),
-    "parallel": Need("parallel-decode-num of more than 1", lambda setting: setting.is_parallel),
+    "parallel": Need("parallel-decode-num above 1", lambda setting: setting.is_parallel),
     "serial": Need("serial decoding, parallel-decode-num 1", lambda setting: not setting.is_parallel),
     "parallel plugin": Need(
         f"one of the plugins {', '.join(name for name, row in PLUGINS.items() if row.decode_style)} for more than 1",

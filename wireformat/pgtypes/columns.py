@@ -43,34 +43,44 @@ _YEARS = "Years 1 to 9999. `infinity`, `-infinity`, BC and later years do not fi
 
 TYPES = (
     ColumnRow(("boolean",), "boolean", "bool", "boolean", "`t`, `f`, `true`, `false`, `1`, `0`."),
-    ColumnRow(("smallint",), "integer", "int16", "smallint", "All fit."),
+    ColumnRow(("smallint",), "integer", "int16", "smallint", "All values fit."),
     ColumnRow(
-        ("tinyint",), "integer", "int16", "smallint", "All fit: 0 to 255 in openGauss, and Spark has no unsigned."
+        ("tinyint",),
+        "integer",
+        "int16",
+        "smallint",
+        "All values fit: 0 to 255 in openGauss. Spark has no unsigned type.",
     ),
-    ColumnRow(("integer",), "integer", "int32", "int", "All fit."),
-    ColumnRow(("bigint",), "integer", "int64", "bigint", "All fit."),
+    ColumnRow(("integer",), "integer", "int32", "int", "All values fit."),
+    ColumnRow(("bigint",), "integer", "int64", "bigint", "All values fit."),
     ColumnRow(
-        ("oid", "xid", "xid32", "cid"), "integer", "int64", "bigint", "All fit: unsigned 32 bits, openGauss's xid 64."
+        ("oid", "xid", "xid32", "cid"),
+        "integer",
+        "int64",
+        "bigint",
+        "All values fit: unsigned 32 bits; openGauss's xid has 64 bits.",
     ),
-    ColumnRow(("xid8",), "decimal", "decimal128(20, 0)", "decimal(20,0)", "All fit: unsigned 64 bits."),
-    ColumnRow(("int16",), "text", "string", "string", "The text as sent: 128 bits are more than 38 digits hold."),
-    ColumnRow(("real",), "float", "float", "float", "All fit, with `NaN`, `Infinity`, `-Infinity`."),
-    ColumnRow(("double precision",), "float", "double", "double", "All fit, with `NaN`, `Infinity`, `-Infinity`."),
+    ColumnRow(("xid8",), "decimal", "decimal128(20, 0)", "decimal(20,0)", "All values fit: unsigned 64 bits."),
+    ColumnRow(("int16",), "text", "string", "string", "The text as sent: 128 bits need more than 38 digits."),
+    ColumnRow(("real",), "float", "float", "float", "All values fit, including `NaN`, `Infinity`, `-Infinity`."),
+    ColumnRow(
+        ("double precision",), "float", "double", "double", "All values fit, including `NaN`, `Infinity`, `-Infinity`."
+    ),
     ColumnRow(
         ("numeric",),
         "text",
         "string",
         "string",
-        "Without precision: the text as sent, exact, with `NaN` and `Infinity`. So is a precision above 38.",
+        "Without precision or with a precision above 38: the exact text as sent, including `NaN` and `Infinity`.",
     ),
     ColumnRow(
         ("numeric(p,s)",),
         "decimal",
         "decimal128(p, s)",
         "decimal(p,s)",
-        "Up to 38 digits, those between the point and the first that counts among them. `NaN` does not fit.",
+        "Up to 38 digits, including zeros directly after the decimal point. `NaN` does not fit.",
     ),
-    ColumnRow(("money",), "text", "string", "string", "The text as sent: its form depends on the server's locale."),
+    ColumnRow(("money",), "text", "string", "string", "The text as sent: it depends on the server's locale."),
     ColumnRow(
         ("text", "character varying", "nvarchar2", "clob", "name", '"char"', "unknown"),
         "text",
@@ -78,9 +88,9 @@ TYPES = (
         "string",
         _AS_SENT,
     ),
-    ColumnRow(("character",), "text", "string", "string", "The text as sent, with its blanks at the end."),
-    ColumnRow(("bytea",), "bytea", "binary", "binary", r"Both output forms: `\x` and hex digits, and escapes."),
-    ColumnRow(("raw", "blob"), "hex", "binary", "binary", r"Hex digits, with `\x` before them or without."),
+    ColumnRow(("character",), "text", "string", "string", "The text as sent, with trailing blanks."),
+    ColumnRow(("bytea",), "bytea", "binary", "binary", r"Both output formats fit: hex digits with `\x`, and escapes."),
+    ColumnRow(("raw", "blob"), "hex", "binary", "binary", r"Hex digits, with or without `\x`."),
     ColumnRow(("uuid",), "text", "string", "string", _AS_SENT),
     ColumnRow(("json", "jsonb", "jsonpath", "xml"), "text", "string", "string", _AS_SENT),
     ColumnRow(("date",), "date", "date32[day]", "date", f"{_YEARS}."),
@@ -89,9 +99,15 @@ TYPES = (
         "time",
         "time64[us]",
         "string",
-        "`24:00:00` does not fit. In Spark the text as sent.",
+        "`24:00:00` does not fit. On Spark, the text as sent.",
     ),
-    ColumnRow(("time with time zone",), "text", "string", "string", "The text as sent: no type keeps a time's offset."),
+    ColumnRow(
+        ("time with time zone",),
+        "text",
+        "string",
+        "string",
+        "The text as sent: no Arrow type keeps the offset of a time.",
+    ),
     ColumnRow(
         ("timestamp without time zone", "smalldatetime"),
         "timestamp",
@@ -104,20 +120,26 @@ TYPES = (
         "timestamptz",
         "timestamp[us, tz=UTC]",
         "timestamp",
-        f"In UTC, whichever offset it came with. {_YEARS}.",
+        f"Converted to UTC. {_YEARS}.",
     ),
     ColumnRow(
         ("interval", "reltime", "tinterval"),
         "text",
         "string",
         "string",
-        "The text as sent, in the server's IntervalStyle: months, days and time apart, which no one number holds.",
+        "The text as sent, in the server's IntervalStyle. Months, days and time do not fit into one number.",
     ),
-    ColumnRow(("bit", "bit varying"), "text", "string", "string", "The text as sent, as `101`."),
+    ColumnRow(("bit", "bit varying"), "text", "string", "string", "The text as sent, such as `101`."),
     ColumnRow(
-        ("int2vector", "int2vector_extend"), "integer vector", "list<element: int16>", "array<smallint>", "All fit."
+        ("int2vector", "int2vector_extend"),
+        "integer vector",
+        "list<element: int16>",
+        "array<smallint>",
+        "All values fit.",
     ),
-    ColumnRow(("oidvector", "oidvector_extend"), "integer vector", "list<element: int64>", "array<bigint>", "All fit."),
+    ColumnRow(
+        ("oidvector", "oidvector_extend"), "integer vector", "list<element: int64>", "array<bigint>", "All values fit."
+    ),
     ColumnRow(
         (
             *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"),
@@ -151,7 +173,7 @@ TYPES = (
         "text",
         "string",
         "string",
-        "The text as sent: names, not numbers.",
+        "The text as sent: a name, not a number.",
     ),
     ColumnRow(
         (
@@ -170,14 +192,14 @@ TYPES = (
         "list",
         "list<element: T>",
         "array<T>",
-        "One dimension; lower bounds are not kept. Two do not fit, unless the type is given as `T[][]`; and so on.",
+        "One dimension, without lower bounds. For two dimensions, give the type as `T[][]` in `schema`, and so on.",
     ),
     ColumnRow(
         ("every other type",),
         "text",
         "string",
         "string",
-        "The text as sent: enums, composite types, domains, types of extensions, and `oid:16385`.",
+        "The text as sent: enums, composite types, domains, extension types, and `oid:16385`.",
     ),
 )
 """All types of the catalogue, and the last two rows for what is made of them."""

@@ -36,7 +36,7 @@ _TRUTHS = {"t": True, "true": True, "1": True, "f": False, "false": False, "0": 
 def boolean(text: str) -> bool:
     """`t`, `f` and the other forms of the servers."""
     if text not in _TRUTHS:
-        raise Misfit("a text that is no boolean")
+        raise Misfit("a text that is not a boolean")
     return _TRUTHS[text]
 
 
@@ -45,7 +45,7 @@ def integer(bits: int) -> One:
 
     def read(text: str) -> int:
         if not _INTEGER.fullmatch(text):
-            raise Misfit("a text that is no integer")
+            raise Misfit("a text that is not an integer")
         number = int(text)
         if not -(1 << bits - 1) <= number < 1 << bits - 1:
             raise Misfit(f"an integer of more than {bits} bits")
@@ -59,7 +59,7 @@ def floating(bits: int) -> One:
 
     def read(text: str) -> float:
         if not _FLOAT.fullmatch(text):
-            raise Misfit("a text that is no number")
+            raise Misfit("a text that is not a number")
         number = float(text)
         try:
             (number,) = struct.unpack("f", struct.pack("f", number)) if bits == 32 else (number,)
@@ -81,7 +81,7 @@ def decimal(precision: int, scale: int) -> One:
         if text in ("NaN", "Infinity", "-Infinity"):
             raise Misfit("NaN or an infinity, which a decimal cannot hold")
         if not _DECIMAL.fullmatch(text):
-            raise Misfit("a text that is no number")
+            raise Misfit("a text that is not a number")
         number = Decimal(text)
         if number and number.adjusted() >= precision - scale:
             raise Misfit(f"a number with more than {precision - scale} digits before the point")
@@ -102,7 +102,7 @@ def _beyond(text: str, what: str) -> Misfit:
         return Misfit(f"an infinite {what}")
     years = _YEARS.fullmatch(text)
     if years is None:
-        return Misfit(f"a text that is no {what} {_ISO}")
+        return Misfit(f"a text that is not a {what} {_ISO}")
     return Misfit(f"a {what} before year 1" if years[1] else f"a {what} that is in no calendar, or after year 9999")
 
 
@@ -120,13 +120,13 @@ def time_of_day(text: str) -> int:
     """Microseconds since midnight."""
     match = _TIME.fullmatch(text)
     if match is None:
-        raise Misfit("a text that is no time")
+        raise Misfit("a text that is not a time")
     hour, minute, second = map(int, match.group(1, 2, 3))
     micros = ((hour * 60 + minute) * 60 + second) * 1_000_000 + int((match[4] or "").ljust(6, "0"))
     if hour == 24 and micros == 86_400_000_000:
         raise Misfit("24:00:00, which the type does not have")
     if hour > 23 or minute > 59 or second > 59:
-        raise Misfit("a text that is no time")
+        raise Misfit("a text that is not a time")
     return micros
 
 
@@ -153,10 +153,10 @@ def bytea(text: str) -> bytes:
     try:
         data = text.encode("ascii")
     except UnicodeEncodeError:
-        raise Misfit("a text that is no bytea") from None
+        raise Misfit("a text that is not a bytea value") from None
     plain = _ESCAPE.sub(b"", data)
     if b"\\" in plain:
-        raise Misfit("a text that is no bytea")
+        raise Misfit("a text that is not a bytea value")
     return _ESCAPE.sub(lambda match: b"\\" if match[1] == b"\\" else bytes((int(match[1], 8),)), data)
 
 
@@ -164,7 +164,7 @@ def hexadecimal(text: str) -> bytes:
     r"""Bytes as hex digits, with or without `\x`."""
     match = _HEX.fullmatch(text)
     if match is None:
-        raise Misfit("a text that is no pairs of hex digits")
+        raise Misfit("a text that is not pairs of hex digits")
     return bytes.fromhex(match[1])
 
 
@@ -216,7 +216,7 @@ def array(text: str, dimensions: int, delimiter: str = ",") -> list[object]:
                 break
             stack[-1].append(_element(match))
             expects_item = False
-    raise Misfit(f"a text that is no array of {dimensions} dimension{'s' if dimensions > 1 else ''}")
+    raise Misfit(f"a text that is not an array of {dimensions} dimension{'s' if dimensions > 1 else ''}")
 
 
 def _element(match: re.Match[str]) -> str | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from wireformat.arrow.jit.compiler import inner
 from wireformat.arrow.scan import notes
-from wireformat.arrow.scan.kernels.transaction_lines import check_record, close_record, open_message, read_line
+from wireformat.arrow.scan.kernels.transaction_lines import close_record, open_message, read_line, record_needs
 from wireformat.arrow.scan.loop import make_scan
 from wireformat.arrow.scan.notes import ENDS, FULL, GIVEN, GOOD, NEW, OLD, PRESENT, READ_RECORD
 from wireformat.arrow.scan.primitives import is_ascii
@@ -38,12 +38,14 @@ def text_length(buffer, at, width):
 
 
 @inner
-def read_record(buffer, at, stop, rows, row, cells, text, words, cursor, settings):
+def read_record(buffer, at, stop, rows, row, cells, text, dictionary, cursor, settings):
     """One record; see wireformat/arrow/scan/loop.py."""
     kind = find_kind(buffer, at, stop)
     if kind == 3:
-        status = read_line(buffer, at, stop, rows, row, cells, text, words, settings)
-        return check_record(buffer, at, stop, settings) if status == GOOD else status
+        status = read_line(buffer, at, stop, rows, row, cells, text, dictionary, settings)
+        if status == GOOD:
+            rows[notes.NEEDS, row] = record_needs(buffer, at, stop, settings)
+        return status
     size = stop - at - HEAD_BYTES
     if size < 0 or size % COLUMN_BYTES or not is_ascii(buffer, at, stop - at):
         return READ_RECORD

@@ -31,17 +31,18 @@ from .state import read_state, write_state
 
 
 class Transactions:
-    """Takes the row changes of one stream, batch by batch, and gives back those of committed transactions.
+    """Takes the row changes of one stream batch by batch, and returns those of committed transactions.
 
-    two_phase       "commit": a prepared transaction is delivered when it is committed; "prepare": when it is prepared
-    drop_resent     leave out what was delivered before and came again after a restart
-    memory_limit    bytes of rows of open transactions held in memory; more go to files in a temporary folder
-    store           where to hold them instead; see `Store`
-    state           of another one with the same options, whose stream this goes on with; its rows must be in the store
+    two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
+    drop_resent     drop transactions that were delivered before and sent again after a restart
+    memory_limit    bytes of rows of open transactions to hold in memory; more go to temporary files
+    store           where to hold the rows instead; see `Store`
+    state           the state of another object with the same options, to continue its stream; the store must have its
+                    rows
     after           how far the stream was delivered before, if there is no state
 
-    Raises OrderError at a row that cannot be there, BadRows at one of an unknown kind, OptionError, StateError; it is
-    not to be used after that.
+    Raises OrderError at a row that is out of order, BadRows at a row of an unknown kind, OptionError and StateError. Do
+    not use the object after an error.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Transactions:
         self._schema: pa.Schema | None = None
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The committed rows that a batch settles, in the order of the commits; to be read to its end."""
+        """Yields the committed rows that a batch completes, in commit order. Read the iterator to its end."""
         if not isinstance(batch, pa.RecordBatch):
             raise TypeError(f"row changes: expected a pyarrow record batch, got {type(batch).__name__}")
         schema = self._check(batch.schema)
@@ -88,9 +89,9 @@ class Transactions:
 
     @property
     def open(self) -> pa.Table:
-        """The rows of the input that belong to transactions that have not ended, control records too, in input order.
+        """The rows of transactions that have not ended, with their control records, in input order.
 
-        Followed by the rest of the stream they give what the stream in one piece gives.
+        Followed by the rest of the stream, they give the same result as the undivided stream.
         """
         found = [*_in_order(self._held.rows_of(self._machine.open))]
         if self._schema is None and found:  # with a state, no batch was seen here yet
@@ -101,7 +102,7 @@ class Transactions:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the input: that of the first batch; of the row-change table as long as there was none."""
+        """The schema of the first batch, or of the row-change table before the first batch."""
         return CHANGES if self._schema is None else self._schema
 
     @property
@@ -111,36 +112,39 @@ class Transactions:
 
     @property
     def unknown_prepared(self) -> tuple[str, ...]:
-        """The gids of prepared transactions whose end came and whose PREPARE did not; see docs/transactions.md.
+        """The gids of prepared transactions that ended without a known PREPARE; see docs/transactions.md.
 
-        Known when all was taken; `state` keeps them.
+        Complete when the whole stream was taken. `state` includes them.
         """
         return self._machine.unknown_prepared
 
     def take_unknown_prepared(self) -> tuple[str, ...]:
-        """The same, and forget them: for a stream without end, whose state would grow with them."""
+        """Returns `unknown_prepared` and clears it, so that the state of an endless stream does not grow."""
         return self._machine.take_unknown_prepared()
 
     @property
     def state(self) -> bytes:
-        """Everything but the rows: who is open, with handles to the rows in the store. Plain data with a version, that
-        later releases read; docs/transactions.md says what is in it. To be asked for between batches."""
+        """The open transactions, the handles of their rows in the store, and how far the stream was delivered.
+
+        The state is plain data with a version, and later releases can read it; docs/transactions.md describes it. Read
+        it between batches.
+        """
         return write_state(self._machine, self._held, self._seen, self._columns)
 
     def close(self) -> None:
-        """Forget what is open, and remove the files; a store that was given keeps its rows."""
+        """Drops the open transactions and deletes the files; a store that was passed keeps its rows."""
         self._machine.forget()
         if self._own is not None:
             self._own.close()
 
     def __enter__(self) -> Transactions:
-        """Closes at the end of the block."""
+        """Returns the object, which is closed at the end of the block."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
+        """Closes the object."""
         self.close()
 
     def _check(self, schema: pa.Schema) -> pa.Schema:
@@ -197,13 +201,14 @@ def transactions(
     memory_limit: int = OPEN_TRANSACTIONS_BYTES,
     after: Position | None = None,
 ) -> pa.Table:
-    """The row changes of committed transactions, in the order of the commits, with the facts of their transactions.
+    """Returns the row changes of committed transactions, in commit order, with the facts of their transactions.
 
-    changes     the row-change table of one stream, in its order: a table, a record batch, or an iterable of them;
-                further columns pass through
-    The options are those of `Transactions`. docs/transactions.md says what is delivered, and when.
-    Raises OrderError, OptionError; BadRows at a row of an unknown kind, and where several messages are given and none
-    could be read.
+    changes     the row-change table of one stream, in order: a table, a record batch, or an iterable of them; other
+                columns are passed through
+
+    The options are those of `Transactions`. docs/transactions.md explains what is delivered, and when. Raises
+    OrderError, OptionError, and BadRows at a row of an unknown kind, or if several messages were given and none could
+    be read.
     """
     with (
         judged_rows(record_batches(changes)) as source,
@@ -221,10 +226,10 @@ def open_transactions(
     memory_limit: int = OPEN_TRANSACTIONS_BYTES,
     after: Position | None = None,
 ) -> pa.Table:
-    """The rows that `transactions` does not deliver since their transactions have not ended, as they came.
+    """Returns the rows that `transactions` does not deliver because their transactions have not ended.
 
-    Put before the rows that follow they lose nothing; the metadata of the table says how far the stream was delivered,
-    so that what is sent again is recognised there too.
+    If you put them before the rows that follow, nothing is lost. The metadata of the table store how far the stream was
+    delivered, so that transactions that are sent again are recognised.
     """
     with (
         judged_rows(record_batches(changes)) as source,

@@ -37,29 +37,30 @@ def typed(
     keep: Sequence[str] = (),
     format: str | None = None,
 ) -> Any:
-    """The changes of one table, with real column types.
+    """Returns the changes of one table, with real column types.
 
-    changes    of `transactions`, or of `changes` (then `_sequence` is null): a table, or record batches
+    changes    the result of `transactions`, or of `changes` (then `_sequence` is null): a table, or record batches
     table      `public.orders`; names with a dot in double quotes
-    schema     None: from the types of the rows, and the typmods of RELATION rows. Else the result of `tables`; or a
-               mapping of column to SQL type, as `numeric(10,2)`; or a pyarrow Schema: its columns come, and no others
-    images     new: one row a change; both: an UPDATE whose old image was sent gives two, update_preimage and
+    schema     the columns of the result. None: those of the rows, with the types of the rows and the type modifiers of
+               RELATION rows. Otherwise the result of `tables`, a mapping of column to SQL type such as `numeric(10,2)`,
+               or a pyarrow Schema
+    images     new: one row per change. both: two rows for an UPDATE with an old image, update_preimage and
                update_postimage
-    mode       for values that do not fit their type. FAILFAST: raise; PERMISSIVE: null, and `_error` says which;
-               DROPMALFORMED: leave the change out, and count it in the metadata `wireformat.dropped`
-    evolution  where the columns change. union: all of them, of the wider type; error: raise; versions: a dict of
-               tables, by the version's number as in `tables`
+    mode       for values that do not fit their type. FAILFAST raises BadCell. PERMISSIVE returns null and names the
+               cell in `_error`. DROPMALFORMED drops the change and counts it in the metadata `wireformat.dropped`
+    evolution  for columns that change. union returns all columns, with a type that holds all values. error raises
+               BadRows. versions returns a dict of tables, keyed by the version numbers of `tables`
     complete   fill values that were not sent from the old image
-    split_key_changes, keys   turn an UPDATE that changes a column of keys into a delete and an insert
-    versions   the result of `tables` for a larger part of the stream, where schema is not: a column that an UPDATE
-               leaves out is known from there
-    format     that the changes were read from, where their metadata do not say it: it says what type names mean. Where
-               it is not known, only names that are built in on PostgreSQL and on openGauss are, and all other values
+    split_key_changes, keys   split an UPDATE that changes a column of keys into a delete and an insert
+    versions   the result of `tables` for a larger part of the stream, if schema is not: it lists columns that an UPDATE
+               omits
+    keep       columns of changes that come first in the result, such as `lsn` or the columns that identify a stream
+    format     the format of the changes, if their metadata do not name it. It determines the meaning of type names. If
+               the format is unknown, only types that PostgreSQL and openGauss share are built in, and all other values
                are text
-    keep       columns of changes that come first, as they are; as which stream it was, or `lsn`
 
-    The columns are described in docs/typed.md, the types in docs/types.md. Raises BadCell (FAILFAST), BadRows,
-    OptionError, TypeError; OptionError also where a mapping or a pyarrow Schema has a column that no row names.
+    docs/typed.md describes the columns, docs/types.md the types. Raises BadCell (FAILFAST), BadRows, TypeError and
+    OptionError; OptionError also if a mapping or a pyarrow Schema has a column that no row names.
     """
     options = TypedOptions(mode, images, complete, split_key_changes, keys)
     return _typed(changes, table, schema, versions, options, evolution, keep, format, whole=True)

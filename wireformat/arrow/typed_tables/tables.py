@@ -22,16 +22,16 @@ Table = tuple[str, str]
 
 
 def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
-    """The tables of a row-change table, a row for each version of each, sorted by name and version.
+    """Lists the tables of a stream, with one row per version of each table, sorted by name and version.
 
-    changes    of `changes` or of `transactions`: a table, or record batches
-    format     that they were read from, where their metadata do not say it; it says what the types mean
-    returns    table_schema, table_name; version from 1 on; columns, types; typmods (-1 is none; null where no RELATION
-               says them); key_columns of the replica identity (null where not said); first and last: `sequence` of the
-               rows where there is one, else message and record; changes: how many rows, RELATIONs left out
+    changes    the result of `changes` or `transactions`: a table, or record batches
+    format     the format of the changes, if their metadata do not name it; it determines the meaning of type names
+    returns    table_schema, table_name; version, from 1; columns and types; typmods (-1 for none; null without
+               RELATION); key_columns of the replica identity (null if unknown); first and last: `sequence` of the rows
+               if there is one, otherwise message and record; changes: the number of rows, without RELATION
 
-    A version is a set of columns with their types. The columns of one that is known only from a key are not all there.
-    The schema's metadata names the format, where it is known. Raises BadRows where no row could be read, OptionError,
+    A version is a set of columns with their types. A version that is known only from a key has only some of its
+    columns. The schema metadata name the format if it is known. Raises BadRows if no row could be read, OptionError,
     TypeError.
     """
     source = Source(changes, format=format)
