@@ -205,8 +205,9 @@ def _broken(said: Sequence[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
     """Stream and position of each STREAM START that no STREAM STOP follows, and the position of what follows."""
     marks: dict[Key, list[tuple[Key, int, Any, Any]]] = {}
     for stream, position, payload in said:
-        kind = payload[ENVELOPE_BYTES if payload[0] == ENVELOPE else 0]
-        if kind != ord("R") and None not in tuple(position):
+        kind, *more = payload[ENVELOPE_BYTES:] if payload[0] == ENVELOPE else payload
+        is_bad_stop = kind == ord("E") and more  # it is CORRUPT, and closes nothing
+        if kind != ord("R") and not is_bad_stop and None not in tuple(position):
             key = () if stream is None else tuple(stream)
             marks.setdefault(key, []).append((tuple(position), kind, stream, position))
     found = []

@@ -123,6 +123,12 @@ def test_one_that_cannot_be_read_ends_the_block_too(name: str) -> None:
     assert columns(OLD, start(8), streamed(ROW), OTHERS[name][0] + b"?", ROW) == ["old", "?", "old"]
 
 
+@pytest.mark.parametrize("name", ["begin", "commit"])
+def test_a_stop_that_cannot_be_read_closes_nothing(name: str) -> None:
+    """The block is still open then, until a message comes that cannot be in one."""
+    assert columns(OLD, start(8), streamed(NEW), b"E\0", streamed(ROW), OPENING[name], ROW) == ["?", "new", "old"]
+
+
 def test_what_may_be_in_a_block_does_not_end_it() -> None:
     between = [OTHERS["keepalive"][0], OTHERS["origin"][0], b"Z?", streamed(ROWS["type"][0]), streamed(aside(5))]
     transactional = streamed(b"M\1" + bytes(7) + b"\5p\0" + bytes(4))

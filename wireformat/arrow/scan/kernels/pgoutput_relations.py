@@ -69,6 +69,10 @@ for _dialect, _records in RECORDS.items():
         _ROLES[_dialect][_tag] = role_of(_kind)
 
 
+STREAM_STOP_TAG = ord("E")
+"""Kind byte of the message that closes a streamed block; it has no other byte."""
+
+
 class PreparedRelations:
     """Looks up relations chunk by chunk; see Preparation. Words are kept from walk to walk: few relations are new."""
 
@@ -156,8 +160,8 @@ def _read_heads(
             told += 1
         if role == OPENS:
             in_block = True
-        elif role == CLOSES or role == ENDS:
-            in_block = False
+        elif role == ENDS or (role == CLOSES and (buffer[at] != STREAM_STOP_TAG or stop - at == 1)):
+            in_block = False  # a STREAM_STOP with more bytes is CORRUPT and closes nothing; others that are end a block
     return asked, told
 
 
