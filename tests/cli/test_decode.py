@@ -91,6 +91,23 @@ def test_a_format_that_does_not_fit(tmp_path: Path) -> None:
     assert run("decode", "--format", "pgoutput", "--mode", "PERMISSIVE", path, "-o", out).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("show",), ("convert", "--to", "pgoutput", "-o", "out.parquet"), ("decode", "--kinds", "INSERT", "-o", "out.csv")],
+)
+def test_a_format_that_does_not_fit_in_every_command(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = find_case("b_types_single").path
+    result = run(*command, "--format", "pgoutput", path)
+    assert result.exit_code == 1
+    assert "gaussdb-binary" in result.stderr
+    assert [*tmp_path.iterdir()] == []
+    result = run(*command, "--format", "pgoutput", "--mode", "PERMISSIVE", path)
+    assert "no record could be read as pgoutput" in result.stderr
+
+
 def test_the_file_says_the_format(tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     assert run("decode", find_case("b_types_single").path, "-o", out).exit_code == 0

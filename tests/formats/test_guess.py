@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pytest
 
 import wireformat as wf
@@ -75,6 +76,26 @@ def test_rows_name_it_too() -> None:
 
 UNLISTED = [b"\x7f\x00\x01", b"\x7f\x00\x02"]
 """Records of a kind that no table lists, and that begin like no format."""
+
+
+def test_a_filter_of_kinds_does_not_hide_it() -> None:
+    messages = read_capture("18-pgoutput-1").messages[:9]
+    for given in (messages, iter(messages)):
+        with pytest.raises(wf.DecodeError, match="pgoutput"):
+            list(wf.decode(given, "gaussdb-json", kinds=["INSERT"]))
+    binary = SHORTEST["gaussdb-binary"][:1] * 2
+    with pytest.raises(wf.DecodeError, match="gaussdb-binary"):
+        wf.arrow.changes(binary, "pgoutput", kinds=["INSERT"])
+    assert list(wf.decode(messages, "pgoutput", kinds=["STREAM_START"])) == []
+
+
+def test_null_messages_do_not_count() -> None:
+    binary = SHORTEST["gaussdb-binary"][0]
+    for given in ([binary, None], iter([binary, None]), pa.array([binary, None])):
+        assert [event.kind for event in wf.decode(given, "pgoutput")] == ["UNKNOWN"]
+    for scalars in (pa.array([binary, None, binary]), [*pa.array([binary, None, binary])]):
+        with pytest.raises(wf.DecodeError, match="gaussdb-binary"):
+            list(wf.decode((message for message in scalars), "pgoutput"))
 
 
 def test_what_is_no_error() -> None:

@@ -61,6 +61,7 @@ def convert(
                 written += _write(write, written, list(conversion.messages(some)))
             advance(part.read_bytes)
         written += _write(write, written, conversion.flush())
+        decoding.check()
         if conversion.lost:
             say(f"{to} cannot express the following, by number of records:")
         for reason, count in conversion.lost.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.schemas import change_schema, widened, with_format
+from ..arrow.unread import UNREAD
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .decoding import Decoding
@@ -40,7 +42,7 @@ def decode(
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
     written = find_output(output, to, paths)
-    rows = corrupt = 0
+    rows, unread = 0, Counter[str]()
     with (
         find_inputs(paths, find_format(format), column) as inputs,
         open_output(written, schema) as write,
@@ -49,13 +51,12 @@ def decode(
         for part in all_parts(inputs):
             for batch in decoding.batches(part, counted):
                 rows += len(batch)
-                corrupt += _corrupt_rows(batch)
+                unread.update({kind: _rows_of_kind(batch, kind) for kind in UNREAD})
                 write(batch.select(schema.names))
             advance(part.read_bytes)
         decoding.check()
     summary = [f"{rows:,} rows from {decoding.messages:,} messages"]
-    if corrupt:
-        summary.append(f"{corrupt:,} of them CORRUPT")
+    summary += [f"{count:,} of them {kind}" for kind, count in unread.items() if count]
     if decoding.dropped:
         summary.append(f"{decoding.dropped:,} skipped")
     say(f"{written.name}: {', '.join(summary)}")
@@ -63,5 +64,5 @@ def decode(
         say(line)
 
 
-def _corrupt_rows(batch: pa.RecordBatch) -> int:
-    return pc.sum(pc.equal(batch["kind"], "CORRUPT")).as_py() or 0
+def _rows_of_kind(batch: pa.RecordBatch, kind: str) -> int:
+    return pc.sum(pc.equal(batch["kind"], kind)).as_py() or 0

@@ -9,16 +9,17 @@ import pyarrow as pa
 
 from ..arrow.columns.rows_from_events import build
 from ..arrow.engine.choice import make_engine
-from ..arrow.unread import Seen
+from ..arrow.unread import HEADS, UNREAD, Seen
 from ..errors import DecodeError
 from ..events import Event
 from ..formats.base import Format
-from ..formats.guess import guess_format
+from ..formats.guess import guess_format, heads
 from ..options import ReadOptions
 from ..stream.judged import wrong_format
 from ..stream.reader import Located
 from .exits import BAD_DATA, Failed
 from .inputs import InputPart
+from .screen import say
 from .table_filter import TableFilter
 
 
@@ -37,7 +38,8 @@ class Decoding:
         self._filter = TableFilter(format, options, name_text)
         self._separator_bytes = len(format.separator)
         self._format = format.name
-        self._seen = Seen(is_read=options.mode != "FAILFAST" or options.kinds is not None)
+        self._is_read = False
+        self._heads: list[bytes] = []
         self.messages = 0
 
     @property
@@ -56,7 +58,9 @@ class Decoding:
     def located(self, part: InputPart) -> Iterator[Located]:
         """The events of a part with their places; messages count through all parts."""
         with self._next(part) as first:
-            yield from self._lost(part, first) if part.is_lost else self._engine.events(part.messages, first)
+            for item in self._lost(part, first) if part.is_lost else self._engine.events(part.messages, first):
+                yield item
+                self._is_read = self._is_read or item.event.kind not in UNREAD
 
     def batches(self, part: InputPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, with the columns of the schema."""
@@ -66,19 +70,27 @@ class Decoding:
             else:
                 for batch in self._engine.batches(part.messages, schema, first):
                     yield batch
-                    self._seen = self._seen.and_of(batch)
+                    self._is_read = self._is_read or Seen().and_of(batch).is_read
 
     def check(self) -> None:
-        """When all rows were made: raises Failed where all are UNKNOWN, and look like another format. In FAILFAST."""
-        guess = guess_format(self._seen.heads)
-        if self._seen.messages > 1 and guess.candidates and self._format not in guess.candidates:
-            raise Failed(str(wrong_format(self._format, "UNKNOWN records and no other", guess)), BAD_DATA)
+        """When all was read: raises Failed in FAILFAST where nothing could be read, and it looks like another format.
+
+        In the other modes it says so, on standard error.
+        """
+        guess = guess_format(self._heads)
+        if self._is_read or self.messages < 2 or not guess.candidates or self._format in guess.candidates:
+            return
+        if self._options.mode == "FAILFAST":
+            raise Failed(str(wrong_format(self._format, "no record that could be read", guess)), BAD_DATA)
+        say(f"no record could be read as {self._format}: {guess.reason}; is --format right?")
 
     @contextmanager
     def _next(self, part: InputPart) -> Iterator[int]:
         """Count the messages of a part; gives the index of the first one. Errors are told with their place."""
         first, self.messages = self.messages, self.messages + len(part.messages)
         self._filter.look(part)
+        if len(self._heads) < HEADS:
+            self._heads += heads(part.messages)
         try:
             yield first
         except DecodeError as error:

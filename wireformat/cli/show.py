@@ -54,6 +54,7 @@ def show(
                         line = line.decode(checked.encoding, "replace").encode(out_encoding, "backslashreplace")
                 sys.stdout.buffer.write((screen_line(line) if on_screen else line) + b"\n")
             sys.stdout.buffer.flush()
+    decoding.check()
     if decoding.dropped:
         say(f"{decoding.dropped:,} records skipped")
     for complaint in decoding.complaints():

@@ -6,6 +6,7 @@ A single message, a part of an input, or one that goes on is never judged: recor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from ..errors import DecodeError
@@ -37,18 +38,30 @@ class Judged:
         return named(error, self._heads if self._given is None else self._given, self._format)
 
     def check_unknown(self, records: int) -> None:
-        """Raises DecodeError where these records, all UNKNOWN, are all that was read, and look like another format."""
-        count = len(self._heads if self._given is None else self._given)
-        if not records or count < 2 or self._may_filter:
+        """Raises DecodeError where these records, all UNKNOWN, are all that was read, and look like another format.
+
+        A filter of kinds leaves UNKNOWN records out, unless somebody asks for them: where it left nothing, the messages
+        alone are judged.
+        """
+        if self._count() < 2 or bool(records) == self._may_filter:
             return
         guess = guess_format(self._heads if self._given is None else self._given)
         if guess.candidates and self._format not in guess.candidates:
-            raise wrong_format(self._format, f"{records} UNKNOWN records and no other", guess)
+            got = f"{records} UNKNOWN records and no other" if records else "no record of the kinds that are wanted"
+            raise wrong_format(self._format, got, guess)
+
+    def _count(self) -> int:
+        """How many messages there were, without null ones."""
+        if self._given is None:
+            return len(self._heads)
+        nulls = getattr(self._given, "null_count", None)
+        return sum(message is not None for message in self._given) if nulls is None else len(self._given) - nulls
 
     def _taken(self, messages: Iterable[Any]) -> Iterator[Any]:
         for message in messages:
-            if len(self._heads) < LOOKED_AT and isinstance(message, (bytes, bytearray, memoryview)):
-                self._heads.append(bytes(memoryview(message)[:HEAD_BYTES]))
+            if len(self._heads) < LOOKED_AT and message is not None:
+                with suppress(TypeError, ValueError):  # a null scalar of Arrow; what holds no bytes is refused later
+                    self._heads.append(bytes(memoryview(message)[:HEAD_BYTES]))
             yield message
 
 

@@ -61,7 +61,7 @@ def is_live(messages: Any) -> bool:
 def one_by_one(messages: Iterable[Any], first: int = 0) -> Iterator[tuple[int, bytes]]:
     """Each message with its index, before the next one is asked for; raises as `message_batches`."""
     for index, message in enumerate(messages, first):
-        if message is None:
+        if message is None or (isinstance(message, pa.Scalar) and not message.is_valid):
             continue
         data = _as_bytes(message)
         if len(data) > MESSAGE_BYTES:
