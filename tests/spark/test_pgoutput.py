@@ -265,7 +265,7 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"order_by": []}, "of order_by at least one"),
+            ({"order_by": []}, "order_by: expected the names of columns, got none"),
             ({"order_by": "seq"}, "expected a list of strings"),
             ({"order_by": ["seq"], "stream_by": "stream"}, "expected a list of strings"),
             ({"order_by": ["sequence"]}, "option order_by: no column 'sequence'"),
