@@ -31,11 +31,13 @@ def raw(spark: SparkSession) -> None:
 
 
 def test_readme(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder of its own; Spark's session began in another one, where it would look for the file."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         for block in BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8")):
-            exec(compile(block, "README.md", "exec"), names)
+            here = block.replace('"capture.parquet"', repr(str(tmp_path / "capture.parquet")))
+            exec(compile(here, "README.md", "exec"), names)
     assert names["spark"] is spark
     assert "orders" in printed.getvalue()
 

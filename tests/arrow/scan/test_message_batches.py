@@ -83,6 +83,9 @@ NOTHING: dict[str, Callable[[], Any]] = {
     "list": list,
     "generator": lambda: iter(()),
     "nones": lambda: [None, None],
+    "nulls and nothing, without offsets": lambda: pa.Array.from_buffers(
+        pa.binary(), 0, [None, None, pa.py_buffer(b"")]
+    ),
     "binary": lambda: pa.array([], pa.binary()),
     "large binary": lambda: pa.array([], pa.large_binary()),
     "binary view": lambda: pa.array([], pa.binary_view()),
