@@ -32,6 +32,7 @@ ROWS = (
     "api",
     "__init__",
     "cli spark_udfs",
+    "__main__",
 )
 LAYERS = [name for row in ROWS for name in row.split()]
 """From the bottom to the top: a module imports only what stands before it, or lies in its own package. Of `arrow`, each

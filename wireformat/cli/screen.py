@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-STEERING = r"\x7f-\x9f\u2028-\u202e\u2066-\u2069"
+STEERING = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Of a character class: DEL, the control characters of ISO 8859, and those that end a line or turn the direction of
 writing. The control characters of ASCII are not in it."""
 

@@ -327,7 +327,7 @@ def test_within_a_batch_there_is_no_state() -> None:
     (batch,) = rows.to_batches()
     found = transactions.take(batch)
     next(found)
-    with pytest.raises(wf.StateError, match="between batches, got one that was not read to its end"):
+    with pytest.raises(wf.StateError, match="the rows of the last batch were not read to their end"):
         assert transactions.state
     assert list(found) == []
     assert fields_of(transactions.state)["open"]["xid"] == [2]
@@ -371,3 +371,16 @@ def test_shapes_of_every_kind() -> None:
     for values in ([1 << 65, "a"], [1, "\udc00"]):
         with pytest.raises(wf.StateError, match="k: expected a text or a whole number of 64 bits in names"):
             check({"names": values}, {"names": [saved.NAME]}, "k")
+
+
+def test_no_state_before_all_rows_were_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing is open: a state says that they were."""
+    monkeypatch.setattr("wireformat.arrow.committed.output.OUTPUT_BYTES", 1)
+    rows = wf.arrow.changes([b"BEGIN 5", b"table s.t: INSERT: a[integer]:1", b"COMMIT 5"] * 3, "test-decoding")
+    with wf.arrow.Transactions() as transactions:
+        taken = transactions.take(rows.combine_chunks().to_batches()[0])
+        next(taken)
+        with pytest.raises(wf.StateError, match="not read to their end"):
+            _ = transactions.state
+        assert sum(len(batch) for batch in taken) <= 2
+        assert transactions.state

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...errors import OptionError, OrderError
+from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
 from ...stream.attempts import Fate
 from ...stream.positions import Position
@@ -57,6 +57,7 @@ class Transactions:
     ) -> None:
         self._machine: Machine[RowRange] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
         self._seen = 0
+        self._is_taking = False
         self._columns: list[str] = []
         self._fresh = state is None and after is None
         self._own = RowSpill(memory_limit) if store is None else None
@@ -70,6 +71,7 @@ class Transactions:
         if not isinstance(batch, pa.RecordBatch):
             raise TypeError(f"row changes: expected a pyarrow record batch, got {type(batch).__name__}")
         schema = self._check(batch.schema)
+        self._is_taking = True
         rows = Rows.of(batch)
         output = Output(rows, schema, self._row_changes, self._held.bytes_of)
         ended: list[RowRange] = []
@@ -86,6 +88,7 @@ class Transactions:
         self._held.release(ended)
         self._hold(rows)
         self._seen += len(batch)
+        self._is_taking = False
 
     @property
     def open(self) -> pa.Table:
@@ -129,6 +132,8 @@ class Transactions:
         The state is plain data with a version, and later releases can read it; docs/transactions.md describes it. Read
         it between batches.
         """
+        if self._is_taking:
+            raise StateError("saved state: the rows of the last batch were not read to their end; read them first")
         return write_state(self._machine, self._held, self._seen, self._columns)
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import OptionError, StateError
+from ...errors import OptionError
 from ...stream.attempts import Attempt
 from ...stream.controls import CONTROL_KINDS, Control
 from ...stream.saved import (
@@ -35,7 +35,7 @@ from ...stream.saved_position import SHAPE as POSITION
 from ...stream.saved_position import fields_of, position_of
 from ...stream.transactions import STAGES, TWO_PHASE, Machine
 from .open_rows import OpenRows, SavedBatch
-from .row_ranges import HERE, RowRange
+from .row_ranges import RowRange
 
 KIND = "wireformat.transactions"
 
@@ -84,17 +84,13 @@ def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, colu
 
     rows_seen   how many rows of the input there were
     columns     names of the columns of the held rows
-    Raises StateError within a batch, OptionError where a handle of the store cannot be saved.
+    Raises OptionError where a handle of the store cannot be saved.
     """
     batches = held.saved
     index_of = {number: index for index, number in enumerate(batches)}
     staged = [*machine.staged()]
     attempts = [attempt for _, _, attempt in staged]
     pieces = [(index, piece) for index, attempt in enumerate(attempts) for piece in attempt.pieces]
-    if any(part[0] == HERE for _, (part, _) in pieces):
-        raise StateError(
-            "saved state: expected to be asked for it between batches, got one that was not read to its end"
-        )
     begins = dict(
         zip(Control._fields, _turned([attempt.begin for attempt in attempts], len(Control._fields)), strict=True)
     )

@@ -139,13 +139,16 @@ def _usable(folder: Path, owner: int | None) -> bool:
         with tempfile.TemporaryFile(dir=folder):
             pass
         facts = folder.lstat()
-        above = [parent.stat().st_mode for parent in folder.resolve().parents]
+        above = [parent.stat() for parent in folder.resolve().parents]
     except OSError:
         return False
     if owner is None:
         return stat.S_ISDIR(facts.st_mode)
     others_write = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    others_replace = any(mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in above)
+    others_replace = any(
+        parent.st_uid not in (0, owner) or (parent.st_mode & stat.S_IWOTH and not parent.st_mode & stat.S_ISVTX)
+        for parent in above
+    )
     return stat.S_ISDIR(facts.st_mode) and not others_write and not others_replace and facts.st_uid == owner
 
 

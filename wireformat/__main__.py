@@ -1,0 +1,5 @@
+"""`python -m wireformat`: the command line."""
+
+from .cli.__main__ import main
+
+main()
