@@ -110,6 +110,15 @@ def test_columns_that_are_named_like_numbers() -> None:
     assert wf.arrow.typed(one, "public.e").select(["$1", "$2"]).to_pylist() == [{"$1": 5, "$2": 6}]
 
 
+@pytest.mark.parametrize("schema", [{"ID": "integer", "v": "text"}, {"$1": "integer", "$2": "text"}])
+def test_a_key_is_not_lost_where_inserts_name_no_columns(schema: dict[str, str]) -> None:
+    rows = wf.arrow.changes([b"insert into s.t values (1, 'a');", b"delete from s.t where id = 1;"], "sql-decoding")
+    with pytest.raises(wf.OptionError, match=r"rows of s\.t name a column 'id', which is not in the schema"):
+        wf.arrow.typed(rows, "s.t", schema=schema)
+    assert wf.arrow.typed(rows, "s.t", schema={"id": "integer", "v": "text"})["id"].to_pylist() == [1, 1]
+    assert wf.arrow.typed(rows.slice(0, 1), "s.t", schema=schema).num_rows == 1
+
+
 def test_numbered_columns_of_sql_decoding() -> None:
     """By their place, also where a column is named like another's number; an old row has names."""
     lines = [b"insert into public.s values (7, 'x');", b"delete from public.s where \"$1\" = 'x';"]

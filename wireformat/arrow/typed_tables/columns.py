@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,6 +158,25 @@ def check_named(columns: Sequence[TypedColumn], versions: Sequence[Version], tab
     missing = [column.name for column in columns if column.name not in named]
     if missing and any(version.is_complete for version in versions):
         raise no_such_column(missing[0], named, table)
+
+
+_NUMBER = re.compile(r"\$\d+")
+"""The name of a value without one, which the rows of an INSERT of sql-decoding have."""
+
+
+def check_has_all(columns: Sequence[TypedColumn], versions: Sequence[Version], table: str) -> None:
+    """Raises OptionError for a column that rows name and the schema lacks, where other rows name no columns.
+
+    The schema then has all columns in their order, so a name that it lacks is spelled in another way.
+    """
+    given = [column.name for column in columns]
+    names = dict.fromkeys(name for version in versions for name in version.types)
+    lost = [name for name in names if name not in given and not _NUMBER.fullmatch(name)]
+    if lost:
+        raise OptionError(
+            f"option schema: rows of {table} name a column {lost[0]!r}, which is not in the schema"
+            f"{nearest(lost[0], given)}; the INSERTs name no columns, so the schema must have all of them in order"
+        )
 
 
 def no_such_column(name: str, named: Sequence[str], table: str) -> OptionError:

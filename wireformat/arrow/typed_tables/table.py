@@ -14,7 +14,7 @@ from ...options.checks import one_of, shown, texts
 from ..row_changes import RowChanges
 from ..schemas import DROPPED
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
-from .columns import TypedColumn, check_named, columns_of_versions, given_columns
+from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
 from .rows import RELATION, Source, rows_of_table
 from .tables import versions_of
 from .versions import TableVersions
@@ -131,8 +131,9 @@ def _typed(
     else:
         columns = given_columns(schema, known.versions)
         typed_schema(columns, kept, options)  # whose errors are plainer
-        if whole and not any(part.rows.numbered.any() for part in parts):
-            check_named(columns, known.versions, table)
+        if whole:
+            is_numbered = any(part.rows.numbered.any() for part in parts)
+            (check_has_all if is_numbered else check_named)(columns, known.versions, table)
     if evolution == "error":
         _check_columns(known, parts, None if schema is None else {column.name for column in columns})
     if evolution != "versions":
