@@ -18,7 +18,7 @@ def register(spark: SparkSession) -> None:
 
     Call it once per session; more calls do no harm. docs/spark.md describes the functions.
     """
-    if not isinstance(spark, SparkSession):
+    if not all(hasattr(spark, name) for name in ("sql", "udf", "udtf")):  # Spark Connect has a class of its own
         raise TypeError(f"spark: expected a SparkSession, got {type(spark).__name__}")
     spark.udtf.register("wal_changes", arrow_udtf(WalChanges, returnType=rows_of_table()))  # type: ignore[arg-type]
     committed = arrow_udtf(WalTransactions, returnType=rows_of_transactions())

@@ -35,6 +35,7 @@ def tables(changes: DataFrame, *, order_by: Sequence[str] = (), format: str | No
     counts for the version at its first position. Raises OptionError. If there are several rows and none could be read,
     the query ends with the text of a BadRows.
     """
+    check_frame("changes", changes)
     return tables_of(changes, order_by, format_of([changes], format), judged=True)
 
 
@@ -43,7 +44,6 @@ def tables_of(changes: DataFrame, order_by: Sequence[str], format: str | None, *
 
     judged   they are all rows of an input: some must have been read, else the query ends with a BadRows
     """
-    check_frame("changes", changes)
     if changes.isStreaming:
         raise wf.OptionError("tables: expected a batch, got a streaming DataFrame")
     columns = [column_of(field_of(changes, "changes", name)) for name in TABLE_COLUMNS]
