@@ -228,10 +228,11 @@ def _detail(record: dict[str, Any]) -> list[tuple[str, str]] | None:
 
 
 def _commit_micros(record: dict[str, Any]) -> int | None:
-    """Microseconds since 1970; the captures hold no times that Python's datetime cannot say."""
+    """Microseconds since 1970; None for a time outside of the years 1 to 9999, which only heartbeats have here."""
     if record["kind"] == "HEARTBEAT":
         time = record["timestamp"]
-        return time * next(factor for limit, factor in _UNITS_BY_SIZE if abs(time) < limit)
+        micros: int = time * next(factor for limit, factor in _UNITS_BY_SIZE if abs(time) < limit)
+        return micros if -62_135_596_800_000_000 <= micros < 253_402_300_800_000_000 else None
     if record.get("commit_time") in (None, "(timestamp out of range)"):
         return None
     match = re.fullmatch(r"(\d{4}-.{14})(?:\.(\d{1,6}))?([+-])(\d\d)(?::(\d\d))?(?::(\d\d))?", record["commit_time"])

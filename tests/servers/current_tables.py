@@ -52,8 +52,13 @@ def typed_rows(table: Table, rows: Sequence[Row], listed: pa.Table, schema: pa.S
         for row in rows
     ]
     inserts = pa.Table.from_pylist(changes, wf.arrow.CHANGES)
-    found = wf.arrow.typed(inserts, quoted(table), schema=listed if schema is None else schema, mode="PERMISSIVE")
-    return found.drop_columns([name for name in found.column_names if name in ABOUT])
+    own = None if schema is None else pa.schema([field for field in schema if not rows or field.name in rows[0]])
+    found = wf.arrow.typed(inserts, quoted(table), schema=listed if own is None else own, mode="PERMISSIVE")
+    found = found.drop_columns([name for name in found.column_names if name in ABOUT])
+    for field in schema or ():  # one that was dropped
+        if field.name not in found.column_names:
+            found = found.append_column(field, pa.nulls(len(found), field.type))
+    return found if schema is None else found.select(schema.names)
 
 
 def lines(rows: pa.Table | Iterable[dict[str, Any]], names: Sequence[str]) -> list[str]:

@@ -94,7 +94,7 @@ class TestLsn:
         "text", ["", "0", "0/", "/0", "0/123456789", "123456789/0", "0/G", " 0/1", "0/1\n", "0/1/2"]
     )
     def test_other_text_is_an_error(self, spark: SparkSession, text: str) -> None:
-        with pytest.raises(ValueError, match="an LSN is two hexadecimal numbers"):
+        with pytest.raises(ValueError, match="expected two hexadecimal numbers"):
             wf.lsn_value(text)
         with pytest.raises(SparkRuntimeException, match="lsn_value: an LSN is two hexadecimal numbers"):
             spark.createDataFrame([(text,)], "text string").selectExpr("lsn_value(text)").collect()
