@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 import wireformat as wf
 from wireformat.arrow.row_changes import HIDDEN_KINDS, TABLE_COLUMNS
 from wireformat.identifiers import split_pattern
-from wireformat.options.checks import shown, texts
+from wireformat.options.checks import shown, texts, texts
 
 from .batches import PIECE_BYTES
 from .carriers import ARROW_CANNOT, carrier, column_of, is_text, packed, unpacked
@@ -73,6 +73,7 @@ def typed(
     check_frame("changes", changes)
     if not isinstance(table, str):
         raise wf.OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
+    order_by = texts("order_by", order_by)
     kept = _kept_fields(changes, keep)
     own = _rows_of(changes, table, (*keep, *order_by))
     options["format"] = format = format_of([changes, *([schema] if isinstance(schema, DataFrame) else [])], format)
