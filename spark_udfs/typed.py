@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 import wireformat as wf
 from wireformat.arrow.row_changes import HIDDEN_KINDS, TABLE_COLUMNS
 from wireformat.identifiers import split_pattern
-from wireformat.options.checks import shown, texts, texts
+from wireformat.options.checks import shown, texts
 
 from .batches import PIECE_BYTES
 from .carriers import ARROW_CANNOT, carrier, column_of, is_text, packed, unpacked
