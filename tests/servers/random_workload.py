@@ -13,6 +13,9 @@ SESSIONS = ("a", "b", "c")
 ROWS = 40
 """Each session has a table of its own, so that none waits for another; these many keys are changed again and again."""
 
+STAYS = 0
+"""The key of a row that is always there: a lock that finds no row writes nothing, and then no server sends its gid."""
+
 MESSAGE = "select pg_logical_emit_message({}, 'prefix', 'a message')"
 
 
@@ -41,7 +44,7 @@ class RandomWorkload:
         running: dict[str, Iterator[str]] = {}
         begun = dict.fromkeys(SESSIONS, 0)
         for name in SESSIONS:
-            yield Step(name, f"insert into r_{name} select i, 'first', i from generate_series(1, {ROWS}) i")
+            yield Step(name, f"insert into r_{name} select i, 'first', i from generate_series({STAYS}, {ROWS}) i")
         while running or min(begun.values()) < self.transactions // len(SESSIONS):
             name = self.random.choice(SESSIONS)
             if name not in running:
@@ -61,7 +64,7 @@ class RandomWorkload:
         only_locks = random.random() < 0.15
         yield "begin"
         if only_locks:
-            yield f"select * from r_{name} where id % 7 = {random.randrange(7)} for update"
+            yield f"select * from r_{name} where id % 7 = {random.randrange(7)} or id = {STAYS} for update"
         else:
             for part in range(random.randrange(1, 5)):
                 yield from random.choice(PARTS)(random, f"r_{name}", 1000 * number + 100_000 * part)
@@ -134,6 +137,7 @@ def _unpublished(random: Random, table: str, base: int) -> Iterator[str]:
 def _truncated(random: Random, table: str, base: int) -> Iterator[str]:
     if random.random() < 0.2:
         yield f"truncate {table}"
+        yield f"insert into {table} (id, v) values ({STAYS}, 'stays')"
 
 
 PARTS: tuple[Callable[[Random, str, int], Iterator[str]], ...] = (
