@@ -38,13 +38,14 @@ def text_length(buffer, at, width):
 
 
 @inner
-def read_record(buffer, at, stop, rows, row, cells, text, dictionary, cursor, settings):
+def read_record(arrays, at, stop, row):
     """One record; see wireformat/arrow/scan/loop.py."""
+    buffer, rows, cells = arrays.buffer, arrays.rows, arrays.cells
     kind = find_kind(buffer, at, stop)
     if kind == 3:
-        status = read_line(buffer, at, stop, rows, row, cells, text, dictionary, settings)
+        status = read_line(arrays, at, stop, row)
         if status == GOOD:
-            rows[notes.NEEDS, row] = record_needs(buffer, at, stop, settings)
+            rows[notes.NEEDS, row] = record_needs(buffer, at, stop, arrays.settings)
         return status
     size = stop - at - HEAD_BYTES
     if size < 0 or size % COLUMN_BYTES or not is_ascii(buffer, at, stop - at):

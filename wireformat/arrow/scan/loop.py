@@ -6,8 +6,9 @@ A kernel adds three functions, all compiled into its own walk:
         the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken
     close_record(buffer, stop, end, has_lsn) -> (at, what)
         what follows the record that ends at `end`: MORE, DONE or LOST, and where the next one begins
-    read_record(buffer, at, stop, rows, row, cells, text, dictionary, cursor, settings) -> status
-        notes the record at [at, stop) in row `row`, which is begun; FULL if there are too few cells
+    read_record(arrays, at, stop, row) -> status
+        notes the record at [at, stop) in row `row`, which is begun, in `arrays` (see ScanArrays); FULL if there are too
+        few cells
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from .notes import (
     ENDS,
     FULL,
     GOOD,
-    KINDS_WANTED,
     LSN,
     NEEDS,
     NEXT_BYTE,
@@ -40,6 +40,7 @@ from .notes import (
     TEXT_NEEDED,
     TEXT_SLACK,
     TEXT_USED,
+    ScanArrays,
 )
 from .row_notes import begin_row, is_wanted, text_needed
 
@@ -86,7 +87,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         returns         int           rows noted; 0 with messages left: text needs cursor[TEXT_NEEDED] more bytes
         Raises nothing.
         """
-        kinds = settings[KINDS_WANTED]
+        arrays = ScanArrays(buffer, rows, cells, text, dictionary, cursor, settings)
         message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
         row = 0
         for field in range(SEEN, CURSOR_FIELDS):
@@ -106,7 +107,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 used = cursor[TEXT_USED]
                 cursor[NEXT_MESSAGE] = message
                 begin_row(rows, row, indexes[message], record, body, size, GOOD)
-                status = read_record(buffer, body, end, rows, row, cells, text, dictionary, cursor, settings)
+                status = read_record(arrays, body, end, row)
                 if CHECKED and (
                     cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK
                     or rows[ENDS + DETAIL, row] > DETAILS_PER_ROW * (row + 1)
@@ -121,11 +122,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 rows[LSN, row] = lsn
                 rows[PRESENT, row] |= np.int64(has_lsn) << LSN
                 rows[STATUS, row] = status
-                if (
-                    status != GOOD
-                    or rows[NEEDS, row] != 0
-                    or is_wanted(buffer, rows, row, text, kinds, patterns, names)
-                ):
+                if status != GOOD or rows[NEEDS, row] != 0 or is_wanted(arrays, row, patterns, names):
                     row += 1
                 else:
                     cursor[TEXT_USED] = used

@@ -12,6 +12,7 @@ from .notes import (
     GIVEN,
     GROWTH_PER_CELL,
     KIND,
+    KINDS_WANTED,
     LEAST_GROWING_CELL,
     MESSAGE,
     NAME,
@@ -26,6 +27,7 @@ from .notes import (
     TEXT_PER_RECORD,
     TIME_TEXT,
     VALUE,
+    ScanArrays,
 )
 
 
@@ -52,8 +54,9 @@ def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, leng
 
 
 @inner
-def note_detail(rows: Array, row: Int, cells: Array, dictionary: Array, key: Int, start: Int, length: Int) -> None:
+def note_detail(arrays: ScanArrays, row: Int, key: Int, start: Int, length: Int) -> None:
     """Adds an entry to the row's detail map; there are cells for DETAILS_PER_ROW entries a row."""
+    rows, cells, dictionary = arrays.rows, arrays.cells, arrays.dictionary
     cell = rows[ENDS + DETAIL, row]
     cells[DETAIL, NAME, cell, 0] = dictionary[FIRST_KEY + key, 0]
     cells[DETAIL, NAME, cell, 1] = dictionary[FIRST_KEY + key, 1]
@@ -64,8 +67,10 @@ def note_detail(rows: Array, row: Int, cells: Array, dictionary: Array, key: Int
 
 
 @inner
-def is_wanted(buffer: Array, rows: Array, row: Int, text: Array, kinds: Int, patterns: Array, names: Array) -> bool:
+def is_wanted(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bool:
     """Whether the filters keep a good row; a pattern is two pairs, a length of -1 is *."""
+    buffer, rows, text = arrays.buffer, arrays.rows, arrays.text
+    kinds = arrays.settings[KINDS_WANTED]
     kind = rows[KIND, row]
     if not kinds >> kind & 1:
         return False

@@ -3,8 +3,7 @@
 It follows the declaration in wireformat/formats/gaussdb_binary.py and the framing in wireformat/framing/gauss_batch.py.
 It leaves unexpected records, or the rest of a message, to them.
 
-In all functions: buffer uint8[n] is the input; rows, cells and text are those of Notes, row the one that is filled;
-dictionary has the pairs of the constant texts; cursor[TEXT_USED] is how many bytes of text are used.
+In all functions `arrays` are those of the scan, see ScanArrays, and `row` is the row that is filled.
 """
 
 from __future__ import annotations
@@ -58,6 +57,7 @@ from ..notes import (
     UTF8,
     VALUE,
     XID,
+    ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, text_needs, unquote, write_number
 from ..row_notes import note_detail
@@ -72,21 +72,17 @@ for _byte, (_event, _) in RECORDS.items():
 
 
 @inner
-def row_image(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    map_index: Int,
-    cell: Int,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    utf8: bool,
-) -> tuple[Int, Int, Int]:
+def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, cell: Int) -> tuple[Int, Int, Int]:
     """One tuple into a map from `cell` on: (status, byte after it, cell after it)."""
+    buffer, rows, cells, text, dictionary, cursor = (
+        arrays.buffer,
+        arrays.rows,
+        arrays.cells,
+        arrays.text,
+        arrays.dictionary,
+        arrays.cursor,
+    )
+    utf8 = arrays.settings[UTF8] == 1
     image = cells[map_index]
     used = cursor[TEXT_USED]
     count = read_16(buffer, at) if stop - at >= 2 else -1
@@ -139,19 +135,10 @@ def row_image(
 
 
 @inner
-def row_change(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    utf8: bool,
-) -> Int:
+def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Table and row images of INSERT, UPDATE and DELETE, to the end of the record; returns the row's status."""
+    buffer, rows = arrays.buffer, arrays.rows
+    utf8 = arrays.settings[UTF8] == 1
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         length = read_16(buffer, at) if stop - at >= 2 else stop
         at += 2
@@ -165,9 +152,7 @@ def row_change(
     for map_index in range(NEW, OLD + 1):
         if at < stop and buffer[at] == (NEW_TAG if map_index == NEW else OLD_TAG):
             begin = rows[ENDS + map_index, row]
-            status, at, end = row_image(
-                buffer, at + 1, stop, rows, row, cells, map_index, begin, text, dictionary, cursor, utf8
-            )
+            status, at, end = row_image(arrays, at + 1, stop, row, map_index, begin)
             if status != GOOD:
                 return status
             rows[ENDS + map_index, row] = end
@@ -176,19 +161,10 @@ def row_change(
 
 
 @inner
-def transaction(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    utf8: bool,
-) -> Int:
+def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """The fields of BEGIN and COMMIT, to the end of the record; returns the row's status."""
+    buffer, rows, text, cursor = arrays.buffer, arrays.rows, arrays.text, arrays.cursor
+    utf8 = arrays.settings[UTF8] == 1
     used = cursor[TEXT_USED]
     if rows[KIND, row] == BEGIN:
         if stop - at < 16:
@@ -199,7 +175,7 @@ def transaction(
         used = write_number(text, used, read_32(buffer, at + 8), 16, False)
         text[used] = SLASH
         used = write_number(text, used + 1, read_32(buffer, at + 12), 16, False)
-        note_detail(rows, row, cells, dictionary, FIRST_LSN, ~begin, used - begin)
+        note_detail(arrays, row, FIRST_LSN, ~begin, used - begin)
         at += 16
     time_at, origin_at, user_at = -1, -1, -1
     time_length, user_length = 0, 0
@@ -228,7 +204,7 @@ def transaction(
         else:
             return READ_RECORD
     if time_at >= 0:
-        note_detail(rows, row, cells, dictionary, COMMIT_TIME_KEY, time_at, time_length)
+        note_detail(arrays, row, COMMIT_TIME_KEY, time_at, time_length)
         rows[TIME_TEXT, row] = time_at
         rows[TIME_TEXT + 1, row] = time_length
     if origin_at >= 0:
@@ -236,34 +212,23 @@ def transaction(
         origin -= (origin >> 31) << 32  # signed 32 bits
         begin = used
         used = write_number(text, used, origin, 10, True)
-        note_detail(rows, row, cells, dictionary, ORIGIN, ~begin, used - begin)
+        note_detail(arrays, row, ORIGIN, ~begin, used - begin)
     if user_at >= 0:
-        note_detail(rows, row, cells, dictionary, USERNAME, user_at, user_length)
+        note_detail(arrays, row, USERNAME, user_at, user_length)
     cursor[TEXT_USED] = used
     return GOOD
 
 
 @inner
-def read_record(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    settings: Array,
-) -> Int:
+def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
-    utf8 = settings[UTF8] == 1
+    buffer, rows = arrays.buffer, arrays.rows
     kind = KIND_OF_BYTE[buffer[at]]
     rows[KIND, row] = kind
     if kind == INSERT or kind == UPDATE or kind == DELETE:
-        return row_change(buffer, at + 1, stop, rows, row, cells, text, dictionary, cursor, utf8)
+        return row_change(arrays, at + 1, stop, row)
     if kind == BEGIN or kind == COMMIT:
-        return transaction(buffer, at + 1, stop, rows, row, cells, text, dictionary, cursor, utf8)
+        return transaction(arrays, at + 1, stop, row)
     if kind == HEARTBEAT:
         return READ_RECORD  # few: not worth compiling
     rows[RAW, row] = at

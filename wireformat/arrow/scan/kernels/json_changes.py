@@ -36,6 +36,7 @@ from ..notes import (
     TYPE,
     UNCHANGED_LENGTH,
     VALUE,
+    ScanArrays,
 )
 from ..primitives import is_ascii, read_64, same_bytes
 from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
@@ -131,9 +132,10 @@ def read_array(
     return at, cell, unchanged
 
 
-@inner
-def read_table(buffer: Array, at: Int, end: Int, rows: Array, row: Int, text: Array, cursor: Array) -> bool:
+@hot
+def read_table(arrays: ScanArrays, at: Int, end: Int, row: Int) -> bool:
     """Schema and table of the string buffer[at:end], each plain or quoted; False for what is odd."""
+    buffer, rows, text, cursor = arrays.buffer, arrays.rows, arrays.text, arrays.cursor
     used = cursor[TEXT_USED]
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         begin = at
@@ -169,24 +171,15 @@ def seen_slot(buffer: Array, at: Int) -> Int:
     return SEEN + (mixed & (SEEN_SLOTS - 1)) * SEEN_FIELDS
 
 
-@inner
-def copy_head(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-) -> tuple[Int, Int, bool]:
+@hot
+def copy_head(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, Int, bool]:
     """Table, names and types of a row like one that was seen, which most rows are.
 
     Returns where the values begin, the cell after them, and whether the head is ASCII; -1 if there is none: the row
     that the cursor remembers is not of this table, has other columns, or is no longer there because the filters dropped
     it. That row says where its parts lie in the buffer: so this one's head is compared with its, not read.
     """
+    buffer, rows, cells, cursor = arrays.buffer, arrays.rows, arrays.cells, arrays.cursor
     slot = seen_slot(buffer, at)
     like, body, kind_at, values_at = cursor[slot] - 1, cursor[slot + 1], cursor[slot + 2], cursor[slot + 3]
     if like < 0 or like >= row or rows[BODY, like] != body or stop - at < values_at:
@@ -197,7 +190,7 @@ def copy_head(
         and same_bytes(buffer, at + behind, buffer, body + behind, values_at - behind)
     ):
         return -1, -1, False
-    kind = read_kind(buffer, at + kind_at, stop, text, dictionary)
+    kind = read_kind(arrays, at + kind_at, stop)
     begin = rows[ENDS + NEW, row]
     first = rows[ENDS + NEW, like - 1] if like > 0 else 0
     count = rows[ENDS + NEW, like] - first
@@ -216,8 +209,9 @@ def copy_head(
 
 
 @inner
-def read_kind(buffer: Array, at: Int, stop: Int, text: Array, dictionary: Array) -> Int:
+def read_kind(arrays: ScanArrays, at: Int, stop: Int) -> Int:
     """The kind whose name begins at `at`, or -1."""
+    buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
     for kind in range(INSERT, DELETE + 1):
         if token_end(buffer, at, stop, text, dictionary, FIRST_KIND + kind) >= 0:
             return kind
@@ -225,34 +219,26 @@ def read_kind(buffer: Array, at: Int, stop: Int, text: Array, dictionary: Array)
 
 
 @inner
-def read_object(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-) -> tuple[Int, Int]:
+def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, Int]:
     """A row change, to the end of the record: the row's status, and from where on its bytes may be other than ASCII."""
+    buffer, rows, cells = arrays.buffer, arrays.rows, arrays.cells
+    text, dictionary, cursor = arrays.text, arrays.dictionary, arrays.cursor
     body = at
     if stop - body < LEAST_OBJECT:
         return READ_RECORD, body
     first = 2  # of the six arrays, the one to read next
     kind_at = values_at = np.int64(0)
-    at, last, head_is_ascii = copy_head(buffer, body, stop, rows, row, cells, text, dictionary, cursor)
+    at, last, head_is_ascii = copy_head(arrays, body, stop, row)
     values = at
     if at < 0:
         first = 0
         at = token_end(buffer, body, stop, text, dictionary, HEAD)
         end = string_end(buffer, at, stop)[0] if at >= 0 else -1
-        if end < 0 or not read_table(buffer, at, end, rows, row, text, cursor):
+        if end < 0 or not read_table(arrays, at, end, row):
             return READ_RECORD, body
         at = token_end(buffer, end, stop, text, dictionary, OPERATION)
         kind_at = at - body
-        rows[KIND, row] = read_kind(buffer, at, stop, text, dictionary) if at >= 0 else -1
+        rows[KIND, row] = read_kind(arrays, at, stop) if at >= 0 else -1
         if rows[KIND, row] < 0:
             return READ_RECORD, body
         at += KIND_BYTES
@@ -287,23 +273,13 @@ def read_object(
 
 
 @inner
-def read_record(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    settings: Array,
-) -> Int:
+def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
+    buffer, rows, settings = arrays.buffer, arrays.rows, arrays.settings
     if buffer[at] == OPEN_BRACE:
-        status, at = read_object(buffer, at, stop, rows, row, cells, text, dictionary, cursor)
+        status, at = read_object(arrays, at, stop, row)
     else:
-        status = read_line(buffer, at, stop, rows, row, cells, text, dictionary, settings)
+        status = read_line(arrays, at, stop, row)
     if status == GOOD:
         rows[NEEDS, row] = record_needs(buffer, at, stop, settings)
     return status

@@ -1,7 +1,7 @@
 """The scan of pgoutput: rows, BEGIN and COMMIT; all else is rare, and read by the declaration.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. Which relation a message means, and whether it
-carries a transaction id, is known beforehand: see pgoutput_relations.py. For the arguments see scan_gaussdb_binary.py.
+carries a transaction id, is known beforehand: see pgoutput_relations.py. For the arguments see ScanArrays.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ from ..notes import (
     UTF8,
     VALUE,
     XID,
+    ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, text_needs, write_number
 from ..row_notes import note_detail
@@ -148,10 +149,9 @@ def write_time(text: Array, used: Int, micros: Int) -> Int:
 
 
 @inner
-def binary_value(
-    buffer: Array, at: Int, size: Int, text: Array, dictionary: Array, used: Int, form: Int
-) -> tuple[Int, Int]:
+def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, form: Int) -> tuple[Int, Int]:
     """The pair of a value in binary form, which may be written to text[used:]; length -1 is for the declaration."""
+    buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
     if form == UNKNOWN_FORM or size != form & SIZE_OF_FORM:
         return used, -1
     form -= size
@@ -185,21 +185,11 @@ def binary_value(
 
 @inner
 def row_image(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    map_index: Int,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    relation: Int,
-    is_key: bool,
-    utf8: bool,
+    arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, relation: Int, is_key: bool
 ) -> tuple[Int, Int]:
     """One tuple into the map `map_index`: (status, byte after it)."""
+    buffer, rows, cells, dictionary, cursor = arrays.buffer, arrays.rows, arrays.cells, arrays.dictionary, arrays.cursor
+    utf8 = arrays.settings[UTF8] == 1
     image = cells[map_index]
     used = cursor[TEXT_USED]
     cell = rows[ENDS + map_index, row]
@@ -231,7 +221,7 @@ def row_image(
                 length = BINARY_LENGTH - size
                 rows[NEEDS, row] |= BINARY_TEXT
             else:
-                value, length = binary_value(buffer, at, size, text, dictionary, used, kind)
+                value, length = binary_value(arrays, at, size, used, kind)
                 if length < 0:
                     return READ_RECORD, at
                 if value == ~used:
@@ -259,20 +249,9 @@ def row_image(
 
 
 @inner
-def row_change(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    relation_code: Int,
-    utf8: bool,
-) -> Int:
+def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: Int) -> Int:
     """INSERT, UPDATE and DELETE, from the byte behind the kind to the end; returns the row's status."""
+    buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
     relation = relation_code >> 1
     if relation == 0:  # no relation, or the message is too short to name one
         return READ_RECORD
@@ -289,22 +268,18 @@ def row_change(
     tag = np.int64(buffer[at]) if at < stop else np.int64(0)
     if kind != INSERT and (tag == KEY_TAG or tag == OLD_TAG):
         is_key = tag == KEY_TAG
-        status, at = row_image(
-            buffer, at + 1, stop, rows, row, cells, OLD, text, dictionary, cursor, relation, is_key, utf8
-        )
+        status, at = row_image(arrays, at + 1, stop, row, OLD, relation, is_key)
         if status != GOOD:
             return status
         entry = KEY_ENTRY if is_key else FULL_ENTRY
-        note_detail(rows, row, cells, dictionary, OLD_KEY, dictionary[entry, 0], dictionary[entry, 1])
+        note_detail(arrays, row, OLD_KEY, dictionary[entry, 0], dictionary[entry, 1])
         tag = np.int64(buffer[at]) if at < stop else np.int64(0)
     elif kind == DELETE:
         return READ_RECORD
     if kind != DELETE:
         if tag != NEW_TAG:
             return READ_RECORD
-        status, at = row_image(
-            buffer, at + 1, stop, rows, row, cells, NEW, text, dictionary, cursor, relation, False, utf8
-        )
+        status, at = row_image(arrays, at + 1, stop, row, NEW, relation, False)
         if status != GOOD:
             return status
     return GOOD if at == stop else READ_RECORD
@@ -312,18 +287,14 @@ def row_change(
 
 @inner
 def transaction(
-    buffer: Array,
+    arrays: ScanArrays,
     at: Int,
     stop: Int,
-    rows: Array,
     row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    is_opengauss: bool,
 ) -> Int:
     """BEGIN and COMMIT, from the byte behind the kind to the end; returns the row's status."""
+    buffer, rows, text, cursor = arrays.buffer, arrays.rows, arrays.text, arrays.cursor
+    is_opengauss = arrays.settings[IS_OPENGAUSS] == 1
     used = cursor[TEXT_USED]
     size = stop - at
     if rows[KIND, row] == BEGIN:
@@ -352,31 +323,21 @@ def transaction(
     used = write_time(text, used, micros + MICROS_OF_2000)
     rows[TIME_TEXT, row] = ~begin
     rows[TIME_TEXT + 1, row] = used - begin
-    note_detail(rows, row, cells, dictionary, COMMIT_TIME_KEY, ~begin, used - begin)
+    note_detail(arrays, row, COMMIT_TIME_KEY, ~begin, used - begin)
     if rows[KIND, row] == COMMIT:
         begin = used
         used = write_number(text, used, read_32(buffer, at + 8), 16, False)
         text[used] = SLASH
         used = write_number(text, used + 1, read_32(buffer, at + 12), 16, False)
-        note_detail(rows, row, cells, dictionary, END_LSN_KEY, ~begin, used - begin)
+        note_detail(arrays, row, END_LSN_KEY, ~begin, used - begin)
     cursor[TEXT_USED] = used
     return GOOD
 
 
 @inner
-def read_record(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    settings: Array,
-) -> Int:
+def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
+    buffer, rows, cursor, settings = arrays.buffer, arrays.rows, arrays.cursor, arrays.settings
     kind = KIND_OF_BYTE[buffer[at]]
     if kind == OTHER:
         return READ_RECORD
@@ -385,12 +346,8 @@ def read_record(
     if kind == BEGIN or kind == COMMIT:
         if relation_code & 1:  # it ends a block, which the reader of the declaration must see
             return READ_RECORD
-        return transaction(
-            buffer, at + 1, stop, rows, row, cells, text, dictionary, cursor, settings[IS_OPENGAUSS] == 1
-        )
-    return row_change(
-        buffer, at + 1, stop, rows, row, cells, text, dictionary, cursor, relation_code, settings[UTF8] == 1
-    )
+        return transaction(arrays, at + 1, stop, row)
+    return row_change(arrays, at + 1, stop, row, relation_code)
 
 
 @inner

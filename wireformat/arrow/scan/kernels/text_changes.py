@@ -46,6 +46,7 @@ from ..notes import (
     UNCHANGED_LENGTH,
     UPDATE,
     VALUE,
+    ScanArrays,
 )
 from ..tokens import ROW_CHANGES, TABLE
 from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
@@ -83,8 +84,9 @@ def name_end(buffer: Array, at: Int, stop: Int) -> Int:
 
 
 @hot
-def read_name(buffer: Array, at: Int, stop: Int, text: Array, cursor: Array) -> tuple[Int, Int, Int]:
+def read_name(arrays: ScanArrays, at: Int, stop: Int) -> tuple[Int, Int, Int]:
     """A name, plain or in quotes: where it ends, or -1, and its pair."""
+    buffer, text, cursor = arrays.buffer, arrays.text, arrays.cursor
     if at == stop or buffer[at] != QUOTE:
         end = name_end(buffer, at, stop)
         return end if end > at else -1, at, end - at
@@ -136,23 +138,13 @@ def value_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, Int]:
 
 
 @inner
-def read_columns(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    map_index: Int,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    to_new: bool,
-) -> Int:
+def read_columns(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, to_new: bool) -> Int:
     """One tuple into the map `map_index`, to the end of the record or to the mark of the new tuple.
 
     Returns where it ends, TOO_FEW_CELLS where the cells have none, and -1 for what is odd.
     """
+    buffer, rows, cells = arrays.buffer, arrays.rows, arrays.cells
+    text, dictionary, cursor = arrays.text, arrays.dictionary, arrays.cursor
     image = cells[map_index]
     cell = rows[ENDS + map_index, row]
     if not to_new and token_end(buffer, at, stop, text, dictionary, NO_TUPLE_ENTRY) == stop:
@@ -162,7 +154,7 @@ def read_columns(
             return TOO_FEW_CELLS
         if buffer[at] != SPACE:
             return -1
-        end, start, length = read_name(buffer, at + 1, stop, text, cursor)
+        end, start, length = read_name(arrays, at + 1, stop)
         if end < 0 or end == stop or buffer[end] != OPEN_BRACKET:
             return -1
         image[NAME, cell, 0] = start
@@ -194,18 +186,9 @@ def read_columns(
 
 
 @inner
-def read_images(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-) -> Int:
+def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """The mark at `at` and the row images behind it, to the end of the record; returns the row's status."""
+    buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
     kind = INSERT
     end = -1
     for change in range(3):
@@ -218,19 +201,20 @@ def read_images(
     map_index = OLD if kind == DELETE else NEW
     begin = token_end(buffer, end, stop, text, dictionary, OLD_ENTRY) if kind == UPDATE else -1
     if begin >= 0:
-        end = read_columns(buffer, begin, stop, rows, row, cells, OLD, text, dictionary, cursor, True)
+        end = read_columns(arrays, begin, stop, row, OLD, True)
         if end >= 0:
             end = token_end(buffer, end, stop, text, dictionary, NEW_ENTRY)
     if end >= 0:
-        end = read_columns(buffer, end, stop, rows, row, cells, map_index, text, dictionary, cursor, False)
+        end = read_columns(arrays, end, stop, row, map_index, False)
     if end == TOO_FEW_CELLS:
         return FULL
     return GOOD if end == stop else READ_RECORD
 
 
 @inner
-def read_unquoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: Array, dictionary: Array) -> Int:
+def read_unquoted(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Schema and table of gaussdb-text, one word each; returns where the mark behind them begins, or -1."""
+    buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
     start = at
     blank = -1
     while at < stop and at - start <= MOST_BYTES_TO_CHANGE:
@@ -250,10 +234,11 @@ def read_unquoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text
 
 
 @inner
-def read_quoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: Array, cursor: Array) -> Int:
+def read_quoted(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """`schema.table:`, each plain or in quotes; returns where the mark behind them begins, or -1."""
+    buffer, rows = arrays.buffer, arrays.rows
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
-        at, start, length = read_name(buffer, at, stop, text, cursor)
+        at, start, length = read_name(arrays, at, stop)
         if at < 0 or at == stop or buffer[at] != (DOT if field == TABLE_SCHEMA else COLON):
             return -1
         rows[field, row] = start
@@ -263,30 +248,18 @@ def read_quoted(buffer: Array, at: Int, stop: Int, rows: Array, row: Int, text: 
 
 
 @inner
-def read_record(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    cursor: Array,
-    settings: Array,
-) -> Int:
+def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
+    buffer, rows = arrays.buffer, arrays.rows
+    text, dictionary, settings = arrays.text, arrays.dictionary, arrays.settings
     begin = token_end(buffer, at, stop, text, dictionary, TABLE_ENTRY)
     if begin < 0:
-        status = read_line(buffer, at, stop, rows, row, cells, text, dictionary, settings)
+        status = read_line(arrays, at, stop, row)
     else:
-        if settings[QUOTED]:
-            begin = read_quoted(buffer, begin, stop, rows, row, text, cursor)
-        else:
-            begin = read_unquoted(buffer, begin, stop, rows, row, text, dictionary)
+        begin = read_quoted(arrays, begin, stop, row) if settings[QUOTED] else read_unquoted(arrays, begin, stop, row)
         status = READ_RECORD
         if begin >= 0:
-            status = read_images(buffer, begin, stop, rows, row, cells, text, dictionary, cursor)
+            status = read_images(arrays, begin, stop, row)
     if status == GOOD:
         rows[NEEDS, row] = record_needs(buffer, at, stop, settings)
     return status

@@ -20,7 +20,7 @@ from ...ascii import CASE_BIT, DIGIT_0, DIGIT_9, LOWER_A, LOWER_Z, MINUS, SLASH,
 from ...jit.compiler import hot, inner
 from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, ORIGIN, token_entry
 from ..loop import DONE, LOST, MORE
-from ..notes import CSN, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, READ_RECORD, TIME_TEXT, UTF8, XID
+from ..notes import CSN, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, READ_RECORD, TIME_TEXT, UTF8, XID, ScanArrays
 from ..primitives import is_ascii, read_32, read_64, same_bytes, text_needs
 from ..row_notes import note_detail
 
@@ -120,8 +120,9 @@ def record_needs(buffer: Array, at: Int, stop: Int, settings: Array) -> Int:
 
 
 @inner
-def token_end_any_case(buffer: Array, at: Int, stop: Int, text: Array, dictionary: Array, token: Int) -> Int:
+def token_end_any_case(arrays: ScanArrays, at: Int, stop: Int, token: Int) -> Int:
     """The same, for small and capital letters alike."""
+    buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
     start, length = ~np.int64(dictionary[token, 0]), np.int64(dictionary[token, 1])
     if stop - at < length:
         return -1
@@ -164,11 +165,10 @@ def lsn_end(buffer: Array, at: Int, stop: Int) -> Int:
 
 
 @inner
-def text_end(
-    buffer: Array, at: Int, stop: Int, text: Array, dictionary: Array, settings: Array, part: Int, parts_end: Int
-) -> Int:
+def text_end(arrays: ScanArrays, at: Int, stop: Int, part: Int, parts_end: Int) -> Int:
     """Where the text of a part ends: at the last token that closes it, at the token of a later part, or with
     the line; -1 if it is not closed."""
+    buffer, text, dictionary, settings = arrays.buffer, arrays.text, arrays.dictionary, arrays.settings
     after = settings[part + 4]
     if after >= 0:
         end = stop - 1
@@ -184,57 +184,35 @@ def text_end(
 
 
 @inner
-def read_line(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    settings: Array,
-) -> Int:
+def read_line(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """A line of the table, to the end of the record; returns the row's status. What is odd is left to the grammar."""
+    buffer, rows, settings = arrays.buffer, arrays.rows, arrays.settings
     line = LINES + 1
     for _ in range(settings[LINES]):
         parts_end = line + LINE_FIELDS + settings[line + 2] * PART_FIELDS
-        end = token_end_any_case(buffer, at, stop, text, dictionary, settings[line + 1])
+        end = token_end_any_case(arrays, at, stop, settings[line + 1])
         if end >= 0 and (end == stop or buffer[end] == SPACE):
             rows[KIND, row] = settings[line]
-            return read_parts(
-                buffer, end, stop, rows, row, cells, text, dictionary, settings, line + LINE_FIELDS, parts_end
-            )
+            return read_parts(arrays, end, stop, row, line + LINE_FIELDS, parts_end)
         line = parts_end
     return READ_RECORD
 
 
 @inner
-def read_parts(
-    buffer: Array,
-    at: Int,
-    stop: Int,
-    rows: Array,
-    row: Int,
-    cells: Array,
-    text: Array,
-    dictionary: Array,
-    settings: Array,
-    first: Int,
-    parts_end: Int,
-) -> Int:
+def read_parts(arrays: ScanArrays, at: Int, stop: Int, row: Int, first: Int, parts_end: Int) -> Int:
     """The parts of a line, in their order; returns the row's status."""
+    buffer, rows, dictionary, settings = arrays.buffer, arrays.rows, arrays.dictionary, arrays.settings
     for part in range(first, parts_end, PART_FIELDS):
-        begin = token_end_any_case(buffer, at, stop, text, dictionary, settings[part])
+        begin = token_end_any_case(arrays, at, stop, settings[part])
         if begin < 0 and settings[part + 1] >= 0:
-            begin = token_end_any_case(buffer, at, stop, text, dictionary, settings[part + 1])
+            begin = token_end_any_case(arrays, at, stop, settings[part + 1])
         reader, field = settings[part + 2], settings[part + 3]
         value, end = np.int64(0), begin
         if begin >= 0:
             if reader == LSN:
                 end = lsn_end(buffer, begin, stop)
             elif reader == TEXT:
-                end = text_end(buffer, begin, stop, text, dictionary, settings, part, parts_end)
+                end = text_end(arrays, begin, stop, part, parts_end)
             else:
                 minus = reader == SIGNED and begin < stop and buffer[begin] == MINUS
                 value, end = read_digits(buffer, begin + minus, stop)
@@ -259,7 +237,7 @@ def read_parts(
             rows[PRESENT, row] |= 1 << field
             at = end
         else:
-            note_detail(rows, row, cells, dictionary, field, begin, end - begin)
+            note_detail(arrays, row, field, begin, end - begin)
             at = end
             if reader == TEXT:
                 rows[TIME_TEXT, row] = begin
