@@ -14,24 +14,30 @@ from .generate import BINARY, Capture
 from .measure import Result, Say
 
 COLD = "first start: compiles"
+UNLINKED = "first start, each function compiled by itself"
 WARM = "every other start"
 
 PROGRAM = f"""
 import sys
 import wireformat as wf
+{{before}}
 print(wf.arrow.changes([sys.stdin.buffer.read()], {BINARY!r}).num_rows, flush=True)
 """
+
+WITHOUT_LINKING = "import wireformat.arrow.jit.linking as linking; linking.RELEASES = ()"
+"""What linking is worth: a first start without it."""
 
 
 def measure(capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
     """Results by name. Each round begins with an empty cache, then come two starts that find it filled."""
     first = capture.load(BINARY).slice(0, 1).to_pylist()[0]
-    seconds: dict[str, list[float]] = {COLD: [], WARM: []}
+    seconds: dict[str, list[float]] = {COLD: [], UNLINKED: [], WARM: []}
     for number in range(1, rounds + 1):
-        with TemporaryDirectory() as cache:
-            for name in (COLD, WARM, WARM):
-                say(f"{name}: run {number} of {rounds}")
-                seconds[name].append(start(first["payload"], first["records"], cache))
+        for names, before in ((UNLINKED,), WITHOUT_LINKING), ((COLD, WARM, WARM), ""):
+            with TemporaryDirectory() as cache:
+                for name in names:
+                    say(f"{name}: run {number} of {rounds}")
+                    seconds[name].append(start(first["payload"], first["records"], cache, before))
     return {
         name: Result(
             name=name,
@@ -44,12 +50,15 @@ def measure(capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
     }
 
 
-def start(message: bytes, records: int, cache: str) -> float:
-    """Seconds until a new process has decoded the message; its caches are in the folder."""
+def start(message: bytes, records: int, cache: str, before: str = "") -> float:
+    """Seconds until a new process has decoded the message; its caches are in the folder.
+
+    before   a line of Python that the process runs first
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     began = perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM.format(before=before)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment | {"XDG_CACHE_HOME": cache},

@@ -34,7 +34,7 @@ GROUPS = {
         for chunks in bench_transactions.CHUNKS
     ],
     "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
-    "start": [bench_start.COLD, bench_start.WARM],
+    "start": [bench_start.COLD, bench_start.UNLINKED, bench_start.WARM],
 }
 RESULTS = {
     group: {
