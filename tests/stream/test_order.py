@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from wireformat import limits
 from wireformat.formats.registry import ROWS, find_row
 from wireformat.formats.row import ORDERS
 from wireformat.stream import order as order_module
-from wireformat.stream.order import BETWEEN, STATES, TABLE, Order, RecordFacts, markdown
+from wireformat.stream.order import STATES, TABLE, Order, RecordFacts, markdown
 
 from ..engines import ENGINES, FORMAT, agree, ask, read
 from ..golden_cases import CASES, Case
@@ -388,114 +387,6 @@ def test_bad_input_changes_nothing() -> None:
             with pytest.raises(wf.OrderError):
                 read([message(BEGIN), bad, message(BEGIN)], engine, mode=mode, strict=True)
     assert ask([message(BEGIN), bad], "scan", strict=True).error is not None
-
-
-def make_error(**more: Any) -> wf.OrderError:
-    facts = {"format": "pgoutput", "message": 7, "record": 3, "record_lsn": 0x16B374D848, "state": BETWEEN, **more}
-    return wf.OrderError("BEGIN", "COMMIT xid 5", **facts)
-
-
-def test_the_text_says_everything() -> None:
-    error = make_error(open="BEGIN xid 4 gid 'g' since message 2", streamed=("xid 9 since message 1",) * 7)
-    text = str(error)
-    assert text.startswith("bad order: between transactions: expected BEGIN, got COMMIT xid 5 [pgoutput: message 7, ")
-    for part in ("record 3", "lsn 16/B374D848", "open BEGIN xid 4 gid 'g' since message 2", "streamed xid 9 since "):
-        assert part in text
-    assert text.count("xid 9") == 5
-    assert "open nothing" in str(make_error())
-
-
-def test_it_pickles() -> None:
-    error = make_error(streamed=("xid 9 since message 1",))
-    for other in (copy.copy(error), *(pickle.loads(pickle.dumps(error, protocol)) for protocol in range(2, 6))):
-        assert type(other) is wf.OrderError
-        assert (str(other), other.__dict__) == (str(error), error.__dict__)
-    assert isinstance(error, wf.WireformatError)
-    assert isinstance(error, ValueError)
-
-
-EXPLAINED: dict[str, tuple[str, list[RecordFacts], str]] = {
-    "another transaction's end": (
-        "pgoutput",
-        [RecordFacts("BEGIN", 5), RecordFacts("COMMIT", 6)],
-        r"expected COMMIT of what is open, where both say .*, got COMMIT xid 6 \[.* open BEGIN xid 5 since message 0",
-    ),
-    "another name": (
-        "pgoutput",
-        [RecordFacts("BEGIN", 5, "a"), RecordFacts("PREPARE", 5, "b")],
-        r"got PREPARE xid 5 gid 'b' \[.* open BEGIN xid 5 gid 'a' since message 0",
-    ),
-    "a prepared one committed": (
-        "pgoutput",
-        [RecordFacts("BEGIN", 5, "a"), RecordFacts("COMMIT")],
-        "COMMIT of a BEGIN without gid",
-    ),
-    "one not prepared": (
-        "pgoutput",
-        [RecordFacts("BEGIN", 5), RecordFacts("PREPARE", 5, "a")],
-        "PREPARE of a BEGIN with a gid",
-    ),
-    "a block in a transaction": (
-        "pgoutput",
-        [RecordFacts("BEGIN"), RecordFacts("STREAM_START", 1)],
-        "after BEGIN: .* STREAM_START xid 1",
-    ),
-    "a transaction in a block": (
-        "pgoutput",
-        [RecordFacts("STREAM_START", 1), RecordFacts("BEGIN", 2)],
-        "open STREAM_START xid 1 since",
-    ),
-    "the end of a block that is open": (
-        "pgoutput",
-        [RecordFacts("STREAM_START", 1), RecordFacts("STREAM_COMMIT", 1)],
-        "after STREAM_START: .*open STREAM_START xid 1 since message 0, streamed xid 1 since message 0",
-    ),
-    "one that never streamed": (
-        "pgoutput",
-        [RecordFacts("STREAM_START", 1), RecordFacts("STREAM_STOP"), RecordFacts("STREAM_COMMIT", 2)],
-        "STREAM_COMMIT of a transaction with blocks that has not ended, got STREAM_COMMIT xid 2 .*streamed xid 1 since",
-    ),
-    "a first segment that is none": (
-        "pgoutput",
-        [
-            RecordFacts("STREAM_START", 1),
-            RecordFacts("STREAM_STOP"),
-            RecordFacts("STREAM_START", 1, first_segment=True),
-        ],
-        "STREAM_START that says rightly whether it is the transaction's first one",
-    ),
-    "an abort of all of one that never streamed": (
-        "pgoutput",
-        [RecordFacts("STREAM_ABORT", 1, None, 1)],
-        "STREAM_ABORT of a subtransaction, or of a transaction with blocks that has not ended, got STREAM_ABORT xid 1",
-    ),
-    "an origin too late": (
-        "pgoutput",
-        [RecordFacts("BEGIN"), RecordFacts("INSERT"), RecordFacts("ORIGIN")],
-        "got ORIGIN",
-    ),
-    "a transactional message outside": (
-        "pgoutput",
-        [RecordFacts("MESSAGE", transactional=True)],
-        "MESSAGE that is not transactional, got MESSAGE",
-    ),
-    "a change of another block": (
-        "test-decoding",
-        [RecordFacts("STREAM_START", 1), RecordFacts("STREAM_CHANGE", 2)],
-        "STREAM_CHANGE of what is open",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", EXPLAINED)
-def test_what_was_wrong(name: str) -> None:
-    format, records, words = EXPLAINED[name]
-    order = Order(format)
-    *good, bad = records
-    for place, record in enumerate(good):
-        order.take(record, message=place, number=0, lsn=None)
-    with pytest.raises(wf.OrderError, match=words):
-        order.take(bad, message=len(good), number=0, lsn=None)
 
 
 POSTGRESQL_18: dict[str, list[RecordFacts]] = {
