@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ..errors import OptionError
+from ..options.checks import shown
+from ..options.table import nearest
 from .row import FormatRow
 
 if TYPE_CHECKING:
@@ -18,8 +22,8 @@ GROUP = "wireformat.formats"
 
 def outside_row(name: str) -> FormatRow | None:
     """The row of this name; None where no installed package has one. Raises OptionError where it cannot be loaded."""
-    found = _entry_points(tuple(sys.path)).get(name)
-    return None if found is None else _load(found)
+    found = _entry_points(tuple(sys.path)).get(name, ())
+    return _load(name, found) if found else None
 
 
 def outside_rows() -> dict[str, FormatRow]:
@@ -27,21 +31,28 @@ def outside_rows() -> dict[str, FormatRow]:
     rows = {}
     for name, found in _entry_points(tuple(sys.path)).items():
         try:
-            rows[name] = _load(found)
+            rows[name] = _load(name, found)
         except OptionError as error:
             _warn(str(error))
     return rows
 
 
 @cache
-def _entry_points(path: tuple[str, ...]) -> dict[str, EntryPoint]:
+def _entry_points(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     from importlib.metadata import entry_points  # takes a part of every start
 
-    return {found.name: found for found in entry_points(group=GROUP)}
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for point in entry_points(group=GROUP):
+        found[point.name] = (*found.get(point.name, ()), point)
+    return found
 
 
 @cache
-def _load(found: EntryPoint) -> FormatRow:
+def _load(name: str, points: tuple[EntryPoint, ...]) -> FormatRow:
+    found, *others = points
+    if others:
+        values = ", ".join(sorted(point.value for point in points))
+        raise OptionError(f"the format {name} cannot be loaded: several packages have one of this name: {values}")
     try:
         row = found.load()
     except Exception as error:
@@ -55,7 +66,30 @@ def _load(found: EntryPoint) -> FormatRow:
         )
     if row.name != found.name:
         raise OptionError(f"the format {found.name} cannot be loaded: its row in {found.value} is named {row.name}")
+    problem = "; ".join(_problems(row))
+    if problem:
+        raise OptionError(f"the format {found.name} cannot be loaded: {found.value}: {problem}")
     return row
+
+
+def _problems(row: FormatRow) -> Iterable[str]:
+    """What a row names that is in none of the tables of formats, whose modules need the registry themselves."""
+    from .differences import DIFFERENCES
+    from .signatures import PATTERNS
+
+    known = [difference.name for difference in DIFFERENCES]
+    for name in row.cannot_say:
+        if name not in known:
+            yield f"cannot_say: expected names in DIFFERENCES, got {shown(name)}{nearest(name, known)}"
+    for signature in row.signatures:
+        if isinstance(signature, bytes):
+            try:
+                re.compile(signature, re.DOTALL)
+            except re.error as error:
+                yield f"signatures: expected a regular expression, got {signature!r}: {error}"
+        elif signature not in PATTERNS:
+            near = nearest(signature, PATTERNS)
+            yield f"signatures: expected bytes or names in PATTERNS, got {shown(signature)}{near}"
 
 
 @cache
