@@ -16,7 +16,7 @@ import pytest
 import wireformat as wf
 from wireformat.arrow.jit.compiler import outside_mark
 from wireformat.formats import outside
-from wireformat.formats.differences import adapted
+from wireformat.formats.adapt import adapted
 from wireformat.formats.registry import ROWS, all_rows
 from wireformat.formats.row import FormatRow, load
 
@@ -187,17 +187,17 @@ BAD = {
     "what it cannot say": (
         "bad_names:ROW",
         {"bad_names": ROW.format("name='bad', cannot_say=('fact', 'lsn')")},
-        "cannot_say: expected names in DIFFERENCES, got 'fact', did you mean 'facts'",
+        "cannot_say of the format bad: expected names in DIFFERENCES, got 'fact', did you mean 'facts'",
     ),
     "a signature": (
         "bad_sign:ROW",
         {"bad_sign": ROW.format("name='bad', signatures=('begin', 'comit')")},
-        "signatures: expected bytes or names in PATTERNS, got 'comit', did you mean 'commit'",
+        "signatures of the format bad: expected bytes or names in PATTERNS, got 'comit', did you mean 'commit'",
     ),
     "a pattern": (
         "bad_pattern:ROW",
         {"bad_pattern": ROW.format("name='bad', signatures=(b'[',)")},
-        r"signatures: expected a regular expression, got b'\['",
+        r"signatures of the format bad: expected regular expressions, got b'\['",
     ),
     "types": ("bad_types:ROW", {"bad_types": ROW.format("types='mine'")}, "types of the format fixed-width.*'mine'"),
 }

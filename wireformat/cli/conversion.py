@@ -12,8 +12,8 @@ from typing import Any
 from ..arrow.engine.choice import make_engine
 from ..errors import EncodeError, LimitExceeded, OptionError
 from ..events import CommitPrepared, Event, Prepare, Relation, RollbackPrepared, StreamPrepare, TupleData
+from ..formats.adapt import adapted
 from ..formats.base import Format
-from ..formats.differences import adapted
 from ..limits import BATCH_BYTES
 from ..options import WRITE_OPTIONS, ReadOptions
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
-from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ..errors import OptionError
-from ..options.checks import shown
-from ..options.table import nearest
 from .row import FormatRow
 
 if TYPE_CHECKING:
@@ -66,30 +62,7 @@ def _load(name: str, points: tuple[EntryPoint, ...]) -> FormatRow:
         )
     if row.name != found.name:
         raise OptionError(f"the format {found.name} cannot be loaded: its row in {found.value} is named {row.name}")
-    problem = "; ".join(_problems(row))
-    if problem:
-        raise OptionError(f"the format {found.name} cannot be loaded: {found.value}: {problem}")
     return row
-
-
-def _problems(row: FormatRow) -> Iterable[str]:
-    """What a row names that is in none of the tables of formats, whose modules need the registry themselves."""
-    from .differences import DIFFERENCES
-    from .signatures import PATTERNS
-
-    known = [difference.name for difference in DIFFERENCES]
-    for name in row.cannot_say:
-        if name not in known:
-            yield f"cannot_say: expected names in DIFFERENCES, got {shown(name)}{nearest(name, known)}"
-    for signature in row.signatures:
-        if isinstance(signature, bytes):
-            try:
-                re.compile(signature, re.DOTALL)
-            except re.error as error:
-                yield f"signatures: expected a regular expression, got {signature!r}: {error}"
-        elif signature not in PATTERNS:
-            near = nearest(signature, PATTERNS)
-            yield f"signatures: expected bytes or names in PATTERNS, got {shown(signature)}{near}"
 
 
 @cache
