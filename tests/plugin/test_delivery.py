@@ -256,6 +256,7 @@ def interleaved(draw: Any) -> tuple[list[wf.Event], dict[int, list[int]]]:
     events: list[wf.Event] = []
     committed: dict[int, list[int]] = {}
     number = 0
+    undone: set[int] = set()
     alive = set(rows)
     for _ in range(draw(st.integers(0, 12))):
         if not alive:
@@ -264,13 +265,14 @@ def interleaved(draw: Any) -> tuple[list[wf.Event], dict[int, list[int]]]:
         action = draw(st.sampled_from(["block", "block", "abort one", "commit", "abort", "prepare"]))
         started = any(isinstance(event, wf.StreamStart) and event.xid == xid for event in events)
         if action == "block" or not started:
-            found = [xid, xid * 100, xid * 100 + 1]
+            found = [xid, xid * 100 + 1, *([] if xid in undone else [xid * 100])]
             added = [(draw(st.sampled_from(found)), number + place) for place in range(draw(st.integers(0, 3)))]
             number += len(added)
             rows[xid] += added
             events += block(xid, *(row(value, sub) for sub, value in added))
         elif action == "abort one":
             sub = xid * 100
+            undone.add(xid)
             rows[xid] = [pair for pair in rows[xid] if pair[0] != sub]
             events.append(wf.StreamAbort(xid=xid, subxid=sub))
         else:

@@ -40,16 +40,22 @@ class _Transaction:
 
     begin       its BEGIN, or the first STREAM_START
     held        its events, without BEGIN, the marks of blocks, and what was aborted
+    undone      xids of subtransactions that were aborted
     """
 
     begin: Begin | StreamStart
     fate: int = ASK
     held: list[Event] = field(default_factory=list)
+    undone: set[int | None] = field(default_factory=set)
 
     @property
     def gid(self) -> str | None:
         """What BEGIN says it will be prepared as."""
         return None if isinstance(self.begin, StreamStart) else self.begin.gid
+
+    def is_undone(self, event: Event) -> bool:
+        """Whether it is of a subtransaction that was aborted; the rule is that of `Attempt.is_undone`."""
+        return getattr(event, "xid", None) in self.undone
 
 
 class WholeTransactions(Iterator[Event]):
@@ -142,7 +148,8 @@ class Delivery:
                 raise PluginError(
                     "STREAM_CHANGE: the stream does not say which row changed; a plugin needs stream_change to take it"
                 )
-            open.held.append(event)
+            if not open.is_undone(event):
+                open.held.append(event)
 
     def _decide(self, found: _Transaction, origin: int | str | None) -> Iterator[Event]:
         begin = found.begin
@@ -208,7 +215,8 @@ class Delivery:
         if self._streaming and (found is None or found.fate == GIVE):
             yield event
         elif found is not None and not is_whole:
-            found.held = [held for held in found.held if getattr(held, "xid", None) != event.subxid]
+            found.undone.add(event.subxid)
+            found.held = [held for held in found.held if not found.is_undone(held)]
 
     def _stream_commit(self, event: StreamCommit) -> Iterator[Event]:
         found = self._streamed.pop(event.xid, None)
