@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from ..identifiers import PLAIN_NAME
+
 HEAD_BYTES = 600
 """How much is looked at: room for two long names."""
 
-_NAME = rb'(?:[a-z_][a-z0-9_]*|(?:"[^"]*")+)'
+_NAME = rb"(?:" + PLAIN_NAME.encode() + rb'|(?:"[^"]*")+)'
 
 _CELLS = rb"[\x00-\x06].(?:[ntub]|\Z)"
 _PGOUTPUT = b"|".join(
