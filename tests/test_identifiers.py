@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wireformat.arrow.scan.kernels.text_changes import name_end
 from wireformat.identifiers import KEYWORDS, quote_identifier, split_pattern, unquote_identifier
 
 from . import strategies
+from .engines import agree
 
 QUOTED = {
     "id": "id",
@@ -42,6 +47,25 @@ def test_as_the_server_prints(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(KEYWORDS))
 def test_keywords_are_quoted(name: str) -> None:
     assert quote_identifier(name) == f'"{name}"'
+
+
+def test_compiled_code_knows_plain_names() -> None:
+    """Of every byte at the first and second place: it ends the name, or not, as where a name is quoted."""
+    for name in (bytes(pair) for pair in product(range(256), repeat=2)):
+        text = name.decode("latin-1")
+        is_plain, begins = (quote_identifier(part, frozenset()) == part for part in (text, text[0]))
+        data = np.frombuffer(name, np.uint8)
+        assert name_end(data, 0, 2) == (2 if is_plain else 1 if begins else 0), name
+
+
+def test_both_engines_take_the_same_plain_names() -> None:
+    names = ["a", "_", "a1", "a_1_", "1a", "A", "aB", "a$", "a-", "é", "aé", "", "a b", "z9"]
+    for name in names:
+        line = f"table {name}.t: INSERT: {name}[integer]:1".encode()
+        answer = agree([line], format="test-decoding", mode="PERMISSIVE")
+        assert [event.kind for event in answer.events] == ["INSERT" if quote_identifier(name) == name else "CORRUPT"], (
+            name
+        )
 
 
 @given(strategies.names())

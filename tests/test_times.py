@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.commit_times import parse_times
-from wireformat.times import FIRST_MICROS, LAST_MICROS, heartbeat_micros, parse_commit_time, table_time
+from wireformat.arrow.scan.kernels.pgoutput import write_time
+from wireformat.pgtypes.binary_times import date_text, timestamp_text, timestamp_zone_text
+from wireformat.times import (
+    FIRST_MICROS,
+    LAST_MICROS,
+    MICROS_OF_2000,
+    heartbeat_micros,
+    parse_commit_time,
+    table_time,
+    time_text,
+)
 
+from . import handmade_pgoutput as pgoutput
 from . import strategies
 from .engines import ENGINES, FORMAT, agree
 from .handmade import commit, heartbeat, message, time
@@ -161,6 +176,55 @@ def test_engines_agree_on_any_text(texts: list[str]) -> None:
 def test_what_is_parsed_fits_int64(text: str) -> None:
     found = parsed(text)
     assert found is None or -(1 << 63) <= found <= INT64_MAX
+
+
+def instants() -> Iterator[int]:
+    """Every day of 400 years with some clock, the ends of every year that Python knows, and those of the years."""
+    days = 146_097
+    for day in range(-days // 2, days - days // 2):
+        yield day * DAY + (day * 7_919_123_457 + day % 3 * 500_000) % DAY
+    for year in range(1, 10_000):
+        first = (datetime(year, 1, 1, tzinfo=timezone.utc) - EPOCH) // timedelta(microseconds=1)
+        yield from (micros for micros in (first - 1, first, first + 59 * DAY) if micros >= FIRST_MICROS)
+    yield from (FIRST_MICROS, LAST_MICROS, *(10**digits for digits in range(15)))
+
+
+def test_times_as_compiled_code_writes_them() -> None:
+    """The fast form is the text that `time_text` gives, which is the text that datetime gives."""
+    times = [*instants()]
+    begins = [struct.pack(">cQqI", b"B", 1, micros - MICROS_OF_2000, 5) for micros in times]
+    table = wf.arrow.changes(begins, "pgoutput", columns=["commit_time", "detail"])
+    assert table["commit_time"].cast(pa.int64()).to_pylist() == times
+    texts = pc.map_lookup(table["detail"], "commit_time", "first").to_pylist()
+    assert texts == [*map(time_text, times)]
+    for micros, text in zip(times[::97], texts[::97], strict=True):
+        room = np.zeros(40, np.uint8)
+        assert room[: write_time(room, 0, micros)].tobytes().decode() == text
+        assert datetime.fromisoformat(padded(text)) == EPOCH + timedelta(microseconds=micros)
+
+
+def padded(text: str) -> str:
+    """With all digits of the fraction and of the offset, which datetime wants before Python 3.11."""
+    clock, zone = text[:-3], text[-3:]
+    return f"{clock if '.' in clock else clock + '.'}{'0' * 6}"[:26] + f"{zone}:00"
+
+
+def test_times_in_binary_cells_as_compiled_code_writes_them() -> None:
+    columns = [pgoutput.column(name, oid) for name, oid in ((b"d", 1082), (b"t", 1114), (b"z", 1184))]
+    numbers = [micros - MICROS_OF_2000 for micros in [*instants()][::11]]
+    cells = [(struct.pack(">i", number // DAY), *[struct.pack(">q", number)] * 2) for number in numbers]
+    rows = [pgoutput.change(b"I", pgoutput.image(b"N", *map(pgoutput.binary, row))) for row in cells]
+    table = wf.arrow.changes([pgoutput.relation(*columns), *rows], "pgoutput", kinds=["INSERT"], columns=["new"])
+    for name, text in (("d", date_text), ("t", timestamp_text), ("z", timestamp_zone_text)):
+        at = "dtz".index(name)
+        assert pc.map_lookup(table["new"], name, "first").to_pylist() == [text(row[at]) for row in cells]
+
+
+@given(st.integers(parse_commit_time("4713-01-01 00:00:00+00 BC"), INT64_MAX))
+def test_a_time_is_read_as_it_was_written(micros: int) -> None:
+    text = time_text(micros)
+    assert text is None if micros > GOOD["294246-12-31 23:59:59.999999+00"] else parse_commit_time(str(text)) == micros
+    assert time_text(-2_440_550 * DAY - 1) is None
 
 
 GUESSES = {

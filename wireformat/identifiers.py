@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+PLAIN_NAME = "[a-z_][a-z0-9_]*"
+"""A name that stands without quotes, if it is no keyword: a regular expression, ASCII only."""
+
+_PLAIN = re.compile(PLAIN_NAME)
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
 
 # Keywords that are not unreserved, which quote_identifier() puts in quotes: openGauss, src/include/parser/kwlist.h at

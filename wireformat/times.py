@@ -1,4 +1,4 @@
-"""Commit times as the servers print them, and heartbeat times, to microseconds since 1970 in UTC."""
+"""Times as the servers print them, to and from microseconds since 1970 in UTC; and heartbeat times."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ _FIRST_YEAR, _LAST_YEAR = -4712, 294_246
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _FIRST_DAY_OF_2000 = date(2000, 1, 1).toordinal()
 _DAYS_OF_400_YEARS = 146_097
+
+DAYS_TO_2000 = _FIRST_DAY_OF_2000 - _EPOCH_DAY
+"""2000-01-01 in days since 1970."""
+
+MICROS_OF_DAY = 86_400_000_000
 
 FIRST_MICROS, LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and the last microsecond of the years 1 to 9999 in UTC, since 1970: what Python's datetime can say."""
@@ -62,17 +67,36 @@ def time_text(micros: int) -> str | None:
 
     None outside of the years that it reads. Source: PostgreSQL manual, "Date/Time Output", style ISO.
     """
-    seconds, fraction = divmod(micros, 1_000_000)
-    days, clock = divmod(seconds, 86_400)
-    cycles, day = divmod(days + _EPOCH_DAY - _FIRST_DAY_OF_2000, _DAYS_OF_400_YEARS)
-    in_cycle = date.fromordinal(_FIRST_DAY_OF_2000 + day)
-    year = in_cycle.year + 400 * cycles
+    days, clock = divmod(micros, MICROS_OF_DAY)
+    year, month_and_day = _calendar(days)
     if not _FIRST_YEAR <= year <= _LAST_YEAR:
         return None
+    day, era = _shown(year, month_and_day)
+    return f"{day} {clock_text(clock)}+00{era}"
+
+
+def day_text(days: int) -> tuple[str, str]:
+    """Days since 1970 as `2026-11-21`, and ` BC` or nothing, which stands behind what follows the date."""
+    return _shown(*_calendar(days))
+
+
+def clock_text(micros: int) -> str:
+    """Microseconds as `01:02:03.5`: hours, which may be more than a day, with a fraction as short as possible."""
+    seconds, fraction = divmod(micros, 1_000_000)
+    digits = f".{fraction:06}".rstrip("0") if fraction else ""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{digits}"
+
+
+def _calendar(days: int) -> tuple[int, str]:
+    """The year, 0 for 1 BC, and `-11-21`. Python's years end at 9999, but dates repeat after 400 years."""
+    cycles, day = divmod(days - DAYS_TO_2000, _DAYS_OF_400_YEARS)
+    in_cycle = date.fromordinal(_FIRST_DAY_OF_2000 + day)
+    return in_cycle.year + 400 * cycles, f"-{in_cycle:%m-%d}"
+
+
+def _shown(year: int, month_and_day: str) -> tuple[str, str]:
     shown, era = (year, "") if year > 0 else (1 - year, " BC")
-    digits = f".{fraction:06d}".rstrip("0") if fraction else ""
-    hour, minute, second = clock // 3600, clock // 60 % 60, clock % 60
-    return f"{shown:04d}-{in_cycle:%m-%d} {hour:02d}:{minute:02d}:{second:02d}{digits}+00{era}"
+    return f"{shown:04}{month_and_day}", era
 
 
 def heartbeat_micros(time: int, factor: int) -> int | None:

@@ -299,3 +299,31 @@ def test_what_is_left_out_as_malformed_is_told(tmp_path: Path) -> None:
     stream.write_bytes(CORRUPT + handmade.SAMPLES["insert"])
     result = run("convert", stream, "-t", BINARY, "-o", out, "--mode", "DROPMALFORMED")
     assert (result.exit_code, result.stderr) == (0, f"{out}: 1 messages from 2 messages, 1 records skipped\n")
+
+
+LOCKS_ONLY = [b"BEGIN 5", b"table s.t: INSERT: a[integer]:1", b"COMMIT 5", b"COMMIT PREPARED 'g', txid 6"]
+"""PostgreSQL 16 sends nothing of a prepared transaction that only locked rows, but for its end."""
+
+
+@pytest.mark.parametrize("end", [b"COMMIT PREPARED 'g', txid 6", b"ROLLBACK PREPARED 'g', txid 6"])
+def test_the_end_of_a_transaction_that_was_not_prepared(end: bytes, tmp_path: Path) -> None:
+    source, out = tmp_path / "locks.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"payload": [*LOCKS_ONLY[:-1], end]}), source)
+    for to, count, note in (
+        ("test-decoding", 4, ""),
+        ("mppdb-json", 3, "1 record ends a prepared transaction without a PREPARE; mppdb-json needs none\n"),
+    ):
+        result = run("convert", source, "-f", "test-decoding", "-t", to, "-o", out)
+        assert result.stderr == f"{out}: {count} messages from 4 messages\n{note}"
+        assert result.exit_code == 0
+        kinds = [event.kind for event in events_of(out, to)]
+        assert kinds == [event.kind for event in wf.decode([*LOCKS_ONLY[:-1], end], "test-decoding")][:count]
+
+
+def test_the_end_of_a_transaction_that_was_prepared_is_told(tmp_path: Path) -> None:
+    source = tmp_path / "prepared.parquet"
+    pq.write_table(pa.table({"payload": [b"BEGIN 6", b"PREPARE TRANSACTION 'g', txid 6", LOCKS_ONLY[-1]]}), source)
+    result = run("convert", source, "-f", "test-decoding", "-t", "mppdb-json", "-o", tmp_path / "out.parquet")
+    assert result.exit_code == 1
+    assert "COMMIT_PREPARED" in result.stderr
+    assert "without a PREPARE" not in result.stderr

@@ -16,7 +16,7 @@ import pytest
 import wireformat as wf
 from wireformat.arrow.jit.compiler import outside_mark
 from wireformat.formats import outside
-from wireformat.formats.differences import adapted
+from wireformat.formats.adapt import adapted
 from wireformat.formats.registry import ROWS, all_rows
 from wireformat.formats.row import FormatRow, load
 
@@ -184,6 +184,21 @@ BAD = {
     "no row": ("bad_text:ROW", {"bad_text": "ROW = 'x'"}, "expected bad_text:ROW to be a FormatRow, got str"),
     "another name": ("bad_name:ROW", {"bad_name": ROW.format("name='x'")}, "its row in bad_name:ROW is named x"),
     "order": ("bad_order:ROW", {"bad_order": ROW.format("order='mine'")}, "order of the format fixed-width.*'mine'"),
+    "what it cannot say": (
+        "bad_names:ROW",
+        {"bad_names": ROW.format("name='bad', cannot_say=('fact', 'lsn')")},
+        "cannot_say of the format bad: expected names in DIFFERENCES, got 'fact', did you mean 'facts'",
+    ),
+    "a signature": (
+        "bad_sign:ROW",
+        {"bad_sign": ROW.format("name='bad', signatures=('begin', 'comit')")},
+        "signatures of the format bad: expected bytes or names in PATTERNS, got 'comit', did you mean 'commit'",
+    ),
+    "a pattern": (
+        "bad_pattern:ROW",
+        {"bad_pattern": ROW.format("name='bad', signatures=(b'[',)")},
+        r"signatures of the format bad: expected regular expressions, got b'\['",
+    ),
     "types": ("bad_types:ROW", {"bad_types": ROW.format("types='mine'")}, "types of the format fixed-width.*'mine'"),
 }
 
@@ -199,6 +214,16 @@ def test_a_row_that_cannot_be_loaded(name: str, tmp_path: Path, monkeypatch: pyt
     outside._warn.cache_clear()
     with pytest.warns(RuntimeWarning, match=f"the format bad cannot be loaded: .*{error}"):
         assert list(wf.FORMATS) == [*ROWS, FORMAT]
+
+
+def test_a_name_that_two_packages_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("one", "two"):
+        metadata = tmp_path / f"{package}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "entry_points.txt").write_text(f"[{outside.GROUP}]\nboth = {package}:ROW\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(wf.OptionError, match="several packages have one of this name: one:ROW, two:ROW"):
+        wf.decode([], "both")
 
 
 @pytest.mark.parametrize("reference", ["", "module", "module:", ":name"])

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from wireformat.formats.guess import looks_like
 from wireformat.formats.registry import ROWS, find_format
-from wireformat.formats.signatures import PATTERNS, first_pattern, looks_like
+from wireformat.formats.signatures import PATTERNS, first_pattern
 
 from ..golden_cases import CASES, Case
 from ..servers.captures import capture_names, read_capture

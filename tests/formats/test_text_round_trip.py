@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.formats.differences import adapted
+from wireformat.formats.adapt import adapted
 
 from .. import strategies, text_strategies
 from ..accounting import EVERYTHING, account_all

@@ -89,7 +89,8 @@ WHOLE: dict[str, tuple[list[wf.Event], list[wf.Event]]] = {
         [relation(), *OTHER, *plain(7, row(1))],
     ),
     "a prepared one, rolled back": ([BEGIN_PREPARE, row(1), PREPARE, *OTHER, wf.RollbackPrepared(gid="g")], OTHER),
-    "one that was rolled back and not prepared here": ([wf.RollbackPrepared(gid="g")], []),
+    "one that was rolled back and not prepared here": ([wf.RollbackPrepared(gid="g"), *OTHER], OTHER),
+    "one that was committed and not prepared here": ([COMMIT_PREPARED, *OTHER], OTHER),
     "a name used twice": (
         [BEGIN_PREPARE, row(1), PREPARE, COMMIT_PREPARED, BEGIN_PREPARE, row(2), PREPARE, COMMIT_PREPARED],
         [*plain(7, row(1)), *plain(7, row(2))],
@@ -136,7 +137,6 @@ def test_a_plugin_without_two_phase_commit_gets_blocks_committed() -> None:
 
 
 MISSING: dict[str, tuple[list[wf.Event], str]] = {
-    "a prepared one": ([COMMIT_PREPARED], "COMMIT_PREPARED: .* began before the first event"),
     "a streamed one": ([STREAM_COMMIT], "STREAM_COMMIT: .* began before the first event"),
     "a streamed and prepared one": (
         [STREAM_PREPARE, COMMIT_PREPARED],
@@ -152,6 +152,20 @@ def test_what_cannot_be_delivered_whole(name: str) -> None:
     events, words = MISSING[name]
     with pytest.raises(wf.PluginError, match=words):
         list(whole_transactions(events))
+
+
+def test_ends_of_what_was_not_prepared_can_be_asked_for() -> None:
+    """PostgreSQL before 18 sends nothing else of a prepared transaction that only locked rows."""
+    known = [BEGIN_PREPARE, row(1), PREPARE, COMMIT_PREPARED]
+    lost = [wf.CommitPrepared(xid=9, gid="h"), wf.RollbackPrepared(gid="i"), COMMIT_PREPARED, COMMIT_PREPARED]
+    events = whole_transactions([*known, *lost])
+    assert list(events) == plain(7, row(1))
+    assert events.unknown_prepared == ("h", "i", "g")
+
+
+def test_a_plugin_that_filters_one_gets_no_end_of_it() -> None:
+    calls = called([COMMIT_PREPARED, wf.CommitPrepared(gid="h")], PLAIN | {"filter_prepare"}, {"g"})
+    assert [call[0] for call in calls] == ["filter_prepare", "filter_prepare", "commit_prepared"]
 
 
 @pytest.mark.parametrize("event", [COMMIT_PREPARED, STREAM_COMMIT, STREAM_PREPARE, wf.RollbackPrepared(gid="g")])
@@ -242,6 +256,7 @@ def interleaved(draw: Any) -> tuple[list[wf.Event], dict[int, list[int]]]:
     events: list[wf.Event] = []
     committed: dict[int, list[int]] = {}
     number = 0
+    undone: set[int] = set()
     alive = set(rows)
     for _ in range(draw(st.integers(0, 12))):
         if not alive:
@@ -250,13 +265,14 @@ def interleaved(draw: Any) -> tuple[list[wf.Event], dict[int, list[int]]]:
         action = draw(st.sampled_from(["block", "block", "abort one", "commit", "abort", "prepare"]))
         started = any(isinstance(event, wf.StreamStart) and event.xid == xid for event in events)
         if action == "block" or not started:
-            found = [xid, xid * 100, xid * 100 + 1]
+            found = [xid, xid * 100 + 1, *([] if xid in undone else [xid * 100])]
             added = [(draw(st.sampled_from(found)), number + place) for place in range(draw(st.integers(0, 3)))]
             number += len(added)
             rows[xid] += added
             events += block(xid, *(row(value, sub) for sub, value in added))
         elif action == "abort one":
             sub = xid * 100
+            undone.add(xid)
             rows[xid] = [pair for pair in rows[xid] if pair[0] != sub]
             events.append(wf.StreamAbort(xid=xid, subxid=sub))
         else:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat import limits
+from wireformat.formats.record_facts import RecordFacts
 from wireformat.formats.registry import ROWS, find_row
 from wireformat.formats.row import ORDERS
 from wireformat.stream import order as order_module
-from wireformat.stream.order import STATES, TABLE, Order, RecordFacts, markdown
+from wireformat.stream.order import STATES, TABLE, Order, markdown
 
 from ..engines import ENGINES, FORMAT, agree, ask, read
 from ..golden_cases import CASES, Case

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import wireformat as wf
-from wireformat.stream.order import BETWEEN, Order, RecordFacts
+from wireformat.formats.record_facts import RecordFacts
+from wireformat.stream.order import BETWEEN, Order
 
 
 def make_error(**more: Any) -> wf.OrderError:

@@ -11,9 +11,9 @@ from typing import Any
 
 from ..arrow.engine.choice import make_engine
 from ..errors import EncodeError, LimitExceeded, OptionError
-from ..events import Event, Relation, TupleData
+from ..events import CommitPrepared, Event, Prepare, Relation, RollbackPrepared, StreamPrepare, TupleData
+from ..formats.adapt import adapted
 from ..formats.base import Format
-from ..formats.differences import adapted
 from ..limits import BATCH_BYTES
 from ..options import WRITE_OPTIONS, ReadOptions
 
@@ -30,6 +30,8 @@ class Conversion:
 
     given   the servers' options for writing, by name; those that let BEGIN and COMMIT carry more are on by default
     lost    how many records there are for each reason, which begins with their kind
+    ends_of_unknown   how many records end a prepared transaction without a PREPARE, which the format cannot say. They
+                      change nothing: before 18, PostgreSQL prepares a transaction that only locked rows without a word
     Raises OptionError.
     """
 
@@ -43,6 +45,8 @@ class Conversion:
         dialect = {"dialect": given["dialect"]} if "dialect" in given else {}  # the writer has checked it
         self._reader = make_engine(format, ReadOptions.check(mode="PERMISSIVE", encoding=encoding, **dialect))
         self.lost: Counter[str] = Counter()
+        self.ends_of_unknown = 0
+        self._prepared: set[str | None] = set()
 
     def messages(self, events: Sequence[Event]) -> Iterator[bytes]:
         """The messages that are complete with these events."""
@@ -58,10 +62,14 @@ class Conversion:
         said: list[tuple[Event, Event, list[bytes]]] = []
         for sent in events:
             event, _ = adapted(sent, self._format.name)
+            ends_unknown = self._ends_unknown(sent)
             try:
                 said.append((sent, event, [*self._probe.write(event), *self._probe.flush()]))
             except (EncodeError, LimitExceeded) as error:
-                self._count(sent, str(error))
+                if ends_unknown:
+                    self.ends_of_unknown += 1
+                else:
+                    self._count(sent, str(error))
         places = [place for place, (_, _, messages) in enumerate(said) for _ in messages]
         found: list[list[Event]] = [[] for _ in said]
         for located in self._reader.events([message for _, _, messages in said for message in messages]):
@@ -75,6 +83,16 @@ class Conversion:
             else:
                 kinds = " and ".join(item.kind for item in back) or "nothing"
                 self._count(sent, f"it reads back as {kinds}")
+
+    def _ends_unknown(self, event: Event) -> bool:
+        """Whether this is the end of a prepared transaction that no event has prepared."""
+        if isinstance(event, (Prepare, StreamPrepare)):
+            self._prepared.add(event.gid)
+        elif isinstance(event, (CommitPrepared, RollbackPrepared)):
+            is_known = event.gid in self._prepared
+            self._prepared.discard(event.gid)
+            return not is_known
+        return False
 
     def _count(self, event: Event, reason: str) -> None:
         reason = _INDEX.sub("[]", reason.removeprefix(f"{self._format.name} {event.kind}: "))

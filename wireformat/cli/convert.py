@@ -73,6 +73,9 @@ def convert(
     if decoding.dropped:
         summary.append(f"{decoding.dropped:,} records skipped")
     say(f"{written_to.name}: {', '.join(summary)}")
+    if conversion.ends_of_unknown:
+        ends = "1 record ends" if conversion.ends_of_unknown == 1 else f"{conversion.ends_of_unknown:,} records end"
+        say(f"{ends} a prepared transaction without a PREPARE; {to} needs none")
     for line in decoding.complaints():
         say(line)
 

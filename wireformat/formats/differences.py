@@ -1,18 +1,20 @@
 """What formats cannot say, one thing a row: the docs print this table, conversion uses it, the tests read it.
 
-A writer never leaves anything out by itself: what it cannot say is an EncodeError. `adapted` leaves it out beforehand,
-where that can be done, and says so.
+A writer never leaves anything out by itself: what it cannot say is an EncodeError. `adapted` in adapt.py leaves it out
+beforehand, where that can be done, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import MISSING, fields, replace
 from typing import Any, NamedTuple
 
 from ..events import LITERAL_TYPES, Delete, Event, Insert, RowChange, StreamAbort, Truncate, TupleData
 from ..grammar.sql_text import form_of
-from .registry import FORMATS, ROWS, find_row
+
+Says = Callable[[type[Event]], Set[str]]
+"""`Format.says`: the fields of an event of this type that the format can express."""
 
 
 class Difference(NamedTuple):
@@ -21,43 +23,23 @@ class Difference(NamedTuple):
     name        what rows of formats call it
     what        it is
     becomes     what becomes of it
-    change      (event, format) to the event without it; None where the writer refuses it, or nothing is to be done
+    change      (event, Format.says) to the event without it; None where the writer refuses it, or nothing is to be done
     """
 
     name: str
     what: str
     becomes: str
-    change: Callable[[Event, str], Event] | None = None
-
-    @property
-    def formats(self) -> tuple[str, ...]:
-        """The built-in formats that cannot say it."""
-        return tuple(row.name for row in ROWS.values() if self.name in row.cannot_say)
+    change: Callable[[Event, Says], Event] | None = None
 
 
-def adapted(event: Event, format: str) -> tuple[Event, tuple[str, ...]]:
-    """The event as far as the format can say it, and what was changed for that, in words of the table.
-
-    What has no `change` in the table stays, and its writer refuses it.
-    """
-    changed = []
-    cannot_say = find_row(format).cannot_say
-    for row in DIFFERENCES:
-        if row.name in cannot_say and row.change is not None:
-            before, event = event, row.change(event, format)
-            if event != before:
-                changed.append(f"{row.what}: {row.becomes}")
-    return event, tuple(changed)
-
-
-def _without_facts(event: Event, format: str) -> Event:
-    said = FORMATS[format].says(type(event))
+def _without_facts(event: Event, says: Says) -> Event:
+    said = says(type(event))
     lost = [field for field in fields(event) if field.name != "lsn" and field.name not in said]
     nothing: dict[str, Any] = {field.name: field.default for field in lost if field.default is not MISSING}
     return replace(event, **nothing)
 
 
-def _one_image(event: Event, format: str) -> Event:
+def _one_image(event: Event, says: Says) -> Event:
     if isinstance(event, Insert):
         return replace(event, old=None)
     return replace(event, new=None) if isinstance(event, Delete) else event
@@ -70,18 +52,18 @@ def _images(event: Event, change: Callable[[TupleData, str], TupleData | None]) 
     return replace(event, new=new, old=old)
 
 
-def _without_empty(event: Event, format: str) -> Event:
+def _without_empty(event: Event, says: Says) -> Event:
     return _images(event, lambda image, side: image if image.names else None)
 
 
-def _without_clob(event: Event, format: str) -> Event:
+def _without_clob(event: Event, says: Says) -> Event:
     def rename(image: TupleData, side: str) -> TupleData:
         return replace(image, types=tuple("text" if type == "clob" else type for type in image.types))
 
     return _images(event, rename)
 
 
-def _without_types(event: Event, format: str) -> Event:
+def _without_types(event: Event, says: Says) -> Event:
     def forms(image: TupleData, side: str) -> TupleData:
         cells = zip(image.values, image.types, strict=True)
         return replace(image, types=tuple(form_of(value, type) for value, type in cells))
@@ -89,7 +71,7 @@ def _without_types(event: Event, format: str) -> Event:
     return _images(event, forms)
 
 
-def _without_names(event: Event, format: str) -> Event:
+def _without_names(event: Event, says: Says) -> Event:
     def number(image: TupleData, side: str) -> TupleData:
         if side == "old":
             return image
@@ -98,13 +80,13 @@ def _without_names(event: Event, format: str) -> Event:
     return _images(event, number)
 
 
-def _aborted_number(event: Event, format: str) -> Event:
+def _aborted_number(event: Event, says: Says) -> Event:
     if not isinstance(event, StreamAbort) or event.subxid is None:
         return event
     return replace(event, xid=event.subxid, subxid=None)
 
 
-def _without_xid(event: Event, format: str) -> Event:
+def _without_xid(event: Event, says: Says) -> Event:
     return replace(event, xid=None) if isinstance(event, Truncate) and event.tables else event
 
 

@@ -1,53 +1,80 @@
-"""What the servers' option skip-empty-xacts does: a transaction in which nothing happens is not written.
+"""The rule of skip-empty-xacts, for what is written and for what is read: transactions without changes are left out.
 
-A BEGIN, or the opening of a streamed block, waits until something happens in it. If nothing does, its end is left out
-too: COMMIT, ABORT or PREPARE of a transaction, the closing of a block, and what ends a streamed transaction if all its
-blocks were empty. Source: PostgreSQL's and openGauss's test_decoding.
+The opening of a transaction or streamed block waits for a change. If none comes, its end is left out as well. The end
+of a streamed transaction is left out if all its blocks were.
+Sources: the test_decoding of PostgreSQL 17 and of openGauss; pgoutput since PostgreSQL 15.
 """
 
 from __future__ import annotations
 
-from ..events import (
-    Abort,
-    Begin,
-    Commit,
-    Event,
-    Heartbeat,
-    Message,
-    Prepare,
-    StreamAbort,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    StreamStop,
-)
+from typing import Generic, TypeVar
 
-_ENDS = (Commit, Abort, Prepare)
+from .record_facts import RecordFacts
+
+Record = TypeVar("Record")
+
+ENDS = frozenset({"COMMIT", "ABORT", "PREPARE"})
+"""The kinds that end a transaction which is sent in one piece."""
+
+_STREAM_ENDS = frozenset({"STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE"})
+_ELSEWHERE = frozenset({"HEARTBEAT", "COMMIT_PREPARED", "ROLLBACK_PREPARED"})
 
 
-class EmptyTransactions:
-    """Takes events in the order of the stream, and says which of them are written."""
+def is_outside(facts: RecordFacts) -> bool:
+    """Whether a record belongs to no open transaction, wherever it stands."""
+    return facts.kind in _ELSEWHERE or (facts.kind == "MESSAGE" and facts.transactional is False)
+
+
+class EmptyTransactions(Generic[Record]):
+    """Takes the records of a stream in order, and decides which are kept.
+
+    held   an opening that waits for a change, and its ORIGIN
+
+    pgoutput always sends the opening of a streamed block and of a transaction to be prepared: later blocks and COMMIT
+    PREPARED refer to them. Only its records tell the first block, and the gid in BEGIN, so these are the ones to keep.
+    A record that cannot be read may be a change, so it counts as one.
+    """
 
     def __init__(self) -> None:
-        self._held: Begin | StreamStart | None = None
-        self._happened: dict[int | None, bool] = {}  # of each streamed transaction, whether something was written
+        self.held: tuple[Record, ...] = ()
+        self._block: int | None = None  # the xid of the block whose opening is held
+        self._has_changes: dict[int, bool] = {}  # by xid of streamed transactions
 
-    def take(self, event: Event) -> tuple[Event, ...]:
-        """The events that are written, now that this one is known."""
-        if isinstance(event, StreamStart):
-            self._happened.setdefault(event.xid, False)
-        if isinstance(event, (Begin, StreamStart)):
-            self._held = event
+    def take(self, facts: RecordFacts, record: Record) -> tuple[Record, ...]:
+        """Returns the records that are kept, now that this one is known."""
+        kind = facts.kind
+        if kind in ("BEGIN", "STREAM_START"):
+            return self._open(facts, record)
+        if is_outside(facts):
+            return (record,)
+        if kind in _STREAM_ENDS:
+            return self._stream_end(facts, record)
+        if not self.held:
+            return (record,)
+        if kind == "ORIGIN":
+            self.held += (record,)
             return ()
-        if isinstance(event, Heartbeat) or (isinstance(event, Message) and not event.transactional):
-            return (event,)
-        if isinstance(event, (StreamAbort, StreamCommit, StreamPrepare)):
-            return (event,) if self._happened.pop(event.xid, True) else ()
-        held, self._held = self._held, None
-        if held is None:
-            return (event,)
-        if isinstance(event, (*_ENDS, StreamStop)):
+        held, self.held = self.held, ()
+        if kind in ENDS or kind == "STREAM_STOP":
             return ()
-        if isinstance(held, StreamStart):
-            self._happened[held.xid] = True
-        return held, event
+        if self._block is not None:
+            self._has_changes[self._block] = True
+        return *held, record
+
+    def _open(self, facts: RecordFacts, record: Record) -> tuple[Record, ...]:
+        self.held, self._block = (), None
+        if facts.gid is not None or facts.first_segment is not None:
+            return (record,)
+        self.held = (record,)
+        if facts.kind == "STREAM_START" and facts.xid is not None:
+            self._block = facts.xid
+            self._has_changes.setdefault(facts.xid, False)
+        return ()
+
+    def _stream_end(self, facts: RecordFacts, record: Record) -> tuple[Record, ...]:
+        """The end of blocks without an xid is always kept: it may be the end of any of them."""
+        if facts.xid is None:
+            return (record,)
+        is_whole = facts.subxid in (None, facts.xid)
+        found = self._has_changes.pop(facts.xid, True) if is_whole else self._has_changes.get(facts.xid, True)
+        return (record,) if found else ()

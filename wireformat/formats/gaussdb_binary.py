@@ -20,10 +20,10 @@ from ..framing.frames import Frame
 from ..options import ReadOptions, resolve
 from ..pgtypes import type_name, type_oid
 from .base import refuse_others
+from .guess import hinted
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
 from .registry import ROWS
-from .signatures import hinted
 
 NEW_TAG, OLD_TAG = b"NO"
 XID_TAG, TIME_TAG, ORIGIN_TAG, USERNAME_TAG = b"XTON"

@@ -1,4 +1,4 @@
-"""Which format a whole input is likely to be in, by what all of its messages look like."""
+"""Which format bytes look like: one record, for errors about bytes of another format, or the messages of an input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DecodeError
-from .signatures import HEAD_BYTES, LOOKS_LIKE, look
+from .registry import all_rows
+from .signatures import HEAD_BYTES, first_pattern, matches
+
+LOOKS_LIKE = "; it looks like "
 
 LOOKED_AT = 1000
 """So many messages are looked at: the first ones."""
@@ -79,4 +82,29 @@ def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeErr
         _, _, looks = error.got.partition(LOOKS_LIKE)
         if not set(guess.candidates) <= set(looks.split(" or ")):
             error.got += f"; the messages look like {guess}"
+    return error
+
+
+def look(data: bytes | bytearray, start: int, stop: int) -> tuple[str, ...]:
+    """The formats whose messages or records begin like these bytes; none where no pattern matches."""
+    head = data[start : min(stop, start + HEAD_BYTES)]
+    found = first_pattern(head)
+    return tuple(
+        row.name
+        for row in all_rows().values()
+        if any(one == found if isinstance(one, str) else matches(one, head) for one in row.signatures)
+    )
+
+
+def looks_like(data: bytes | bytearray, start: int, stop: int, name: str) -> str:
+    """The other formats that bytes look like, `a or b`; nothing if they look like the format of this name, or none."""
+    found = look(data, start, stop)
+    return "" if name in found else " or ".join(found)
+
+
+def hinted(error: DecodeError, data: bytes | bytearray, start: int, stop: int, name: str) -> DecodeError:
+    """The error with a word on what the bytes look like, where that is another format."""
+    found = looks_like(data, start, stop, name)
+    if found:
+        error.got += LOOKS_LIKE + found
     return error

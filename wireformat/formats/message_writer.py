@@ -9,6 +9,7 @@ from ..errors import EncodeError, LimitExceeded
 from ..events import Event
 from ..limits import RECORD_BYTES
 from .empty_transactions import EmptyTransactions
+from .record_facts import RecordFacts
 
 XLOG_DATA_HEADER_BYTES = 25
 """'w' and three 8-byte numbers: the sender counts them when it compares a batch with its limit (seen in captures)."""
@@ -59,7 +60,7 @@ class MessageWriter:
         whole: Callable[[Event], bytes | None] = lambda event: None,
     ) -> None:
         self._name = name
-        self._empty = EmptyTransactions() if options.get("skip-empty-xacts") else None
+        self._empty: EmptyTransactions[Event] | None = EmptyTransactions() if options.get("skip-empty-xacts") else None
         self._packing = packing
         self._batch_bytes = batch_bytes if options.get("sending-batch") else 0
         self._body = body
@@ -69,7 +70,7 @@ class MessageWriter:
 
     def write(self, event: Event) -> list[bytes]:
         """See Writer.write."""
-        written = (event,) if self._empty is None else self._empty.take(event)
+        written = (event,) if self._empty is None else self._empty.take(RecordFacts.of(event), event)
         return [message for one in written for message in self._messages(one)]
 
     def flush(self) -> list[bytes]:

@@ -18,8 +18,8 @@ GROUP = "wireformat.formats"
 
 def outside_row(name: str) -> FormatRow | None:
     """The row of this name; None where no installed package has one. Raises OptionError where it cannot be loaded."""
-    found = _entry_points(tuple(sys.path)).get(name)
-    return None if found is None else _load(found)
+    found = _entry_points(tuple(sys.path)).get(name, ())
+    return _load(name, found) if found else None
 
 
 def outside_rows() -> dict[str, FormatRow]:
@@ -27,21 +27,28 @@ def outside_rows() -> dict[str, FormatRow]:
     rows = {}
     for name, found in _entry_points(tuple(sys.path)).items():
         try:
-            rows[name] = _load(found)
+            rows[name] = _load(name, found)
         except OptionError as error:
             _warn(str(error))
     return rows
 
 
 @cache
-def _entry_points(path: tuple[str, ...]) -> dict[str, EntryPoint]:
+def _entry_points(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     from importlib.metadata import entry_points  # takes a part of every start
 
-    return {found.name: found for found in entry_points(group=GROUP)}
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for point in entry_points(group=GROUP):
+        found[point.name] = (*found.get(point.name, ()), point)
+    return found
 
 
 @cache
-def _load(found: EntryPoint) -> FormatRow:
+def _load(name: str, points: tuple[EntryPoint, ...]) -> FormatRow:
+    found, *others = points
+    if others:
+        values = ", ".join(sorted(point.value for point in points))
+        raise OptionError(f"the format {name} cannot be loaded: several packages have one of this name: {values}")
     try:
         row = found.load()
     except Exception as error:

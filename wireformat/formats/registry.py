@@ -18,12 +18,14 @@ _FRAMING = "wireformat.framing"
 _KERNELS = "wireformat.arrow.scan.kernels"
 _LINES = "wireformat.grammar.lines"
 
+_SERIAL_SIGNATURES = ("begin", "commit", "bare commit", "abort or prepare", "truncate")
 _NEVER = ("change records only", "no messages, blocks or relations")
 _TEXT_NAMES = ("types without a name", "heartbeat")
 
 
-def _serial_options(*names: str) -> tuple[Option, ...]:
-    """Some of the options, with the serial plugins' defaults: times are written."""
+def _serial_options(*more: str) -> tuple[Option, ...]:
+    """The options of every serial plugin, and more; with their defaults: times are written."""
+    names = ("include-xids", "include-timestamp", "skip-empty-xacts", *more)
     return tuple(row for row in write_options("serial") if row.name in names)
 
 
@@ -75,11 +77,11 @@ ROWS: dict[str, FormatRow] = {
             order="serial",
             types="opengauss",
             signatures=(
-                *("begin with origin", "begin", "commit with csn", "commit at a time", "commit", "bare commit"),
-                *("abort or prepare", "json row", "truncate", "mppdb ddl"),
+                *(*_SERIAL_SIGNATURES, "begin with origin", "commit with csn", "commit at a time"),
+                *("json row", "mppdb ddl"),
             ),
             cannot_say=("facts", "empty tuples", "clob", "unsent values", *_TEXT_NAMES, _NEVER[1], "lsn"),
-            options=_serial_options("include-xids", "include-timestamp", "include-originid", "skip-empty-xacts"),
+            options=_serial_options("include-originid"),
             scan=Scan(f"{_KERNELS}.json_changes:scan_mppdb_json", True, f"{_LINES}:MPPDB"),
         ),
         FormatRow(
@@ -89,12 +91,9 @@ ROWS: dict[str, FormatRow] = {
             framing=f"{_FRAMING}.whole",
             order="serial",
             types="opengauss",
-            signatures=(
-                *("begin", "commit with csn", "commit at a time", "commit", "bare commit", "abort or prepare"),
-                *("quoted row", "truncate", "serial ddl"),
-            ),
+            signatures=(*_SERIAL_SIGNATURES, "commit with csn", "commit at a time", "quoted row", "serial ddl"),
             cannot_say=("facts", "one image", "clob", *_TEXT_NAMES, _NEVER[1], "lsn"),
-            options=_serial_options("include-xids", "include-timestamp", "skip-empty-xacts"),
+            options=_serial_options(),
             scan=Scan(f"{_KERNELS}.text_changes:scan_opengauss_text", True, f"{_LINES}:TEST_DECODING"),
         ),
         FormatRow(
@@ -104,15 +103,12 @@ ROWS: dict[str, FormatRow] = {
             framing=f"{_FRAMING}.whole",
             order="serial",
             types="opengauss",
-            signatures=(
-                *("begin", "commit and csn", "commit", "bare commit", "abort or prepare"),
-                *("truncate", "statement", "serial ddl"),
-            ),
+            signatures=(*_SERIAL_SIGNATURES, "commit and csn", "statement", "serial ddl"),
             cannot_say=(
                 *("facts", "one image", "types", "names of new", *_TEXT_NAMES, _NEVER[1], "lsn"),
                 *("digits of floats", "dropped last columns"),
             ),
-            options=_serial_options("include-xids", "include-timestamp", "skip-empty-xacts"),
+            options=_serial_options(),
         ),
         FormatRow(
             name="test-decoding",

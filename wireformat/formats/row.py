@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
 from ..options import Option
-from ..options.checks import one_of
+from ..options.checks import one_of, shown
+from ..options.table import nearest
+from .differences import DIFFERENCES
+from .signatures import PATTERNS
 
 ORDERS = ("parallel", "serial", "text", "pgoutput")
 """The families of orders: which record may follow which. `stream/order.py` has their table."""
@@ -63,6 +67,23 @@ class FormatRow:
     def __post_init__(self) -> None:
         one_of(f"order of the format {self.name}", self.order, ORDERS)
         one_of(f"types of the format {self.name}", self.types, SERVERS)
+        known = [difference.name for difference in DIFFERENCES]
+        for name in self.cannot_say:
+            if name not in known:
+                raise self._error("cannot_say", f"names in DIFFERENCES, got {shown(name)}{nearest(name, known)}")
+        for signature in self.signatures:
+            if not isinstance(signature, bytes):
+                if signature not in PATTERNS:
+                    near = nearest(signature, PATTERNS)
+                    raise self._error("signatures", f"bytes or names in PATTERNS, got {shown(signature)}{near}")
+                continue
+            try:
+                re.compile(signature)
+            except re.error as error:
+                raise self._error("signatures", f"regular expressions, got {signature!r}: {error}") from None
+
+    def _error(self, field: str, expected: str) -> OptionError:
+        return OptionError(f"{field} of the format {self.name}: expected {expected}")
 
 
 def load(reference: str) -> Any:

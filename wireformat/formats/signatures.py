@@ -1,19 +1,16 @@
-"""What a message or record looks like, by its first bytes: for errors about one format's bytes given to another."""
+"""How messages and records of the formats begin: the patterns that the rows of formats name."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 
-from ..errors import DecodeError
-from .registry import all_rows
+from ..identifiers import PLAIN_NAME
 
 HEAD_BYTES = 600
 """How much is looked at: room for two long names."""
 
-LOOKS_LIKE = "; it looks like "
-
-_NAME = rb'(?:[a-z_][a-z0-9_]*|(?:"[^"]*")+)'
+_NAME = rb"(?:" + PLAIN_NAME.encode() + rb'|(?:"[^"]*")+)'
 
 _CELLS = rb"[\x00-\x06].(?:[ntub]|\Z)"
 _PGOUTPUT = b"|".join(
@@ -76,34 +73,11 @@ def _compiled(pattern: bytes) -> re.Pattern[bytes]:
     return re.compile(pattern, re.DOTALL)
 
 
-def look(data: bytes | bytearray, start: int, stop: int) -> tuple[str, ...]:
-    """The formats whose messages or records begin like these bytes; none where no pattern matches.
-
-    Of PATTERNS the first that matches counts. A pattern that a row brings itself stands beside them.
-    """
-    head = data[start : min(stop, start + HEAD_BYTES)]
-    found = first_pattern(head)
-    return tuple(
-        row.name
-        for row in all_rows().values()
-        if any(sign == found if isinstance(sign, str) else _compiled(sign).match(head) for sign in row.signatures)
-    )
+def matches(pattern: bytes, head: bytes | bytearray) -> bool:
+    """Whether the first bytes of a message or record match a pattern."""
+    return _compiled(pattern).match(head) is not None
 
 
 def first_pattern(head: bytes | bytearray) -> str | None:
     """The name of the first of PATTERNS that matches."""
-    return next((name for name, pattern in PATTERNS.items() if _compiled(pattern).match(head)), None)
-
-
-def looks_like(data: bytes | bytearray, start: int, stop: int, name: str) -> str:
-    """The other formats that bytes look like, `a or b`; nothing if they look like the format of this name, or none."""
-    found = look(data, start, stop)
-    return "" if name in found else " or ".join(found)
-
-
-def hinted(error: DecodeError, data: bytes | bytearray, start: int, stop: int, name: str) -> DecodeError:
-    """The error with a word on what the bytes look like, where that is another format."""
-    found = looks_like(data, start, stop, name)
-    if found:
-        error.got += LOOKS_LIKE + found
-    return error
+    return next((name for name, pattern in PATTERNS.items() if matches(pattern, head)), None)

@@ -17,10 +17,10 @@ from ..grammar.cursor import Cursor
 from ..grammar.lines import Line, find_line, read_line, write_parts
 from ..options import ReadOptions, resolve
 from .base import refuse_others
+from .guess import hinted, looks_like
 from .message_writer import ALONE, OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
 from .row import FormatRow
-from .signatures import hinted, looks_like
 
 TEXT_PACKING = Packing(text_batch.record, full=text_batch.END, rest=text_batch.END)
 """Batched JSON and TEXT: both ways to close a message look the same."""

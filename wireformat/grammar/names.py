@@ -12,14 +12,16 @@ from __future__ import annotations
 import re
 
 from ..errors import EncodeError
-from ..identifiers import quote_identifier
+from ..identifiers import PLAIN_NAME, quote_identifier
 from .cursor import Cursor
 from .dialects import OPENGAUSS, Dialect
 from .literals import encoded
 
-_PLAIN = re.compile(rb"[a-z_][a-z0-9_]*")
+TYPE_WORDS = "[A-Za-z0-9_. ]*"
+"""What the name of a type consists of outside of quotes and brackets: a regular expression."""
+
+_PLAIN, _TYPE_WORDS = (re.compile(pattern.encode()) for pattern in (PLAIN_NAME, TYPE_WORDS))
 _BARE = re.compile(rb'[^".]+')
-_TYPE_WORDS = re.compile(rb"[A-Za-z0-9_. ]*")
 _TYPE = re.compile(r'(?a)(?:[\w. ]|\[\]|"(?:[^"]|"")*")+')
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ..errors import DecodeError, EncodeError
 from ..events import Delete, Insert, RowChange, TupleData, Update
+from ..identifiers import PLAIN_NAME
 from .cursor import Cursor
 from .dialects import OPENGAUSS, Dialect
 from .literals import Value, read_literal, write_literal
@@ -24,7 +25,7 @@ from .names import read_name, read_type, write_name, write_type
 NO_TUPLE = b" (no-tuple-data)"
 OLD_KEY, NEW_TUPLE = b" old-key:", b" new-tuple:"
 
-_HEAD = re.compile(rb" ([a-z_][a-z0-9_]*)\[([a-z0-9_ ]+(?:\[\])?)\]:")
+_HEAD = re.compile(rb" (" + PLAIN_NAME.encode() + rb")\[([a-z0-9_ ]+(?:\[\])?)\]:")
 """The beginning of nearly every column; others are read step by step."""
 
 CHANGES: dict[bytes, type[RowChange]] = {b" INSERT:": Insert, b" UPDATE:": Update, b" DELETE:": Delete}

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import struct
-from datetime import date
+
+from ..times import DAYS_TO_2000, MICROS_OF_DAY, clock_text, day_text
 
 _DATE = struct.Struct(">i")
 _TIME = struct.Struct(">q")
 _TIME_ZONE = struct.Struct(">qi")
 _INTERVAL = struct.Struct(">qii")
-
-_SECOND = 1_000_000
-_DAY = 86_400 * _SECOND
-_EPOCH = date(2000, 1, 1).toordinal()
-_DAYS_OF_400_YEARS = 146_097
 
 _DATES = range(-2_451_545, 2_145_031_949)
 """Days since 2000-01-01: from 4713 BC to the year 5874897."""
@@ -37,7 +33,7 @@ def date_text(data: bytes) -> str:
     if days in _INFINITE_DATES:
         return _INFINITE_DATES[days]
     _check(days, _DATES, "a date")
-    day, era = _day(days)
+    day, era = day_text(days + DAYS_TO_2000)
     return day + era
 
 
@@ -79,7 +75,7 @@ def interval_text(data: bytes) -> str:
             negative = number < 0
     if micros or not texts:
         sign = "-" if micros < 0 else ("+" if negative else "")
-        texts.append(sign + _hours(abs(micros)))
+        texts.append(sign + clock_text(abs(micros)))
     return " ".join(texts)
 
 
@@ -88,30 +84,14 @@ def _timestamp(data: bytes, zone: str) -> str:
     if micros in _INFINITE_TIMESTAMPS:
         return _INFINITE_TIMESTAMPS[micros]
     _check(micros, _TIMESTAMPS, "a timestamp")
-    days, clock = divmod(micros, _DAY)
-    day, era = _day(days)
-    return f"{day} {_hours(clock)}{zone}{era}"
-
-
-def _day(days: int) -> tuple[str, str]:
-    """The date, and ` BC` where it is one. Python's years end at 9999, but dates repeat after 400 years."""
-    cycles, rest = divmod(days, _DAYS_OF_400_YEARS)
-    day = date.fromordinal(_EPOCH + rest)
-    year = day.year + 400 * cycles
-    shown, era = (year, "") if year > 0 else (1 - year, " BC")
-    return f"{shown:04}-{day:%m-%d}", era
+    days, clock = divmod(micros, MICROS_OF_DAY)
+    day, era = day_text(days + DAYS_TO_2000)
+    return f"{day} {clock_text(clock)}{zone}{era}"
 
 
 def _clock(micros: int) -> str:
-    _check(micros, range(_DAY + 1), "a time of day")
-    return _hours(micros)
-
-
-def _hours(micros: int) -> str:
-    """Hours, minutes and seconds, with a fraction as short as it can be."""
-    seconds, fraction = divmod(micros, _SECOND)
-    digits = f".{fraction:06}".rstrip("0") if fraction else ""
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{digits}"
+    _check(micros, range(MICROS_OF_DAY + 1), "a time of day")
+    return clock_text(micros)
 
 
 def _toward_zero(number: int, divisor: int) -> tuple[int, int]:

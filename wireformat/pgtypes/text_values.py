@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Context, Decimal, Inexact, InvalidOperation
 
-from ..times import FIRST_MICROS, LAST_MICROS, parse_commit_time
+from ..times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY, parse_commit_time
 
 One = Callable[[str], object]
 
@@ -123,7 +123,7 @@ def time_of_day(text: str) -> int:
         raise Misfit("a text that is not a time")
     hour, minute, second = map(int, match.group(1, 2, 3))
     micros = ((hour * 60 + minute) * 60 + second) * 1_000_000 + int((match[4] or "").ljust(6, "0"))
-    if hour == 24 and micros == 86_400_000_000:
+    if hour == 24 and micros == MICROS_OF_DAY:
         raise Misfit("24:00:00, which the type does not have")
     if hour > 23 or minute > 59 or second > 59:
         raise Misfit("a text that is not a time")

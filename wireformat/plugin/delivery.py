@@ -40,26 +40,53 @@ class _Transaction:
 
     begin       its BEGIN, or the first STREAM_START
     held        its events, without BEGIN, the marks of blocks, and what was aborted
+    undone      xids of subtransactions that were aborted
     """
 
     begin: Begin | StreamStart
     fate: int = ASK
     held: list[Event] = field(default_factory=list)
+    undone: set[int | None] = field(default_factory=set)
 
     @property
     def gid(self) -> str | None:
         """What BEGIN says it will be prepared as."""
         return None if isinstance(self.begin, StreamStart) else self.begin.gid
 
+    def is_undone(self, event: Event) -> bool:
+        """Whether it is of a subtransaction that was aborted; the rule is that of `Attempt.is_undone`."""
+        return getattr(event, "xid", None) in self.undone
 
-def whole_transactions(events: Iterable[Event]) -> Iterator[Event]:
-    """The events as a server sends them without streaming and two-phase commit: BEGIN, changes, COMMIT.
+
+class WholeTransactions(Iterator[Event]):
+    """Iterates over what `whole_transactions` returns.
+
+    unknown_prepared   gids of which an end came and no PREPARE, each once, in order; complete when all was read
+    """
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._delivery = Delivery(streaming=False, two_phase=False)
+        self._events = self._delivery.deliver(events)
+
+    def __next__(self) -> Event:
+        """Returns the next event."""
+        return next(self._events)
+
+    @property
+    def unknown_prepared(self) -> tuple[str, ...]:
+        """See above."""
+        return tuple(self._delivery.unknown_prepared)
+
+
+def whole_transactions(events: Iterable[Event]) -> WholeTransactions:
+    """Returns the events that a server sends without streaming and two-phase commit: BEGIN, changes, COMMIT.
 
     Streamed and prepared transactions are held in memory until they are committed; what is rolled back is left out.
-    Raises PluginError where a part of a transaction lies before the first event, or where a stream says only how many
-    rows changed.
+    COMMIT_PREPARED and ROLLBACK_PREPARED without a PREPARE deliver nothing; `unknown_prepared` of the result lists
+    their gids. Iterating raises PluginError if the blocks of a streamed transaction precede the first event, or if the
+    stream counts changed rows without showing them.
     """
-    return Delivery(streaming=False, two_phase=False).deliver(events)
+    return WholeTransactions(events)
 
 
 class Delivery:
@@ -69,6 +96,8 @@ class Delivery:
     two_phase           whether it takes prepared transactions. Else they come as ordinary ones, once they are committed
     filter_by_origin    asked once for each transaction, with the origin or None; True: nothing of it is delivered
     filter_prepare      asked with xid and gid; True: as without two_phase
+    unknown_prepared    gids of transactions that would come whole, but whose PREPARE never came. Before 18, PostgreSQL
+                        sends none for a transaction that only locked rows, so their ends deliver nothing
     RELATION and TYPE are facts about the session, unless they stand in a block: they are delivered in any case.
     """
 
@@ -87,6 +116,7 @@ class Delivery:
         self._open: _Transaction | None = None
         self._streamed: dict[int | None, _Transaction] = {}
         self._prepared: dict[str, _Transaction] = {}
+        self.unknown_prepared: dict[str, None] = {}
 
     @property
     def is_all(self) -> bool:
@@ -118,7 +148,8 @@ class Delivery:
                 raise PluginError(
                     "STREAM_CHANGE: the stream does not say which row changed; a plugin needs stream_change to take it"
                 )
-            open.held.append(event)
+            if not open.is_undone(event):
+                open.held.append(event)
 
     def _decide(self, found: _Transaction, origin: int | str | None) -> Iterator[Event]:
         begin = found.begin
@@ -184,7 +215,8 @@ class Delivery:
         if self._streaming and (found is None or found.fate == GIVE):
             yield event
         elif found is not None and not is_whole:
-            found.held = [held for held in found.held if getattr(held, "xid", None) != event.subxid]
+            found.undone.add(event.subxid)
+            found.held = [held for held in found.held if not found.is_undone(held)]
 
     def _stream_commit(self, event: StreamCommit) -> Iterator[Event]:
         found = self._streamed.pop(event.xid, None)
@@ -208,19 +240,26 @@ class Delivery:
 
     def _commit_prepared(self, event: CommitPrepared) -> Iterator[Event]:
         found = self._prepared.pop(event.gid, None)
-        if found is None and self._takes_prepared(event.xid, event.gid):
-            yield event
-        elif found is not None and found.fate == GIVE:  # its blocks were delivered, its prepare was not
+        if found is None:
+            yield from self._end_of_unknown(event)
+        elif found.fate == GIVE:  # its blocks were delivered, its prepare was not
             yield StreamCommit(**_facts(event, "lsn", "xid", "commit_lsn", "end_lsn", "commit_time"))
         else:
             yield from _whole(found, event)
 
     def _rollback_prepared(self, event: RollbackPrepared) -> Iterator[Event]:
         found = self._prepared.pop(event.gid, None)
-        if found is None and self._takes_prepared(event.xid, event.gid):
-            yield event
-        elif found is not None and found.fate == GIVE:
+        if found is None:
+            yield from self._end_of_unknown(event)
+        elif found.fate == GIVE:
             yield StreamAbort(subxid=event.xid, **_facts(event, "xid", "commit_time"))
+
+    def _end_of_unknown(self, event: CommitPrepared | RollbackPrepared) -> Iterator[Event]:
+        """Its PREPARE was delivered as it came, or the stream has none."""
+        if self._takes_prepared(event.xid, event.gid):
+            yield event
+        else:
+            self.unknown_prepared[event.gid] = None
 
 
 _STEPS: dict[type[Event], Callable[..., Iterator[Event]]] = {

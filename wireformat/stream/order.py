@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import LimitExceeded, OrderError
-from ..events import Event
+from ..formats.record_facts import RecordFacts
 from ..formats.registry import ROWS, find_row
 from ..formats.row import ORDERS
 from ..limits import STREAMED_TRANSACTIONS
@@ -83,26 +83,6 @@ TABLE: tuple[Step, ...] = (
     Step(POSTGRESQL, (START, BETWEEN), ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED"), BETWEEN),
 )
 """Whatever is not here is an OrderError. A stream begins in the state START: between transactions, or in an area."""
-
-
-class RecordFacts(NamedTuple):
-    """What of a record the order depends on; None where it does not say it."""
-
-    kind: str
-    xid: int | None = None
-    gid: str | None = None
-    subxid: int | None = None
-    first_segment: bool | None = None
-    transactional: bool | None = None
-
-    @classmethod
-    def of(cls, event: Event) -> RecordFacts:
-        """Those of an event."""
-        return cls(event.kind, *(getattr(event, name, None) for name in cls._fields[1:]))
-
-    def __str__(self) -> str:
-        said = ((name, getattr(self, name)) for name in ("xid", "subxid", "gid"))
-        return " ".join([self.kind, *(f"{name} {value!r}" for name, value in said if value is not None)])
 
 
 class Order:

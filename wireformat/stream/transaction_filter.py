@@ -1,44 +1,46 @@
-"""Leaves out whole transactions: those of some users, and those in which nothing happens."""
+"""Filters of whole transactions while reading: by user, and skip_empty_xacts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Generic, TypeVar
 
-_ENDS = frozenset({"COMMIT", "ABORT", "PREPARE"})
+from ..formats.empty_transactions import ENDS, EmptyTransactions, is_outside
+from ..formats.record_facts import RecordFacts
 
 Record = TypeVar("Record")
 
 
 class TransactionFilter(Generic[Record]):
-    """Takes records in the order of the stream, and says which of them stay.
+    """Takes the records of a stream in order, and decides which are kept.
 
     users       transactions whose BEGIN carries one of these names are left out
-    skip_empty  a BEGIN stays only if something follows it before the end
-    held        a BEGIN that waits for what follows it; None if there is none
+    skip_empty  transactions without changes are left out; see EmptyTransactions
 
-    As at the servers, a heartbeat belongs to no transaction and waits for nothing: it overtakes a BEGIN that is held.
-    What cannot be read always stays, and may be anything: a transaction with such a record in it is not empty.
+    A record that cannot be read is always kept.
     """
 
     def __init__(self, users: Collection[str], skip_empty: bool) -> None:
         self._users = frozenset(users)
-        self._skip_empty = skip_empty
+        self._empty: EmptyTransactions[Record] | None = EmptyTransactions() if skip_empty else None
         self._is_excluded = False
-        self.held: Record | None = None
 
-    def take(self, kind: str, username: str | None, record: Record) -> tuple[Record, ...]:
-        """The records that stay, now that this one is known."""
-        if kind == "HEARTBEAT":
-            return (record,)
-        if kind == "BEGIN":
+    @property
+    def held(self) -> tuple[Record, ...]:
+        """The records that wait for what follows them."""
+        return () if self._empty is None else self._empty.held
+
+    def hold(self, records: tuple[Record, ...]) -> None:
+        """Replaces the records that wait by others that stand for them."""
+        if self._empty is not None:
+            self._empty.held = records
+
+    def take(self, facts: RecordFacts, username: str | None, record: Record) -> tuple[Record, ...]:
+        """Returns the records that are kept, now that this one is known."""
+        if facts.kind == "BEGIN":
             self._is_excluded = username in self._users
-            self.held = record if self._skip_empty and not self._is_excluded else None
-            return () if self._is_excluded or self._skip_empty else (record,)
-        if self._is_excluded and kind != "CORRUPT":
-            self._is_excluded = kind not in _ENDS
+            self.hold(())
+        if self._is_excluded and facts.kind != "CORRUPT" and not is_outside(facts):
+            self._is_excluded = facts.kind not in ENDS
             return ()
-        held, self.held = self.held, None
-        if held is None:
-            return (record,)
-        return () if kind in _ENDS else (held, record)
+        return (record,) if self._empty is None else self._empty.take(facts, record)

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from ...errors import DecodeError
 from ...formats.pgoutput.relations import Relations
+from ...formats.record_facts import RecordFacts
 from ...lsn import unsigned
-from ...stream.order import Order, RecordFacts
+from ...stream.order import Order
 from ...stream.reader import Located
 from ..schemas import widened
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from ...errors import DecodeError
 from ...formats.pgoutput.relations import Relations
+from ...formats.record_facts import RecordFacts
+from ...lsn import unsigned
 from ...options import ReadOptions
 from ...stream.reader import Located
 from ...stream.transaction_filter import TransactionFilter
@@ -52,34 +54,71 @@ class FilteredTransactions:
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
-        wider = widened(schema, "kind", "detail")
+        wider = widened(schema, "kind", "xid", "detail")
         for batch in self._engine.batches(messages, wider, first):
             yield self._kept_rows(batch).select(schema.names)
 
     def _kept(self, records: Iterable[Located]) -> Iterator[Located]:
         for found in records:
-            kind, username = found.event.kind, getattr(found.event, "username", None)
-            for located in self._events.take(kind, username, found):
+            username = getattr(found.event, "username", None)
+            for located in self._events.take(RecordFacts.of(found.event), username, found):
                 if self._options.keeps(located.event.kind, None):
                     yield located
 
     def _kept_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that stay, a BEGIN that was held before them; a BEGIN may be held again, as a batch of one row."""
+        """The rows that stay, before them those that were held; what is held again is a batch of its own."""
         begin = 0
-        if self._rows.held is not None and self._held is not None:
-            batch, begin, self._rows.held = _joined(self._held, batch), 1, 0
-        kinds = batch["kind"].to_pylist()
-        names = (
-            pc.map_lookup(batch["detail"], "username", "first").to_pylist() if self._options.exclude_users else kinds
-        )
+        if self._held is not None:
+            begin = len(self._held)
+            batch = _joined(self._held, batch)
+            self._rows.hold(tuple(range(begin)))
+        facts = _facts(batch)
+        names = _texts(batch, "username") if self._options.exclude_users else [None] * len(facts)
         kept = [
             row
-            for candidate in range(begin, len(kinds))
-            for row in self._rows.take(kinds[candidate], names[candidate], candidate)
-            if self._options.keeps(kinds[row], None)
+            for candidate in range(begin, len(facts))
+            for row in self._rows.take(facts[candidate], names[candidate], candidate)
+            if self._options.keeps(facts[row].kind, None)
         ]
-        self._held = None if self._rows.held is None else batch.take(pa.array([self._rows.held]))
-        return batch.take(pa.array(kept, pa.int64())) if kept != list(range(len(kinds))) else batch
+        held = self._rows.held
+        self._held = batch.take(pa.array(held, pa.int64())) if held else None
+        return batch.take(pa.array(kept, pa.int64())) if kept != list(range(len(facts))) else batch
+
+
+def _facts(batch: pa.RecordBatch) -> list[RecordFacts]:
+    """Those of all rows, as far as the filters ask for them."""
+    kinds = batch["kind"].to_pylist()
+    present = {*kinds}
+    nothing = [None] * len(kinds)
+    facts = [nothing if present.isdisjoint(asked) else read(batch, name) for name, asked, read in _ASKED]
+    return list(map(RecordFacts, kinds, *facts))
+
+
+def _xids(batch: pa.RecordBatch, name: str) -> list[int | None]:
+    return [None if xid is None else unsigned(xid) for xid in batch[name].to_pylist()]
+
+
+def _texts(batch: pa.RecordBatch, name: str) -> list[str | None]:
+    found: list[str | None] = pc.map_lookup(batch["detail"], name, "first").to_pylist()
+    return found
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> list[int | None]:
+    return [None if text is None else int(text) for text in _texts(batch, name)]
+
+
+def _flags(batch: pa.RecordBatch, name: str) -> list[bool | None]:
+    return [None if text is None else text == "true" for text in _texts(batch, name)]
+
+
+_ASKED: tuple[tuple[str, frozenset[str], Callable[[pa.RecordBatch, str], list[Any]]], ...] = (
+    ("xid", frozenset({"STREAM_START", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE"}), _xids),
+    ("gid", frozenset({"BEGIN"}), _texts),
+    ("subxid", frozenset({"STREAM_ABORT"}), _numbers),
+    ("first_segment", frozenset({"STREAM_START"}), _flags),
+    ("transactional", frozenset({"MESSAGE"}), _flags),
+)
+"""The fields of RecordFacts behind `kind`: the kinds of which the filters ask for it, and how rows say it."""
 
 
 def _make_filter(options: ReadOptions) -> TransactionFilter[Any]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...pgtypes import text_values
 from ...pgtypes.text_values import Misfit
-from ...times import FIRST_MICROS, LAST_MICROS
+from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 
 Misfits = dict[int, str]
 """Place in the column to what is wrong with its value, in words. The cell there is null."""
@@ -286,7 +286,6 @@ def _cast_years(first: int, last: int, integers: pa.DataType) -> Callable[[pa.St
     return cast
 
 
-_MICROS_OF_DAY = 86_400_000_000
 _cast_timestamp = _cast_years(FIRST_MICROS, LAST_MICROS, pa.int64())
 
 
@@ -314,7 +313,7 @@ def _cast_bytea(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
 _DIGITS = b"0123456789"
 _HEX_DIGITS = _DIGITS + b"abcdefABCDEF"
 _CLOCK = r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?"
-_FIRST_DAY, _LAST_DAY = FIRST_MICROS // _MICROS_OF_DAY, LAST_MICROS // _MICROS_OF_DAY
+_FIRST_DAY, _LAST_DAY = FIRST_MICROS // MICROS_OF_DAY, LAST_MICROS // MICROS_OF_DAY
 
 
 def _integer(type: pa.DataType) -> Reader:

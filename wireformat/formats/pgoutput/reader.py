@@ -37,8 +37,8 @@ from ...options import ReadOptions
 from ...pgtypes import type_name
 from ...pgtypes.binary import binary_text
 from ...times import MICROS_OF_2000
+from ..guess import hinted
 from ..registry import ROWS
-from ..signatures import hinted
 from .messages import (
     ASIDE_BYTES,
     BINARY_CELL,

@@ -14,7 +14,7 @@ from ....formats.pgoutput.messages import NEW as NEW_TAG
 from ....formats.pgoutput.messages import OLD as OLD_TAG
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....limits import RECORD_BYTES
-from ....times import MICROS_OF_2000
+from ....times import FIRST_MICROS, LAST_MICROS, MICROS_OF_2000, MICROS_OF_DAY
 from ...arrays import Array, Int
 from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SLASH, SPACE
 from ...jit.compiler import inner
@@ -87,16 +87,15 @@ KIND_OF_BYTE = np.full(256, OTHER, np.int64)
 for _byte, _kind in zip(b"BCIUD", (BEGIN, COMMIT, INSERT, UPDATE, DELETE), strict=True):
     KIND_OF_BYTE[_byte] = _kind
 
-DAY = 86_400_000_000  # microseconds
-FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_800_000_000
-"""The years 1 to 9999; other times are left to the declaration."""
+FIRST_TIME, LAST_TIME = (micros - MICROS_OF_2000 for micros in (FIRST_MICROS, LAST_MICROS))
+"""The years 1 to 9999, in microseconds since 2000; other times are left to the declaration."""
 
 
 @inner
 def write_time(text: Array, used: Int, micros: Int) -> Int:
     """Write microseconds since 1970 as `2026-11-21 01:02:03.5+00`; returns how much of `text` is used then."""
-    days = micros // DAY
-    left = micros - days * DAY
+    days = micros // MICROS_OF_DAY
+    left = micros - days * MICROS_OF_DAY
     days += 719_468  # days from 0000-03-01, so that a leap day is the last of its year
     cycle = days // 146_097  # of 400 years
     day = days - cycle * 146_097
@@ -172,8 +171,8 @@ def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, form: Int) -
     if form == INTEGER_FORM:
         return ~used, write_number(text, used, number, 10, True) - used
     if form == DATE_FORM:
-        number *= DAY
-    if number < FIRST_TIME - MICROS_OF_2000 or number >= LAST_TIME - MICROS_OF_2000:
+        number *= MICROS_OF_DAY
+    if number < FIRST_TIME or number > LAST_TIME:
         return used, -1
     end = write_time(text, used, number + MICROS_OF_2000)
     if form == DATE_FORM:
@@ -315,7 +314,7 @@ def transaction(
         at += 1
         time_at = at + 16
     micros = read_64(buffer, time_at)
-    if micros < FIRST_TIME - MICROS_OF_2000 or micros >= LAST_TIME - MICROS_OF_2000:
+    if micros < FIRST_TIME or micros > LAST_TIME:
         return READ_RECORD
     rows[COMMIT_LSN, row] = read_64(buffer, at)
     rows[PRESENT, row] |= 1 << COMMIT_LSN

@@ -5,9 +5,13 @@ Names of gaussdb-text have no quotes: two words before the first mark are no gue
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
+from ....grammar.names import TYPE_WORDS
 from ....grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
+from ....identifiers import PLAIN_NAME
 from ....limits import NAME_BYTES
 from ...arrays import Array, Int
 from ...ascii import (
@@ -62,21 +66,19 @@ TOO_FEW_CELLS = -2
 """The end of columns for which there are too few cells."""
 
 
-PLAIN, DIGIT, TYPE_WORD = 1, 2, 4
+PLAIN, FIRST, TYPE_WORD = 1, 2, 4
 BYTES = np.zeros(256, np.uint8)
-"""What each byte may be part of: a plain name, also as its first byte unless it is a digit; the words of a type."""
-for _byte in b"abcdefghijklmnopqrstuvwxyz_0123456789":
-    BYTES[_byte] |= PLAIN
-for _byte in b"0123456789":
-    BYTES[_byte] |= DIGIT
-for _byte in b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_. ":
-    BYTES[_byte] |= TYPE_WORD
+"""What each byte may be part of: a plain name, also as its first byte; the words of a type."""
+for _bit, _pattern, _before in ((PLAIN, PLAIN_NAME, "a"), (FIRST, PLAIN_NAME, ""), (TYPE_WORD, TYPE_WORDS, "")):
+    for _byte in range(128):
+        if re.fullmatch(_pattern, _before + chr(_byte)):
+            BYTES[_byte] |= _bit
 
 
 @hot
 def name_end(buffer: Array, at: Int, stop: Int) -> Int:
     """Where a plain name ends that begins at `at`; `at` itself if there is none."""
-    if at < stop and BYTES[buffer[at]] & DIGIT:
+    if at < stop and not BYTES[buffer[at]] & FIRST:
         return at
     while at < stop and BYTES[buffer[at]] & PLAIN:
         at += 1
