@@ -5,8 +5,12 @@ Field names are those of the row-change table. A field is None where the record 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
+
+OF_STREAM = ("lsn", "relation_id", "relation_ids")
+"""Fields that an encoder ignores: the stream that it writes has its own positions and its own numbers of tables."""
 
 
 class Unchanged:
@@ -229,6 +233,9 @@ class RowChange(Event):
     """`key` or `full`: which of them `old` is, where the record says so."""
     binary: tuple[str, ...] = ()
     """Columns whose values came in a binary form that this package does not know: they are `\\x` and hex digits."""
+    relation_id: int | None = field(default=None, compare=False)
+    """pgoutput: the OID of the table, which a table that is dropped and created again does not keep. It does not count
+    in comparisons, and encoders ignore it: they number tables by the Relation events, or by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +269,17 @@ class Truncate(Event):
     restart_identity: bool = False
     cascade: bool = False
     xid: int | None = None
+    relation_ids: tuple[int, ...] = field(default=(), compare=False)
+    """pgoutput: the OIDs of the tables; see RowChange."""
+
+    def of_tables(self, indexes: Iterable[int]) -> Truncate:
+        """Returns the event for some of its tables, by their indexes in `tables`."""
+        chosen = tuple(indexes)
+        return replace(
+            self,
+            tables=tuple(self.tables[index] for index in chosen),
+            relation_ids=tuple(self.relation_ids[index] for index in chosen) if self.relation_ids else (),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

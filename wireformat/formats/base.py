@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, Protocol
 
 from ..errors import EncodeError
-from ..events import Event
+from ..events import OF_STREAM, Event
 from ..framing.frames import Frame
 from ..options import ReadOptions
 from .pgoutput.relations import Relations
@@ -73,5 +73,5 @@ class Format(Protocol):
 def refuse_others(event: Event, said: Set[str]) -> None:
     """Raises EncodeError for a fact of the event for which the format has no place."""
     for field in fields(event):
-        if field.name != "lsn" and field.name not in said and getattr(event, field.name) != field.default:
+        if field.name not in (*OF_STREAM, *said) and getattr(event, field.name) != field.default:
             raise EncodeError(f"{field.name}: the format cannot say it")

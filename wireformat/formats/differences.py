@@ -10,7 +10,7 @@ from collections.abc import Callable, Set
 from dataclasses import MISSING, fields, replace
 from typing import Any, NamedTuple
 
-from ..events import LITERAL_TYPES, Delete, Event, Insert, RowChange, StreamAbort, Truncate, TupleData
+from ..events import LITERAL_TYPES, OF_STREAM, Delete, Event, Insert, RowChange, StreamAbort, Truncate, TupleData
 from ..grammar.sql_text import form_of
 
 Says = Callable[[type[Event]], Set[str]]
@@ -34,7 +34,7 @@ class Difference(NamedTuple):
 
 def _without_facts(event: Event, says: Says) -> Event:
     said = says(type(event))
-    lost = [field for field in fields(event) if field.name != "lsn" and field.name not in said]
+    lost = [field for field in fields(event) if field.name not in (*OF_STREAM, *said)]
     nothing: dict[str, Any] = {field.name: field.default for field in lost if field.default is not MISSING}
     return replace(event, **nothing)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import EncodeError
 from ..events import Truncate
 from .cursor import Cursor
@@ -20,7 +22,7 @@ def read_truncate(cursor: Cursor, first: tuple[str, str], lsn: int | None) -> Tr
     while cursor.skip(b", "):
         tables.append(read_relation(cursor))
     cursor.expect(MARK, "tables")
-    flags = dict.fromkeys(FLAGS, False)
+    flags: dict[str, Any] = dict.fromkeys(FLAGS, False)
     if not cursor.skip(_NO_FLAGS):
         flags = {name: cursor.skip(word) for name, word in FLAGS.items()}
         if not any(flags.values()):

@@ -124,8 +124,8 @@ class ReadOptions:
     def select(self, event: Event) -> Event | None:
         """What the filters keep of this event: all, nothing, or some of a TRUNCATE's tables."""
         if isinstance(event, Truncate) and event.tables:
-            kept = tuple(table for table in event.tables if self.keeps(event.kind, table))
-            return replace(event, tables=kept) if kept else None
+            kept = [index for index, table in enumerate(event.tables) if self.keeps(event.kind, table)]
+            return event.of_tables(kept) if kept else None
         table = (event.table_schema, event.table_name) if isinstance(event, (RowChange, Relation)) else None
         return event if self.keeps(event.kind, table) else None
 

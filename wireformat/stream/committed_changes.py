@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import OrderError
@@ -211,7 +211,7 @@ class _Stored(NamedTuple):
 def _parts(event: Event) -> Iterator[Event]:
     """A change a table."""
     if isinstance(event, Truncate) and len(event.tables) > 1:
-        yield from (replace(event, tables=(table,)) for table in event.tables)
+        yield from (event.of_tables([index]) for index in range(len(event.tables)))
     else:
         yield event
 

@@ -72,6 +72,7 @@ _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
     "first_lsn": lsn_value,
     "end_lsn": lsn_value,
     "origin": int,
+    "relation_id": int,
 }
 
 FEW_TEXTS = 32
@@ -107,7 +108,7 @@ class _Notes:
         if kind in _ROW_CHANGES:
             schema, table = self._schemas[row], self._tables[row]
             new, old = self._image(NEW, row, fields), self._image(OLD, row, fields)
-            old_kind = self._detail(row, fields).get("old")
+            detail = self._detail(row, fields)
             return _ROW_CHANGES[kind](
                 lsn=lsn,
                 table_schema=schema,
@@ -115,7 +116,8 @@ class _Notes:
                 new=new,
                 old=old,
                 xid=_number(fields, XID),
-                old_kind=old_kind,
+                old_kind=detail.get("old"),
+                relation_id=detail.get("relation_id"),
             )
         if kind == Unknown.kind:
             return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())

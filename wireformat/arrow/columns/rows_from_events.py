@@ -96,7 +96,8 @@ def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
     row |= {name: signed(number) for name in _NUMBERS if (number := getattr(event, name, None)) is not None}
     row["commit_time"] = table_time(parse_commit_time(getattr(event, "commit_time", None) or ""))
     if isinstance(event, Truncate) and event.tables:
-        yield from ({**row, "table_schema": schema, "table_name": table} for schema, table in event.tables)
+        for index, (schema, table) in enumerate(event.tables):
+            yield {**row, "table_schema": schema, "table_name": table, "detail": _detail(event.of_tables([index]))}
         return
     if isinstance(event, (RowChange, Relation)):
         row |= {"table_schema": event.table_schema, "table_name": event.table_name}
@@ -138,12 +139,14 @@ def _detail(event: Event) -> list[tuple[str, str]] | None:
 def _facts(event: Event) -> dict[str, Any]:
     """What goes into detail, by its key."""
     if isinstance(event, RowChange):
-        return {"old": event.old_kind, "binary": event.binary or None}
+        return {"old": event.old_kind, "binary": event.binary or None, "relation_id": event.relation_id}
     if isinstance(event, Corrupt):
         return {}
     found = {name: getattr(event, name) for name in event.__dataclass_fields__}
     if isinstance(event, Type):
         found["type_oids"] = (event.type_oid,)
+    elif isinstance(event, Truncate) and event.relation_ids:
+        found["relation_id"] = event.relation_ids[0]
     elif isinstance(event, Message) and isinstance(event.content, bytes):
         found |= {"content": f"\\x{event.content.hex()}", "binary": ("content",)}
     return found

@@ -11,7 +11,7 @@ from ..schemas import DETAIL_KEYS
 from .tokens import TOKENS
 
 FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME = range(4)
-END_LSN_KEY, OLD_KEY = DETAIL_KEYS.index("end_lsn"), DETAIL_KEYS.index("old")
+END_LSN_KEY, OLD_KEY, RELATION_ID_KEY = (DETAIL_KEYS.index(key) for key in ("end_lsn", "old", "relation_id"))
 
 # The first entry of kinds, of detail keys, of tokens, and of type names, which follow each other by type number.
 FIRST_KIND = 0

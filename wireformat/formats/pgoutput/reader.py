@@ -175,7 +175,7 @@ def _type(relations: Relations, values: Values, found: Container, options: ReadO
 
 
 def _row(relations: Relations, values: Values, found: Container, options: ReadOptions) -> Values:
-    relation = _known(relations, values.pop("relation_id"), found.at, "relation_id")
+    relation = _known(relations, values["relation_id"], found.at, "relation_id")
     values |= {"table_schema": relation.table_schema, "table_name": relation.table_name}
     binary: dict[str, None] = {}
     try:
@@ -231,11 +231,12 @@ def _truncate(relations: Relations, values: Values, found: Container, options: R
     cascade, restart_identity = found.flags
     tables = [
         _known(relations, relation_id, found.at + 4 * index, f"relation_ids[{index}]")
-        for index, relation_id in enumerate(values.pop("relation_ids"))
+        for index, relation_id in enumerate(values["relation_ids"])
     ]
     return {
         **values,
         "tables": tuple((relation.table_schema, relation.table_name) for relation in tables),
+        "relation_ids": tuple(values["relation_ids"]),
         "cascade": cascade,
         "restart_identity": restart_identity,
     }

@@ -18,7 +18,7 @@ from ....times import FIRST_MICROS, LAST_MICROS, MICROS_OF_2000, MICROS_OF_DAY
 from ...arrays import Array, Int
 from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SLASH, SPACE
 from ...jit.compiler import inner
-from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, token_entry
+from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, RELATION_ID_KEY, token_entry
 from ..loop import DONE, make_scan
 from ..notes import (
     BEGIN,
@@ -73,6 +73,7 @@ from .pgoutput_relations import (
     OID_FORM,
     OTHER_FORM,
     RELATION_CODES,
+    RELATION_ID,
     SCHEMA,
     SIZE_OF_FORM,
     TABLE,
@@ -263,6 +264,9 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
     rows[TABLE_SCHEMA + 1, row] = dictionary[relation + SCHEMA, 1]
     rows[TABLE_NAME, row] = dictionary[relation + TABLE, 0]
     rows[TABLE_NAME + 1, row] = dictionary[relation + TABLE, 1]
+    note_detail(
+        arrays, row, RELATION_ID_KEY, dictionary[relation + RELATION_ID, 0], dictionary[relation + RELATION_ID, 1]
+    )
     kind = rows[KIND, row]
     tag = np.int64(buffer[at]) if at < stop else np.int64(0)
     if kind != INSERT and (tag == KEY_TAG or tag == OLD_TAG):

@@ -34,8 +34,9 @@ IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
 A row's code is 2 times its relation's entry in the dictionary (0 without a relation), plus 1 in a streamed block. The
 code of a BEGIN or COMMIT is 1 if a block is open before it: the declaration must see that the block ends."""
 
-COLUMNS, SCHEMA, TABLE, CELLS = range(4)
-"""A relation in the dictionary: number of columns, names of schema and table, then three pairs for each column."""
+COLUMNS, SCHEMA, TABLE, RELATION_ID, CELLS = range(5)
+"""A relation in the dictionary: number of columns; names of schema and table and the OID, each a pair; then three pairs
+for each column."""
 
 LEAST_ROW_BYTES = 9
 """Kind, transaction id, relation: shorter rows are for the declaration, which tells what is missing."""
@@ -203,7 +204,7 @@ class RelationTable:
             self._held.append(relation)
             names = (relation.table_schema, relation.table_name, *relation.columns)
             types = [type_name(oid) for oid in relation.type_oids]
-            size = sum(len(text.encode()) for text in (*names, *types))
+            size = sum(len(text.encode()) for text in (*names, *types, str(relation.relation_id)))
             known = len(self.text) + size <= MOST_TEXT_OF_CHUNK and (
                 not self._ascii_only or all(name.isascii() for name in names)
             )
@@ -221,6 +222,7 @@ class RelationTable:
     def _add(self, relation: Relation) -> None:
         columns, keys = list(zip(relation.columns, relation.type_oids, strict=True)), frozenset(relation.key_columns)
         self._pairs += [(len(columns), 0), self._pair(relation.table_schema), self._pair(relation.table_name)]
+        self._pairs.append(self._pair(str(relation.relation_id)))
         names = [self._pair(name) for name, _ in columns]  # one behind the other, and so are the types: the gather then
         types = [self._pair(type_name(oid)) for _, oid in columns]  # copies those of a row as one text
         for (name, oid), *pairs in zip(columns, names, types, strict=True):
