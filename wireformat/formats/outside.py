@@ -17,7 +17,7 @@ GROUP = "wireformat.formats"
 
 
 def outside_row(name: str) -> FormatRow | None:
-    """Returns the row of this name, or None if no installed package has it. Raises OptionError if it cannot be loaded."""
+    """Returns the row of this name, or None if no package has it. Raises OptionError if it cannot be loaded."""
     found = _entry_points(tuple(sys.path)).get(name, ())
     return _load(name, found) if found else None
 
