@@ -25,6 +25,7 @@ from wireformat.arrow.committed.chunk import Chunk
 from wireformat.arrow.committed.fates import FATES, UNKNOWN_PREPARED, carry
 from wireformat.arrow.schemas import SEGMENT
 from wireformat.arrow.unread import Seen
+from wireformat.errors import add_hint
 from wireformat.stream.attempts import TransactionFacts
 
 RECORD_COLUMNS = tuple(name for name in NEEDED_COLUMNS if name != "detail")
@@ -194,7 +195,7 @@ def _labelled(chunk: Chunk, parts: _Parts) -> Iterator[pa.RecordBatch]:
             yield from chunk.take(rows)
         yield from chunk.finish()
     except wf.OrderError as error:
-        error.got += parts.seen.hint()
+        add_hint(error, parts.seen.hint())
         raise
     finally:
         chunk.close()

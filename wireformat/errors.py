@@ -51,6 +51,7 @@ class DecodeError(WireformatError, ValueError):
     record_lsn      LSN of the record
     table           `schema.table` of the record
     spot            the bytes of the field, at most 16; empty inside a cell value
+    hint            what to do, or which format the bytes look like; it ends the text
     """
 
     words = "bad data"
@@ -70,6 +71,7 @@ class DecodeError(WireformatError, ValueError):
         self.table: str | None = None
         self.spot: bytes = b""
         self.note: str | None = None
+        self.hint: str | None = None
         self.add(**where)
 
     def add(self, **where: Any) -> DecodeError:
@@ -94,10 +96,20 @@ class DecodeError(WireformatError, ValueError):
             ("row", self.note),
         )
         where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
-        return f"{self.words}: expected {self.expected}, got {self.got} [{self.format or 'unknown format'}: {where}]"
+        text = f"{self.words}: expected {self.expected}, got {self.got} [{self.format or 'unknown format'}: {where}]"
+        return _hinted(text, self.hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
+
+
+def add_hint(error: DecodeError | OrderError, hint: str | None) -> None:
+    """Adds a hint behind those that the error has; None adds nothing."""
+    error.hint = "; ".join(filter(None, (error.hint, hint))) or None
+
+
+def _hinted(text: str, hint: str | None) -> str:
+    return text if hint is None else f"{text}; {hint}"
 
 
 def _lsn(number: int | None) -> str | None:
@@ -117,6 +129,7 @@ class OrderError(WireformatError, ValueError):
     state           the state of the stream: a row of the table
     open            the record that began the open transaction or block, and its message; None if none is open
     streamed        the streamed transactions that have not ended, and the message in which each began
+    hint            which format the messages look like, if none of them could be read
     """
 
     def __init__(
@@ -132,6 +145,7 @@ class OrderError(WireformatError, ValueError):
         state: str,
         open: str | None = None,
         streamed: tuple[str, ...] = (),
+        hint: str | None = None,
     ) -> None:
         super().__init__(expected, got)
         self.expected = expected
@@ -144,6 +158,7 @@ class OrderError(WireformatError, ValueError):
         self.state = state
         self.open = open
         self.streamed = streamed
+        self.hint = hint
 
     def add(self, **where: Any) -> OrderError:
         """Adds facts about the location as the caller learns them, and returns the error."""
@@ -162,7 +177,8 @@ class OrderError(WireformatError, ValueError):
         )
         where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
         source = self.format or "row changes"
-        return f"bad order: {self.state}: expected {self.expected}, got {self.got} [{source}: {where}]"
+        text = f"bad order: {self.state}: expected {self.expected}, got {self.got} [{source}: {where}]"
+        return _hinted(text, self.hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
@@ -253,7 +269,7 @@ class BadCell(DecodeError):
             ("row", self.note),
         )
         where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
-        return f"{self.words}: expected {self.expected}, got {self.got} [{where}]"
+        return _hinted(f"{self.words}: expected {self.expected}, got {self.got} [{where}]", self.hint)
 
 
 class BadRows(BadCell):

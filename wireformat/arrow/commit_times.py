@@ -17,9 +17,9 @@ _TIMESTAMP = pa.timestamp("us", "UTC")
 def parse_times(texts: pa.StringArray) -> tuple[Array, Array]:
     """Times as the servers print them: int64[n], microseconds since 1970 in UTC, and bool[n], whether it is one.
 
-    Read as `parse_commit_time` reads them; what is none, or one that `table_time` leaves out, is 0.
+    The results are those of `parse_commit_time`. A text that is not a time, or that `table_time` leaves out, gives 0.
     """
-    import pyarrow.compute as pc  # takes its time to load, and messages without commit times need it not
+    import pyarrow.compute as pc  # slow to load, and not needed without commit times
 
     if pc.all(pc.match_substring_regex(texts, _COMMON)).as_py():
         try:

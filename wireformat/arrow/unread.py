@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..errors import BadRows, DecodeError, OrderError
+from ..errors import BadRows, DecodeError, OrderError, add_hint
 from ..formats.guess import guess_format
 from ..formats.signatures import HEAD_BYTES
 from ..options import ReadOptions
@@ -87,12 +87,12 @@ class Seen(NamedTuple):
         is_read, rows, messages, heads = json.loads(text)
         return cls(is_read, rows, messages, tuple(map(bytes.fromhex, heads)))
 
-    def hint(self) -> str:
-        """What the bytes look like, to be put behind another error's text; empty where something was read."""
+    def hint(self) -> str | None:
+        """What the bytes look like, as the hint of an error; None where something was read."""
         if self.is_read or not self.heads:
-            return ""
+            return None
         guess = guess_format(self.heads)
-        return f"; the messages look like {guess}" if guess.candidates else ""
+        return f"the messages look like {guess}" if guess.candidates else None
 
     def check(self, format: str | None) -> None:
         """Raises BadRows where there are rows of several messages and none could be read.
@@ -103,10 +103,11 @@ class Seen(NamedTuple):
             return
         guess = guess_format(self.heads)
         source = "" if format is None else f" of {format}"
-        why = f"; {guess.reason}" if self.heads else ""
+        why = f"{guess.reason}; " if self.heads else ""
         raise BadRows(
-            f"rows{source} that could be read; decode the messages with the format that they have",
-            f"{self.rows} rows, all of them {' or '.join(UNREAD)}{why}",
+            f"rows{source} that could be read",
+            f"{self.rows} rows, all of them {' or '.join(UNREAD)}",
+            hint=f"{why}decode the messages with the format that they have",
         )
 
 
@@ -128,7 +129,7 @@ def judged_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.Recor
     try:
         yield noted()
     except OrderError as error:
-        error.got += seen.hint()
+        add_hint(error, seen.hint())
         raise
     seen.check(format)
 

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DecodeError
+from ..errors import DecodeError, add_hint
 from .registry import all_rows
 from .signatures import HEAD_BYTES, first_pattern, matches
-
-LOOKS_LIKE = "; it looks like "
 
 LOOKED_AT = 1000
 """So many messages are looked at: the first ones."""
@@ -76,12 +74,11 @@ def heads(messages: Iterable[Any]) -> Iterator[bytes]:
 
 
 def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeError:
-    """The error with the format that several messages look like, where that is another and it does not say so yet."""
+    """The error with the format that several messages look like, where that is another one."""
     guess = guess_format(messages)
-    if guess.messages > 1 and guess.candidates and format not in guess.candidates:
-        _, _, looks = error.got.partition(LOOKS_LIKE)
-        if not set(guess.candidates) <= set(looks.split(" or ")):
-            error.got += f"; the messages look like {guess}"
+    is_another = guess.messages > 1 and guess.candidates and format not in guess.candidates
+    if is_another and error.hint != _record_looks_like(guess.candidates):
+        add_hint(error, f"the messages look like {guess}")
     return error
 
 
@@ -103,8 +100,12 @@ def looks_like(data: bytes | bytearray, start: int, stop: int, name: str) -> str
 
 
 def hinted(error: DecodeError, data: bytes | bytearray, start: int, stop: int, name: str) -> DecodeError:
-    """The error with a word on what the bytes look like, where that is another format."""
-    found = looks_like(data, start, stop, name)
-    if found:
-        error.got += LOOKS_LIKE + found
+    """The error with a hint at what the bytes look like, where that is another format."""
+    found = look(data, start, stop)
+    if found and name not in found:
+        add_hint(error, _record_looks_like(found))
     return error
+
+
+def _record_looks_like(names: tuple[str, ...]) -> str:
+    return f"it looks like {' or '.join(names)}"

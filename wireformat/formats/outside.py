@@ -17,13 +17,13 @@ GROUP = "wireformat.formats"
 
 
 def outside_row(name: str) -> FormatRow | None:
-    """The row of this name; None where no installed package has one. Raises OptionError where it cannot be loaded."""
+    """Returns the row of this name, or None if no package has it. Raises OptionError if it cannot be loaded."""
     found = _entry_points(tuple(sys.path)).get(name, ())
     return _load(name, found) if found else None
 
 
 def outside_rows() -> dict[str, FormatRow]:
-    """All of them by name. One that cannot be loaded is left out with a RuntimeWarning."""
+    """Returns all rows by name. A row that cannot be loaded is left out with a RuntimeWarning."""
     rows = {}
     for name, found in _entry_points(tuple(sys.path)).items():
         try:

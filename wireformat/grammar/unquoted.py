@@ -2,9 +2,9 @@
 
     table my schema trail  UPDATE: a[integer]:1
 
-A name may hold blanks, and even what looks like a mark, so this is a guess. Marks are tried in the order in which they
-stand, and for each the schemas from the shortest to the longest. The first pair that is among the known tables is
-taken, if the record behind its mark can be read; else the shortest schema before the first mark behind which it can.
+A name may contain blanks, and even text that looks like a mark, so this is a guess. Marks are tried in order, and for
+each mark the schemas from the shortest to the longest. The first pair among the known tables whose record can be read
+is taken. Without one, it is the shortest schema before the first mark whose record can be read.
 """
 
 from __future__ import annotations

@@ -235,11 +235,12 @@ _CONTROL_FIELDS: dict[type[Event], tuple[str, ...]] = {}
 def corrupt_error(lsn: int | None, **position: Any) -> OrderError:
     """The error at a record that could not be read."""
     return OrderError(
-        "records that could be read: a transaction with a hole is not whole. Decode in DROPMALFORMED, or leave CORRUPT "
-        "records out, to deliver transactions without them",
+        "records that could be read",
         "CORRUPT",
         record_lsn=lsn,
         state="anywhere",
+        hint="a transaction with a hole is not whole: decode in DROPMALFORMED, or leave CORRUPT records out, to "
+        "deliver transactions without them",
         **position,
     )
 

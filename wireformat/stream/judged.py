@@ -87,7 +87,7 @@ def judged_input(events: Iterable[Event]) -> Iterator[Event]:
 def wrong_format(format: str | None, got: str, guess: Guess) -> DecodeError:
     """The error for an input in which nothing could be read."""
     expected = "records that can be read" if format is None else f"records of {format}"
-    return DecodeError(f"{expected}; give the format of the messages", f"{got}; {guess.reason}", format=format)
+    return DecodeError(expected, got, format=format, hint=f"{guess.reason}; give the format of the messages")
 
 
 def judged_events(source: Any, messages: Any, format: str, options: ReadOptions) -> Iterator[Located]:

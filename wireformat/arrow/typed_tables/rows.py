@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import BadRows, OptionError
+from ...errors import BadRows, OptionError, add_hint
 from ...lsn import lsn_text
 from ..arrays import Array
 from ..row_changes import HIDDEN_KINDS, TABLE_COLUMNS, TABLE_KINDS, RowChanges, record_batches
@@ -75,7 +75,7 @@ class Source:
 
     def told(self, error: BadRows) -> BadRows:
         """The error with what the messages look like, where nothing could be read yet."""
-        error.got += self._seen.hint()
+        add_hint(error, self._seen.hint())
         return error
 
 
