@@ -1,4 +1,4 @@
-"""An engine around an engine: leaves out whole transactions, in events and in record batches alike."""
+"""An engine that wraps another one and filters whole transactions, in events and in record batches."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class FilteredTransactions:
-    """Lets another engine read every kind of record, since what stays depends on records that are not wanted.
+    """Filters the transactions of another engine, which must read all kinds, since all kinds decide what is kept.
 
-    The kinds that are wanted are applied behind the filter; tables before it, so that a transaction without rows of the
-    tables that are wanted is empty.
+    The option `kinds` is applied after this filter. The option `tables` is applied before it, so that a transaction
+    without rows of the requested tables is empty.
     """
 
     def __init__(self, engine: Engine, options: ReadOptions) -> None:
@@ -31,7 +31,7 @@ class FilteredTransactions:
         self._options = options
         self._events: TransactionFilter[Located] = _make_filter(options)
         self._rows: TransactionFilter[int] = _make_filter(options)
-        self._held: pa.RecordBatch | None = None
+        self._held_begin: pa.RecordBatch | None = None
 
     @property
     def dropped(self) -> int:
@@ -46,9 +46,11 @@ class FilteredTransactions:
         """See Engine.events."""
         return self._kept(self._engine.events(messages, first))
 
-    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
-        """See Engine.lost."""
-        return self._kept(self._engine.lost(data, index, stream_offset, error))
+    def unframed(
+        self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
+    ) -> Iterator[Located]:
+        """See Engine.unframed."""
+        return self._kept(self._engine.unframed(data, index, stream_offset, error))
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
@@ -57,28 +59,31 @@ class FilteredTransactions:
             yield self._kept_rows(batch).select(schema.names)
 
     def _kept(self, records: Iterable[Located]) -> Iterator[Located]:
-        for found in records:
-            kind, username = found.event.kind, getattr(found.event, "username", None)
-            for located in self._events.take(kind, username, found):
+        for record in records:
+            kind, username = record.event.kind, getattr(record.event, "username", None)
+            for located in self._events.take(kind, username, record):
                 if self._options.keeps(located.event.kind, None):
                     yield located
 
     def _kept_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that stay, a BEGIN that was held before them; a BEGIN may be held again, as a batch of one row."""
-        begin = 0
-        if self._rows.held is not None and self._held is not None:
-            batch, begin, self._rows.held = _joined(self._held, batch), 1, 0
+        """Returns the rows to keep, after the BEGIN of an earlier batch if it was held back and is kept.
+
+        A BEGIN at the end is held back, as a batch of one row, until the rows that follow decide about it.
+        """
+        first = 0
+        if self._rows.held is not None and self._held_begin is not None:
+            batch, first, self._rows.held = _joined(self._held_begin, batch), 1, 0
         kinds = batch["kind"].to_pylist()
-        names = (
+        usernames = (
             pc.map_lookup(batch["detail"], "username", "first").to_pylist() if self._options.exclude_users else kinds
         )
         kept = [
             row
-            for candidate in range(begin, len(kinds))
-            for row in self._rows.take(kinds[candidate], names[candidate], candidate)
+            for candidate in range(first, len(kinds))
+            for row in self._rows.take(kinds[candidate], usernames[candidate], candidate)
             if self._options.keeps(kinds[row], None)
         ]
-        self._held = None if self._rows.held is None else batch.take(pa.array([self._rows.held]))
+        self._held_begin = None if self._rows.held is None else batch.take(pa.array([self._rows.held]))
         return batch.take(pa.array(kept, pa.int64())) if kept != list(range(len(kinds))) else batch
 
 

@@ -36,7 +36,7 @@ class ColumnFacts:
 
 @dataclass
 class Version:
-    """The columns of a table between two changes of its definition. Its fields are those of ColumnFacts, for all records.
+    """The columns of a table between two changes of its definition. Its fields are those of ColumnFacts.
 
     format   of the rows that name the types; None if it is not known
     """
