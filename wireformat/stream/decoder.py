@@ -32,8 +32,8 @@ class Decoder:
     """Turns a live stream into events, and keeps what later messages depend on.
 
     Pass whole messages of any format to `decode`. Pass bytes that are cut anywhere to `feed`, and read them with
-    `events`; this works for formats in which the end of a message can be found. A decoder that was used in one way raises
-    OptionError if it is used in the other.
+    `events`; this works for formats in which the end of a message can be found. A decoder that was used in one way
+    raises OptionError if it is used in the other.
 
     Once the framing of the bytes is broken, no later message can be found. FAILFAST raises; the other modes treat all
     bytes that follow as corrupt.

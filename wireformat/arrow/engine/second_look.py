@@ -99,7 +99,7 @@ class SecondLook:
 
     @property
     def is_full(self) -> bool:
-        """Whether other rows must wait: the text has grown too much, since numbers can become a thousand times longer."""
+        """Whether other rows must wait: numbers can become a thousand times longer, and the text has grown too much."""
         return len(self._text) > self._scanned_bytes + BATCH_TEXT_BYTES
 
     def all_text(self) -> Array:

@@ -257,15 +257,15 @@ def _check_tables_are_named(batch: pa.RecordBatch, kinds: Array) -> None:
         row = int(hidden[0])
         kind = batch["kind"][row].as_py()
         raise BadRows(
-            "changes that say which row of which table they changed; leave out the rows that you can do without",
-            f"{kind}, {HIDDEN_KINDS[kind]}",
+            "changes that name their table and row",
+            f"{kind}, {HIDDEN_KINDS[kind]}; filter out the rows that you do not need",
             **row_position(batch, row),
         )
     truncates = np.flatnonzero(kinds == TRUNCATE)
     nameless = truncates[batch["table_name"].is_null().to_numpy(zero_copy_only=False)[truncates]]
     if len(nameless):
         raise BadRows(
-            "changes that say which table they changed",
+            "changes that name their table",
             "a TRUNCATE without tables",
             **row_position(batch, int(nameless[0])),
         )
