@@ -20,7 +20,7 @@ UNKNOWN = "UNKNOWN"
 
 
 class Judged:
-    """Messages that are read in FAILFAST mode, and the judgement of them at the end.
+    """Messages that are read in FAILFAST mode, and the check of their format at the end.
 
     messages   what the reader must read: the given messages if they have a length, otherwise an iterator over them
     """

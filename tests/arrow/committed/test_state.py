@@ -326,7 +326,7 @@ def test_a_handle_that_cannot_be_saved() -> None:
         def put(self, batch: pa.RecordBatch) -> Any:
             return (super().put(batch),)
 
-    with pytest.raises(wf.OptionError, match="option store: expected handles that are texts or integers"):
+    with pytest.raises(wf.OptionError, match="option store: expected handles that are texts or 64-bit integers"):
         one_open(Tuples(1 << 20))
 
 

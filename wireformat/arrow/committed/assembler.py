@@ -61,9 +61,9 @@ class Transactions:
         self._columns: list[str] = []
         self._is_new = state is None and after is None
         self._own_store = RowSpill(memory_limit) if store is None else None
-        self._held = OpenRows(self._own_store or store)
+        self._open_rows = OpenRows(self._own_store or store)
         if state is not None:
-            self._rows_taken, self._columns = read_state(state, self._machine, self._held)
+            self._rows_taken, self._columns = read_state(state, self._machine, self._open_rows)
         self._schema: pa.Schema | None = None
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -73,7 +73,7 @@ class Transactions:
         schema = self._check(batch.schema)
         self._is_taking = True
         rows = Rows.of(batch)
-        output = Output(rows, schema, self._held_rows, self._held.row_bytes)
+        output = Output(rows, schema, self._rows_of_held, self._open_rows.row_bytes)
         ended: list[RowRange] = []
         for item in rows.items():
             try:
@@ -85,7 +85,7 @@ class Transactions:
                     output.add(attempt, facts)
                 ended += [row_range for row_range, _ in attempt.handles if row_range[0] != HERE]
         yield from output.batches()
-        self._held.release(ended)
+        self._open_rows.release(ended)
         self._hold(rows)
         self._rows_taken += len(batch)
         self._is_taking = False
@@ -96,7 +96,7 @@ class Transactions:
 
         Followed by the rest of the stream, they give the same result as the undivided stream.
         """
-        found = [*_in_order(self._held.rows_of(self._machine.open))]
+        found = [*_in_order(self._open_rows.rows_of(self._machine.open))]
         if self._schema is None and found:  # restored from a state, and no batch was taken yet
             self._schema = found[0].schema.remove(len(found[0].schema) - 1)
         schema = self.schema
@@ -134,7 +134,7 @@ class Transactions:
         """
         if self._is_taking:
             raise StateError("saved state: the rows of the last batch were not read to their end; read them first")
-        return write_state(self._machine, self._held, self._rows_taken, self._columns)
+        return write_state(self._machine, self._open_rows, self._rows_taken, self._columns)
 
     def close(self) -> None:
         """Drops the open transactions and deletes the files; a store that was passed keeps its rows."""
@@ -159,19 +159,19 @@ class Transactions:
         if is_first and self._is_new and position is not None:
             self._machine.continue_after(read_position(position))
         if is_first:
-            self._check_held()
+            self._check_open_rows()
         return committed_schema(self._schema)
 
-    def _check_held(self) -> None:
+    def _check_open_rows(self) -> None:
         """Raises OptionError if the open rows of the state have columns with other names."""
         names = self.schema.names
-        if self._held.saved and self._columns != names:
+        if self._open_rows.saved and self._columns != names:
             raise OptionError(
                 f"row changes: expected the columns of the open rows in the state, {', '.join(self._columns)}, "
                 f"got {', '.join(names)}; change columns when no transaction is open, or begin anew without the state"
             )
         self._columns = names
-        self._held.schema = self.schema.remove_metadata().append(ROW)
+        self._open_rows.schema = self.schema.remove_metadata().append(ROW)
 
     def _item(self, item: ControlRow | RowsBetween | Stretch, rows: Rows, output: Output) -> list[Fate[RowRange]]:
         machine = self._machine
@@ -183,9 +183,9 @@ class Transactions:
         output.add_stretch(item, found.facts, found.resent & machine.drop_resent)
         return machine.take_whole(whole_transactions(rows, item, found.highest))
 
-    def _held_rows(self, number: int) -> Rows:
+    def _rows_of_held(self, number: int) -> Rows:
         """Returns a held batch without its last column, ROW, since a kept column may have the same name."""
-        batch = self._held.get(number)
+        batch = self._open_rows.get(number)
         return Rows.of(batch.select(range(batch.num_columns - 1)))
 
     def _hold(self, rows: Rows) -> None:
@@ -193,9 +193,9 @@ class Transactions:
         touched = self._machine.take_touched()
         if touched:
             columns = [*rows.batch.columns, pa.array(self._rows_taken + np.arange(len(rows.codes)))]
-            here = pa.RecordBatch.from_arrays(columns, schema=self._held.schema)
-            self._held.hold(here, rows.kept, touched)
-        self._held.compact(lambda: self._machine.open)
+            here = pa.RecordBatch.from_arrays(columns, schema=self._open_rows.schema)
+            self._open_rows.hold(here, rows.kept, touched)
+        self._open_rows.compact(lambda: self._machine.open)
 
 
 def transactions(

@@ -39,7 +39,7 @@ _BEGIN, _COMMIT, _MESSAGE, _ORIGIN = (_CODE[kind] for kind in ("BEGIN", "COMMIT"
 _IS_DELIVERED = np.array([kind in DELIVERED_KINDS for kind in KINDS])
 _IS_CONTROL = np.array([kind in CONTROL_KINDS for kind in KINDS])
 _NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
-_TRUE = {"true": True, "false": False}
+_FLAGS = {"true": True, "false": False}
 
 
 STRETCH = 16
@@ -194,10 +194,10 @@ class Rows:
         """Yields the items that begin at these rows: control records, lone messages and stretches."""
         are_controls = ~are_stretches & (self.codes[rows] != _MESSAGE)
         for first in range(0, len(rows), RECORDS_AT_ONCE):
-            now = slice(first, first + RECORDS_AT_ONCE)
-            controls = iter(self._controls(rows[now][are_controls[now]]))
+            window = slice(first, first + RECORDS_AT_ONCE)
+            controls = iter(self._controls(rows[window][are_controls[window]]))
             for row, is_control, is_stretch in zip(
-                rows[now].tolist(), are_controls[now].tolist(), are_stretches[now].tolist(), strict=True
+                rows[window].tolist(), are_controls[window].tolist(), are_stretches[window].tolist(), strict=True
             ):
                 if is_control:
                     yield ControlRow(row, next(controls))
@@ -320,7 +320,7 @@ _DETAIL_READERS: dict[str, Callable[[pa.StringArray], list[Any]]] = {
     "prepare_time": _times,
     "gid": pa.StringArray.to_pylist,
     "subxid": lambda texts: texts.cast(pa.uint64()).to_pylist(),
-    "first_segment": lambda texts: [_TRUE.get(text) for text in texts.to_pylist()],
+    "first_segment": lambda texts: [_FLAGS.get(text) for text in texts.to_pylist()],
     "username": pa.StringArray.to_pylist,
     "origin": pa.StringArray.to_pylist,
 }

@@ -62,7 +62,7 @@ class Chunk:
         self._drop_resent = drop_resent
         self._controls = controls
         self._own_store = RowSpill(memory_limit) if store is None else None
-        self._held = OpenRows(self._own_store or store)
+        self._open_rows = OpenRows(self._own_store or store)
         self._ended: list[RowRange] = []
         self._schema: pa.Schema | None = None
         self._pending: _PendingTransaction | None = None
@@ -79,10 +79,10 @@ class Chunk:
         for item, position in rows.with_positions(rows.items()):
             yield from self._item(item, position, rows, output)
         yield from output.flush()
-        self._held.release(self._ended)
+        self._open_rows.release(self._ended)
         self._ended = []
         if self._pending is not None:
-            self._pending.hold(rows, self._held)
+            self._pending.hold(rows, self._open_rows)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yields the remaining rows, after the last batch."""
@@ -100,10 +100,10 @@ class Chunk:
             self._own_store.close()
 
     def _output_of(self, rows: Rows) -> _ChunkOutput:
-        held = self._held
+        open_rows = self._open_rows
         schema = chunk_schema(self._schema)
         return _ChunkOutput(
-            rows, schema, Output(rows, schema, lambda number: Rows.of(held.get(number)), held.row_bytes)
+            rows, schema, Output(rows, schema, lambda number: Rows.of(open_rows.get(number)), open_rows.row_bytes)
         )
 
     def _item(self, item: Item, position: RowPosition, rows: Rows, output: _ChunkOutput) -> Iterator[pa.RecordBatch]:
@@ -179,12 +179,12 @@ class Chunk:
         pending, self._pending = self._pending, None
         assert pending is not None
         for (number, _, _), _ in pending.held:
-            held = Rows.of(self._held.get(number))
+            held = Rows.of(self._open_rows.get(number))
             held_output = self._output_of(held)
             for item, position in held.with_positions(held.items()):
                 self._add(item, position, held, held_output)
             yield from held_output.flush()
-        self._held.release(row_range for row_range, _ in pending.held)
+        self._open_rows.release(row_range for row_range, _ in pending.held)
         if output is not None:
             for item, position in pending.items:
                 self._add(item, position, output.rows, output)

@@ -88,7 +88,7 @@ class OpenRows:
     When the batches have more dead rows than open ones, the open rows of sparse batches are rewritten. So the store
     never has much more than twice the open rows, and the cost of rewriting is bounded by the rows that died.
 
-    schema   of held rows; None if it is not to be checked
+    schema   of held rows; None if it is not checked
     """
 
     def __init__(self, store: Store) -> None:

@@ -118,7 +118,7 @@ class TemporaryFolder:
 
     @property
     def path(self) -> Path:
-        """The folder."""
+        """The folder; the first access creates it."""
         if self._path is None:
             self._path = Path(tempfile.mkdtemp(prefix="wireformat-"))
             self._remove = weakref.finalize(self, shutil.rmtree, str(self._path), ignore_errors=True)

@@ -81,7 +81,7 @@ SHAPE: Shape = {
 """The fields of version 1, which is never changed. A new field makes a new version, with a reader of its own."""
 
 
-def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, columns: Sequence[str]) -> bytes:
+def write_state(machine: Machine[RowRange], open_rows: OpenRows, rows_seen: int, columns: Sequence[str]) -> bytes:
     """Returns the state, which is everything but the rows.
 
     rows_seen   how many rows of the input were taken
@@ -89,7 +89,7 @@ def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, colu
 
     Raises OptionError if a handle of the store cannot be saved.
     """
-    batches = held.saved
+    batches = open_rows.saved
     index_of = {number: index for index, number in enumerate(batches)}
     staged = [*machine.staged()]
     attempts = [attempt for _, _, attempt in staged]
@@ -119,16 +119,16 @@ def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, colu
     return seal(KIND, 1, dump(fields))
 
 
-def read_state(data: bytes, machine: Machine[RowRange], held: OpenRows) -> tuple[int, list[str]]:
+def read_state(data: bytes, machine: Machine[RowRange], open_rows: OpenRows) -> tuple[int, list[str]]:
     """Restores a machine and its open rows, which have taken nothing yet, from a state; returns rows_seen and columns.
 
     Raises StateError, and OptionError if the machine has other options than the saved one.
     """
     version, payload = unseal(KIND, _READERS, data)
-    return _READERS[version](payload, machine, held)
+    return _READERS[version](payload, machine, open_rows)
 
 
-def _read_1(payload: memoryview, machine: Machine[RowRange], held: OpenRows) -> tuple[int, list[str]]:
+def _read_1(payload: memoryview, machine: Machine[RowRange], open_rows: OpenRows) -> tuple[int, list[str]]:
     found = load(KIND, payload, SHAPE)
     for option in ("two_phase", "drop_resent"):
         if found[option] != getattr(machine, option):
@@ -141,7 +141,7 @@ def _read_1(payload: memoryview, machine: Machine[RowRange], held: OpenRows) -> 
     staged = [*zip(open["stage"], open["prepared_gid"], attempts, strict=True)]
     _check_open(staged)
     batches = [*map(SavedBatch, *(found["batches"][name] for name in _TABLES["batches"].columns))]
-    open_rows = _open_rows(found["parts"], batches, len(attempts))
+    open_counts = _open_counts(found["parts"], batches, len(attempts))
     row_ranges = zip(*(found["parts"][name] for name in _TABLES["parts"].columns), strict=True)
     for transaction, batch, start, stop, count in row_ranges:
         attempts[transaction].handles.append(((batch, start, stop), count))
@@ -150,7 +150,7 @@ def _read_1(payload: memoryview, machine: Machine[RowRange], held: OpenRows) -> 
         attempts[transaction].undone.add(xid)
     machine.continue_after(position_of(found["position"]))
     machine.restore(staged, found["unknown_prepared"])
-    held.restore(zip(batches, open_rows, strict=True))
+    open_rows.restore(zip(batches, open_counts, strict=True))
     return found["rows_seen"], found["columns"]
 
 
@@ -166,7 +166,7 @@ def _check_open(staged: Sequence[tuple[str, str | None, Attempt[RowRange]]]) -> 
     _expect(None not in xids and len({*xids}) == len(xids), "a unique xid for each streamed transaction")
 
 
-def _open_rows(row_ranges: dict[str, list[int]], batches: Sequence[SavedBatch], transactions: int) -> list[int]:
+def _open_counts(row_ranges: dict[str, list[int]], batches: Sequence[SavedBatch], transactions: int) -> list[int]:
     """Returns how many rows of each batch are open."""
     _expect(len({batch.handle for batch in batches}) == len(batches), "a unique handle for each batch")
     transaction, batch, start, stop, count = (np.array(row_ranges[name], np.int64) for name in _TABLES["parts"].columns)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FilteredTransactions:
-    """Filters the transactions of another engine, which must read all kinds, since all kinds decide what is kept.
+    """Filters the transactions of another engine, which must read all kinds: any record may decide what is kept.
 
     The option `kinds` is applied after this filter. The option `tables` is applied before it, so that a transaction
     without rows of the requested tables is empty.

@@ -35,7 +35,7 @@ class Reader(Protocol):
 
 
 class TextReader:
-    """Texts as they are."""
+    """Returns texts unchanged."""
 
     type = pa.string()
 
@@ -411,7 +411,7 @@ _BY_TEXT = {
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """Returns the Arrow type with this text, of those in the table of column types."""
+    """Returns the Arrow type that prints as this text, out of the types in the table of column types."""
     match = _PARAMETRIC.fullmatch(text)
     if match is None:
         return _BY_TEXT[text]

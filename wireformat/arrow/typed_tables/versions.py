@@ -146,7 +146,7 @@ class TableVersions:
 
 
 def image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
-    """The facts of an INSERT, UPDATE, DELETE or TRUNCATE. Only an INSERT names all columns: an UPDATE may omit some."""
+    """Returns the facts of an INSERT, UPDATE, DELETE or TRUNCATE. Only an INSERT is sure to name all columns."""
     new, old, types, unchanged = (
         column.lists[column.codes[index]] for column in (rows.new.names, rows.old.names, rows.types, rows.unchanged)
     )
@@ -162,7 +162,7 @@ def image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
 
 
 def relation_facts(rows: ChangeRows, index: int) -> ColumnFacts:
-    """The facts of a RELATION."""
+    """Returns the facts of a RELATION."""
     batch, row = rows.at(index)
     if "detail" not in batch.schema.names:
         return ColumnFacts({})
