@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import wireformat as wf
 from wireformat.arrow.committed.batch import NEEDED_COLUMNS, NEEDED_DETAILS
 from wireformat.arrow.committed.chunk import Chunk
-from wireformat.arrow.committed.fates import FATES, UNKNOWN_PREPARED, carry
+from wireformat.arrow.committed.fates import FATES, UNKNOWN_PREPARED, segment_fates
 from wireformat.arrow.schemas import SEGMENT
 from wireformat.arrow.unread import Seen
 from wireformat.errors import add_hint
@@ -155,7 +155,7 @@ def _fates(narrow: Narrow, summaries: pa.Table) -> tuple[list[pa.ChunkedArray], 
     verdict, fates = Verdict.of(verdicts.to_pylist()), FATES.empty_table()
     if verdict.error is None:
         try:
-            fates = carry(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
+            fates = segment_fates(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
         except wf.WireformatError as error:
             verdict = verdict._replace(error=error)
     return places, verdict, fates

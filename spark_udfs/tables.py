@@ -53,7 +53,7 @@ def tables_of(changes: DataFrame, order_by: Sequence[str], format: str | None, *
     given = rows.select(*columns, raw_head(changes).alias("raw"), _position(changes, order_by).alias(POSITION))
     position = to_arrow_schema(given.select(POSITION).schema).field(0).type
     said = (
-        given.mapInArrow(partial(_said, position), from_arrow_schema(_sayings_schema(position)))
+        given.mapInArrow(partial(_said, position), from_arrow_schema(_observations_schema(position)))
         .groupBy("table_schema", "table_name", "facts")
         .agg(F.min("first").alias("first"), F.max("last").alias("last"), F.sum("changes").alias("changes"))
     )
@@ -75,10 +75,10 @@ def _position(changes: DataFrame, order_by: Sequence[str]) -> Column:
     return F.struct(*[column_of(field_of(changes, "order_by", name)).alias(name) for name in names])
 
 
-def _sayings_schema(position: pa.DataType) -> pa.Schema:
-    from wireformat.arrow.typed_tables.observations import sayings_schema
+def _observations_schema(position: pa.DataType) -> pa.Schema:
+    from wireformat.arrow.typed_tables.observations import observations_schema
 
-    return sayings_schema(position)
+    return observations_schema(position)
 
 
 def _tables_schema(position: pa.DataType) -> pa.Schema:
@@ -89,20 +89,20 @@ def _tables_schema(position: pa.DataType) -> pa.Schema:
 
 def _said(position: pa.DataType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What rows say about columns; at the end a row without a table, which says whether any of them could be read."""
-    from wireformat.arrow.typed_tables.observations import sayings
+    from wireformat.arrow.typed_tables.observations import observations
     from wireformat.arrow.unread import Seen
 
     seen = Seen()
     for batch in batches:
         seen = seen.and_of(batch)
-        yield sayings(batch, batch[POSITION].cast(position))
+        yield observations(batch, batch[POSITION].cast(position))
     said = {"facts": seen._replace(rows=0, messages=0).to_json(), "changes": seen.rows}
-    yield pa.RecordBatch.from_pylist([said], _sayings_schema(position))
+    yield pa.RecordBatch.from_pylist([said], _observations_schema(position))
 
 
 def _versions(said: pa.Table, position: pa.DataType, format: str | None) -> pa.Table:
     """The versions of one table; of what was said without a table none, but BadRows where no task could read a row."""
-    from wireformat.arrow.typed_tables.observations import versions_of_sayings
+    from wireformat.arrow.typed_tables.observations import versions_of_observations
     from wireformat.arrow.unread import Seen
 
     rows = said.to_pylist()
@@ -112,4 +112,4 @@ def _versions(said: pa.Table, position: pa.DataType, format: str | None) -> pa.T
             seen = seen.and_these(Seen.from_json(row["facts"])._replace(rows=row["changes"], messages=row["changes"]))
         seen.check(format)
         return _tables_schema(position).empty_table()
-    return versions_of_sayings(rows, position)
+    return versions_of_observations(rows, position)

@@ -182,7 +182,7 @@ def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     for rows in rows_of_table(changes, str(namespace), str(name)):
         numbers = known.take(rows, np.arange(len(rows.kinds)))
         chosen = rows.chosen(np.flatnonzero(numbers + 1 == plan.version))
-        found += [batch.take(pa.array(places)) for batch, places in chosen.pieces]
+        found += [batch.take(pa.array(places)) for batch, places in chosen.selections]
     return pa.Table.from_batches(found) if found else changes.slice(0, 0)
 
 
@@ -229,9 +229,9 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 def _columns(schema: Any, table: str, format: str | None) -> Any:
     """The columns for the workers, as a mapping or an Arrow schema: those of all versions, and no times of day."""
     empty = wf.arrow.typed(wf.arrow.CHANGES.empty_table(), table, schema=schema, format=format).schema
-    from wireformat.arrow.typed_tables.batch import ABOUT
+    from wireformat.arrow.typed_tables.batch import ADDED_COLUMNS
 
-    fields = [field for field in empty if field.name not in ABOUT]
+    fields = [field for field in empty if field.name not in ADDED_COLUMNS]
     if isinstance(schema, Mapping):
         return {field.name: _without_times(schema[field.name], field.type) for field in fields}
     return pa.schema([field.with_type(_without_time(field.type)) for field in fields])

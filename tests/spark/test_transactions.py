@@ -211,7 +211,7 @@ class TestWrongInput:
 
     def test_a_corrupt_row(self, spark: SparkSession) -> None:
         events: list[wf.Event] = [wf.Begin(xid=1), insert(), wf.Corrupt(error="bad", raw=b"?"), wf.Commit(xid=1)]
-        with pytest.raises(PythonException, match="a transaction with a hole is not whole"):
+        with pytest.raises(PythonException, match="a transaction with an unreadable record is not complete"):
             spark_udfs.transactions(frame_of(spark, events), order_by=[OFFSET]).collect()
 
 

@@ -41,7 +41,7 @@ EXPLAINED: dict[str, tuple[str, list[RecordFacts], str]] = {
     "another transaction's end": (
         "pgoutput",
         [RecordFacts("BEGIN", 5), RecordFacts("COMMIT", 6)],
-        r"expected COMMIT of what is open, where both say .*, got COMMIT xid 6 \[.* open BEGIN xid 5 since message 0",
+        r"expected COMMIT with the xid and gid of the open .*, got COMMIT xid 6 \[.* open BEGIN xid 5 since message 0",
     ),
     "another name": (
         "pgoutput",
@@ -51,12 +51,12 @@ EXPLAINED: dict[str, tuple[str, list[RecordFacts], str]] = {
     "a prepared one committed": (
         "pgoutput",
         [RecordFacts("BEGIN", 5, "a"), RecordFacts("COMMIT")],
-        "COMMIT of a BEGIN without gid",
+        "COMMIT after a BEGIN without gid",
     ),
     "one not prepared": (
         "pgoutput",
         [RecordFacts("BEGIN", 5), RecordFacts("PREPARE", 5, "a")],
-        "PREPARE of a BEGIN with a gid",
+        "PREPARE after a BEGIN with gid",
     ),
     "a block in a transaction": (
         "pgoutput",
@@ -76,7 +76,7 @@ EXPLAINED: dict[str, tuple[str, list[RecordFacts], str]] = {
     "one that never streamed": (
         "pgoutput",
         [RecordFacts("STREAM_START", 1), RecordFacts("STREAM_STOP"), RecordFacts("STREAM_COMMIT", 2)],
-        "STREAM_COMMIT of a transaction with blocks that has not ended, got STREAM_COMMIT xid 2 .*streamed xid 1 since",
+        "STREAM_COMMIT of a streamed transaction that has not ended, got STREAM_COMMIT xid 2 .*streamed xid 1 since",
     ),
     "a first segment that is none": (
         "pgoutput",
@@ -85,12 +85,12 @@ EXPLAINED: dict[str, tuple[str, list[RecordFacts], str]] = {
             RecordFacts("STREAM_STOP"),
             RecordFacts("STREAM_START", 1, first_segment=True),
         ],
-        "STREAM_START that says rightly whether it is the transaction's first one",
+        "STREAM_START with first_segment only for the first block of a transaction",
     ),
     "an abort of all of one that never streamed": (
         "pgoutput",
         [RecordFacts("STREAM_ABORT", 1, None, 1)],
-        "STREAM_ABORT of a subtransaction, or of a transaction with blocks that has not ended, got STREAM_ABORT xid 1",
+        "STREAM_ABORT of a subtransaction, or of a streamed transaction that has not ended, got STREAM_ABORT xid 1",
     ),
     "an origin too late": (
         "pgoutput",
@@ -105,7 +105,7 @@ EXPLAINED: dict[str, tuple[str, list[RecordFacts], str]] = {
     "a change of another block": (
         "test-decoding",
         [RecordFacts("STREAM_START", 1), RecordFacts("STREAM_CHANGE", 2)],
-        "STREAM_CHANGE of what is open",
+        "STREAM_CHANGE with the xid and gid of the open transaction",
     ),
 }
 

@@ -270,23 +270,26 @@ BAD: dict[str, tuple[list[wf.Event], str]] = {
     "a message in the middle": ([wf.Message(transactional=True, prefix="p", lsn=1)], "before rows"),
     "an end alone": ([wf.Commit(lsn=5)], "BEGIN before an end"),
     "an area": ([wf.Abort(xid=1)], "BEGIN before an end"),
-    "a lost COMMIT": ([begin(5), insert("a"), begin(6)], "the end of what is open, or it again"),
+    "a lost COMMIT": ([begin(5), insert("a"), begin(6)], "the end of the open transaction, or its BEGIN again"),
     "lost COMMITs, where BEGIN says its csn": (
         [wf.Begin(csn=5), insert("a"), wf.Begin(csn=6), insert("b"), wf.Commit(lsn=9)],
-        "the end of what is open, or it again",
+        "the end of the open transaction, or its BEGIN again",
     ),
-    "another's COMMIT": ([begin(5), insert("a"), commit(6)], "the end of what is open"),
+    "another's COMMIT": ([begin(5), insert("a"), commit(6)], "the end of the open transaction"),
     "a lost first block": ([start(1, False)], "the first block"),
-    "blocks that do not say their xid": ([wf.StreamStart()], "that say their xid"),
+    "blocks that do not say their xid": ([wf.StreamStart()], "STREAM_START with an xid"),
     "a PREPARE of another, that comes later": (
         [begin(5, 1), insert("a"), wf.Prepare(gid="g", lsn=6, xid=2)],
-        "the end of what is open",
+        "the end of the open transaction",
     ),
-    "an abort of all in a transaction": ([begin(5), wf.StreamAbort(xid=1, subxid=1)], "the end of what is open"),
+    "an abort of all in a transaction": (
+        [begin(5), wf.StreamAbort(xid=1, subxid=1)],
+        "the end of the open transaction",
+    ),
     "blocks that are lost": ([wf.StreamCommit(xid=1, commit_lsn=5)], "the blocks of this transaction"),
     "a block in a block's end": ([STOP], "STREAM_START of this block"),
-    "an end in a block": ([start(1), wf.StreamCommit(xid=1)], "the end of what is open"),
-    "corrupt": ([wf.Corrupt(error="e", raw=b"")], "a hole is not whole"),
+    "an end in a block": ([start(1), wf.StreamCommit(xid=1)], "the end of the open transaction"),
+    "corrupt": ([wf.Corrupt(error="e", raw=b"")], "an unreadable record is not complete"),
 }
 
 

@@ -104,5 +104,5 @@ class Decoding:
     def _lost(self, part: InputPart, first: int) -> Iterator[Located]:
         offset = part.stream_offset or 0
         for index, raw in enumerate(part.messages, first):
-            yield from self._engine.lost(raw, index, offset, part.error)
+            yield from self._engine.unframed(raw, index, offset, part.error)
             offset += len(raw)

@@ -1,4 +1,4 @@
-"""Transactions as far as they came, and the facts of those that were committed."""
+"""Attempts: transactions as far as they were received, and the facts of committed transactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Handle = TypeVar("Handle")
 
 
 class TransactionFacts(NamedTuple):
-    """The facts of a committed transaction. `sequence` is never None: commit_lsn, else csn, else its number."""
+    """The facts of a committed transaction. `sequence` is its commit_lsn, or else its csn, or else its number."""
 
     sequence: int
     xid: int | None
@@ -24,7 +24,10 @@ class TransactionFacts(NamedTuple):
 
 
 def facts_of(begin: Control, end: Control, number: int) -> TransactionFacts:
-    """The facts of the `number`th committed transaction: a field of its end counts before that of its beginning."""
+    """Returns the facts of a transaction. A field of its end record takes precedence over the same field of its BEGIN.
+
+    number   its number among the committed transactions of the stream, from 1
+    """
     commit_lsn = commit_lsn_of(end)
     csn = begin.csn if end.csn is None else end.csn
     return TransactionFacts(
@@ -40,29 +43,29 @@ def facts_of(begin: Control, end: Control, number: int) -> TransactionFacts:
 
 @dataclass(eq=False, slots=True)
 class Attempt(Generic[Handle]):
-    """A transaction as far as it came: once more after a restart is another attempt, and no two are equal.
+    """A transaction as far as it was received. If it is sent again after a restart, that is another attempt.
 
-    begin    the record that began it, with the fields that later records added
-    pieces   handles in input order, each with the number of rows that count; of control records it is 0
-    undone   xids of subtransactions whose rows do not count
+    begin     the record that began it, with the fields that later records added
+    handles   handles of its rows and control records, in input order, each with its number of delivered rows
+    undone    xids of subtransactions that were rolled back; their rows are not delivered
     """
 
     begin: Control
-    pieces: list[tuple[Handle, int]] = field(default_factory=list)
+    handles: list[tuple[Handle, int]] = field(default_factory=list)
     undone: set[int] = field(default_factory=set)
 
     def is_undone(self, xid: int | None) -> bool:
-        """Whether a row with this xid is of a subtransaction that was undone; a row without one never is."""
+        """Whether a row with this xid belongs to a rolled-back subtransaction. A row without an xid does not."""
         return xid in self.undone
 
-    def firsts(self) -> Iterator[tuple[Handle, int]]:
-        """Each handle with the ordinal of its first row."""
+    def first_ordinals(self) -> Iterator[tuple[Handle, int]]:
+        """Yields each handle with the ordinal of its first delivered row."""
         first = 0
-        for handle, count in self.pieces:
+        for handle, count in self.handles:
             yield handle, first
             first += count
 
 
 Fate = tuple[Attempt[Handle], TransactionFacts | None]
-"""What became of an attempt: delivered with these facts, or dropped where they are None. No NamedTuple: before Python
-3.11 those cannot be generic."""
+"""An attempt that has ended: delivered with these facts, or dropped if they are None. This is not a NamedTuple, since
+NamedTuples cannot be generic before Python 3.11."""

@@ -1,4 +1,4 @@
-"""Events to the changes of committed transactions, in the order of their commits."""
+"""Makes the changes of committed transactions from events, in commit order."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .transactions import Machine
 
 
 class Sequence(NamedTuple):
-    """The position of a change in its stream: unique and sortable.
+    """The position of a change in its stream. It is unique, and changes sort by it.
 
-    commit_lsn   its transaction's; its csn where there is none, and where there is neither its number in the stream
-    ordinal      its index among all changes of the transaction as they came, those of undone subtransactions too
+    commit_lsn   the commit LSN of its transaction, or else the csn, or else the transaction's number in the stream
+    ordinal      its index among all changes of its transaction, including those that were rolled back
     """
 
     commit_lsn: int
@@ -30,7 +30,7 @@ class Sequence(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedChange:
-    """A change that holds, and the facts of its transaction. Numbers are unsigned.
+    """A committed change, with the facts of its transaction. Numbers are unsigned.
 
     event         Insert, Update, Delete, Ddl, a transactional Message, StreamChange, or a Truncate of one table
     xid           of the transaction, not of a subtransaction
@@ -49,25 +49,25 @@ class CommittedChange:
 
 
 class EventStore(Protocol):
-    """Keeps lists of what can be pickled in files, which are removed with `close` or with the store."""
+    """Stores lists of objects that can be pickled, in files. The files are removed by `close` or with the store."""
 
-    def put(self, pieces: Iterable[list[Any]]) -> list[Any]:
-        """Keep these lists, and return a handle to each."""
+    def put(self, lists: Iterable[list[Any]]) -> list[Any]:
+        """Stores lists, and returns a handle for each."""
 
     def get(self, handle: Any) -> Iterator[Any]:
-        """What is in the list of a handle; it stays kept."""
+        """Returns the objects of a stored list, which stays stored."""
 
     def drop(self, handle: Any) -> None:
-        """Forget the list of a handle."""
+        """Removes a stored list."""
 
     def close(self) -> None:
-        """Forget everything."""
+        """Removes everything."""
 
 
 class CommittedChanges(Iterator[CommittedChange]):
-    """The changes of the committed transactions among events; raises OrderError at an event that cannot be there.
+    """Yields the changes of the committed transactions; raises OrderError at an event that is out of order.
 
-    make_store   called once, when more than memory_limit bytes are held for the first time
+    make_store   called once, when more than memory_limit bytes are in memory for the first time
     """
 
     def __init__(
@@ -87,40 +87,43 @@ class CommittedChanges(Iterator[CommittedChange]):
         self._store: EventStore | None = None
         if not isinstance(events, Iterable):
             raise TypeError(f"events: expected an iterable of events, got {type(events).__name__}")
-        self._changes = self._walk(judged_input(events))
+        self._changes = self._committed_changes(judged_input(events))
 
     def __next__(self) -> CommittedChange:
-        """The next one."""
+        """Returns the next change."""
         return next(self._changes)
 
     @property
     def open(self) -> list[Event]:
-        """The events of transactions that have not ended, control records too, in their order.
+        """The events of transactions that have not ended, including control records, in input order.
 
-        Followed by the rest of the stream they give what the stream in one piece gives, `after` this position.
+        Followed by the rest of the stream, with `after` set to this position, they give the same changes as the
+        undivided stream.
         """
         found = [item for attempt in self._machine.open for item in self._items(attempt)]
-        return [item.event for item in sorted(found, key=lambda item: item.number)]
+        return [item.event for item in sorted(found, key=lambda item: item.event_index)]
 
     @property
     def position(self) -> Position:
-        """How far the stream was delivered: behind the transaction whose changes are being given."""
+        """How far the stream was delivered: after the transaction whose changes are being yielded."""
         return self._machine.position
 
     @property
     def unknown_prepared(self) -> tuple[str, ...]:
-        """The gids of prepared transactions whose end came, and which the events have not prepared; see
-        docs/transactions.md. Known when all was read."""
+        """The gids of prepared transactions that ended without a known PREPARE; see docs/transactions.md.
+
+        Complete when all events were read.
+        """
         return self._machine.unknown_prepared
 
     def close(self) -> None:
-        """Forget what is open, and remove the files."""
+        """Drops the open transactions and removes the files."""
         self._changes.close()
         self._machine.forget()
         if self._store is not None:
             self._store.close()
 
-    def _walk(self, events: Iterable[Event]) -> Generator[CommittedChange, None, None]:
+    def _committed_changes(self, events: Iterable[Event]) -> Generator[CommittedChange, None, None]:
         for index, event in enumerate(map(check_event, events)):
             try:
                 fates = self._take(index, event)
@@ -140,64 +143,64 @@ class CommittedChanges(Iterator[CommittedChange]):
             handle = _InMemory(index, event, _size(event))
             self._bytes += handle.size
             count = len(event.tables) or 1 if isinstance(event, Truncate) else 1
-            return self._machine.run(handle, count, isinstance(event, Message) and event.lsn is None)
+            return self._machine.take_rows(handle, count, isinstance(event, Message) and event.lsn is None)
         if event.kind in CONTROL_KINDS:
             handle = _InMemory(index, event, _size(event))
             self._bytes += handle.size
-            return self._machine.control(_control(event), handle)
+            return self._machine.take_control(_control(event), handle)
         if event.kind == "CORRUPT":
             raise corrupt_error(event.lsn)
         return []
 
     def _spill(self) -> None:
-        """All that is held goes to the store, if it is too much: what was counted and is not held, as ends, is not."""
-        fresh: list[tuple[Attempt[_InMemory | _Stored], list[tuple[_InMemory, int]]]] = []
+        """Moves the open events in memory to the store if they alone, without dropped ones, exceed the limit."""
+        in_memory: list[tuple[Attempt[_InMemory | _Stored], list[tuple[_InMemory, int]]]] = []
         for attempt in self._machine.open:
-            pieces = [(handle, count) for handle, count in attempt.pieces if isinstance(handle, _InMemory)]
-            if pieces:
-                fresh.append((attempt, pieces))
-        self._bytes = sum(handle.size for _, pieces in fresh for handle, _ in pieces)
+            items = [(handle, count) for handle, count in attempt.handles if isinstance(handle, _InMemory)]
+            if items:
+                in_memory.append((attempt, items))
+        self._bytes = sum(handle.size for _, items in in_memory for handle, _ in items)
         if self._bytes <= self._memory_limit:
             return
         if self._store is None:
             self._store = self._make_store()
-        handles = self._store.put([handle for handle, _ in pieces] for _, pieces in fresh)
-        for (attempt, pieces), handle in zip(fresh, handles, strict=True):
-            attempt.pieces[-len(pieces) :] = [(_Stored(handle), sum(count for _, count in pieces))]
+        stored = self._store.put([handle for handle, _ in items] for _, items in in_memory)
+        for (attempt, items), handle in zip(in_memory, stored, strict=True):
+            attempt.handles[-len(items) :] = [(_Stored(handle), sum(count for _, count in items))]
         self._bytes = 0
 
     def _items(self, attempt: Attempt[_InMemory | _Stored]) -> Iterator[_InMemory]:
-        for handle, _ in attempt.pieces:
+        for handle, _ in attempt.handles:
             if isinstance(handle, _InMemory):
                 yield handle
             elif self._store is not None:
                 yield from self._store.get(handle.handle)
 
     def _drop(self, attempt: Attempt[_InMemory | _Stored]) -> None:
-        for handle, _ in attempt.pieces:
+        for handle, _ in attempt.handles:
             if isinstance(handle, _InMemory):
                 self._bytes -= handle.size
             elif self._store is not None:
                 self._store.drop(handle.handle)
 
     def _changes_of(self, attempt: Attempt[_InMemory | _Stored], facts: TransactionFacts) -> Iterator[CommittedChange]:
-        sequence, *rest = facts
-        named = dict(zip(TransactionFacts._fields[1:], rest, strict=True))
+        sequence, *others = facts
+        fields = dict(zip(TransactionFacts._fields[1:], others, strict=True))
         ordinal = 0
         for item in self._items(attempt):
             if item.event.kind not in DELIVERED_KINDS:
                 continue
             is_undone = attempt.is_undone(getattr(item.event, "xid", None))
-            for event in _parts(item.event):
+            for event in _per_table(item.event):
                 if not is_undone:
-                    yield CommittedChange(event=event, sequence=Sequence(sequence, ordinal), **named)
+                    yield CommittedChange(event=event, sequence=Sequence(sequence, ordinal), **fields)
                 ordinal += 1
 
 
 class _InMemory(NamedTuple):
     """An event in memory: its index in the input, and about how many bytes it takes."""
 
-    number: int
+    event_index: int
     event: Event
     size: int
 
@@ -208,8 +211,8 @@ class _Stored(NamedTuple):
     handle: Any
 
 
-def _parts(event: Event) -> Iterator[Event]:
-    """A change a table."""
+def _per_table(event: Event) -> Iterator[Event]:
+    """Yields a TRUNCATE of several tables as one event per table, any other event as it is."""
     if isinstance(event, Truncate) and len(event.tables) > 1:
         yield from (event.of_tables([index]) for index in range(len(event.tables)))
     else:
@@ -222,31 +225,31 @@ def _control(event: Event) -> Control:
         names = _CONTROL_FIELDS[type(event)] = tuple(
             name for name in Control._fields if name in event.__dataclass_fields__
         )
-    found: dict[str, Any] = {name: getattr(event, name) for name in names}
-    if found.get("origin") is not None:
-        found["origin"] = str(found["origin"])
-    return Control(**found)
+    fields: dict[str, Any] = {name: getattr(event, name) for name in names}
+    if fields.get("origin") is not None:
+        fields["origin"] = str(fields["origin"])
+    return Control(**fields)
 
 
 _CONTROL_FIELDS: dict[type[Event], tuple[str, ...]] = {}
-"""The fields of Control that each class of events has."""
+"""Each class of events to the fields of Control that it has."""
 
 
 def corrupt_error(lsn: int | None, **position: Any) -> OrderError:
-    """The error at a record that could not be read."""
+    """Returns the error for a record that could not be read."""
     return OrderError(
         "records that could be read",
         "CORRUPT",
         record_lsn=lsn,
         state="anywhere",
-        hint="a transaction with a hole is not whole: decode in DROPMALFORMED, or leave CORRUPT records out, to "
-        "deliver transactions without them",
+        hint="a transaction with an unreadable record is not complete; to deliver it without that record, decode in "
+        "DROPMALFORMED mode or filter CORRUPT records out",
         **position,
     )
 
 
 _EVENT_BYTES, _VALUE_BYTES = 400, 60
-"""About what an event and a value take beside the text."""
+"""About how many bytes an event and a value take in memory, without their texts."""
 
 
 def _size(event: Event) -> int:

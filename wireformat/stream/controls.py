@@ -1,4 +1,4 @@
-"""Control records: what begins and ends the transactions of a stream, and which two of them belong together."""
+"""Control records begin and end the transactions of a stream."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ CONTROL_KINDS = (
     "STREAM_PREPARE",
     "ORIGIN",
 )
-"""The kinds that say to which transaction rows belong, and what becomes of it."""
+"""The kinds that determine to which transaction rows belong, and whether it is committed."""
 
 DELIVERED_KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "DDL", "MESSAGE", "STREAM_CHANGE")
-"""The kinds whose rows are delivered with their transaction; MESSAGE only where it is transactional."""
+"""The kinds whose rows are delivered with their transaction; MESSAGE only if it is transactional."""
 
 
 class Control(NamedTuple):
-    """The fields of a control record that matter; None where the record lacks one. Numbers are unsigned.
+    """The fields of a control record that transactions need, None if the record lacks one. Numbers are unsigned.
 
-    commit_time, prepare_time   in whatever form the caller has times
+    commit_time, prepare_time   in any form that the caller uses for times
     """
 
     kind: str
@@ -44,24 +44,24 @@ class Control(NamedTuple):
     origin: str | None = None
 
     def __str__(self) -> str:
-        numbers = ((name, getattr(self, name)) for name in ("xid", "subxid", "gid"))
-        return " ".join([self.kind, *(f"{name} {value!r}" for name, value in numbers if value is not None)])
+        ids = ((name, getattr(self, name)) for name in ("xid", "subxid", "gid"))
+        return " ".join([self.kind, *(f"{name} {value!r}" for name, value in ids if value is not None)])
 
 
 def commit_lsn_of(record: Control) -> int | None:
-    """The commit LSN that a record names, else the LSN of the record itself."""
+    """Returns the commit LSN of a record, or else its own LSN."""
     return record.lsn if record.commit_lsn is None else record.commit_lsn
 
 
 def agree(begin: Control, end: Control) -> bool:
-    """Whether both are of one transaction, as far as both say it; else what lies between was lost."""
+    """Whether both records may belong to one transaction: the xid, gid and commit LSN that both have are equal."""
     return _same(begin.xid, end.xid) and _same(begin.gid, end.gid) and _same(begin.commit_lsn, end.commit_lsn)
 
 
-def is_behind(prepare: Control, begin: Control) -> bool:
-    """Whether a PREPARE is of another transaction than this BEGIN, and of one from before: so it was sent again.
+def is_of_earlier(prepare: Control, begin: Control) -> bool:
+    """Whether a PREPARE belongs to a transaction from before this BEGIN, and so was sent again.
 
-    Of one that comes later, the end of what is open was lost.
+    If it belongs to a later transaction, the end of the open transaction was lost.
     """
     begin_lsn = commit_lsn_of(begin)
     if agree(begin, prepare) or begin_lsn is None or prepare.lsn is None:
@@ -73,11 +73,11 @@ def _same(left: Any, right: Any) -> bool:
     return left is None or right is None or left == right
 
 
-_FILLED = ("xid", "csn", "username", "origin")
+_UPDATED = ("xid", "csn", "username", "origin")
 
 
-def filled(begin: Control, record: Control) -> Control:
-    """The BEGIN with the fields that a later record of the same transaction adds or changes."""
-    values = {name: getattr(record, name) for name in _FILLED}
+def updated(begin: Control, record: Control) -> Control:
+    """Returns the BEGIN with the fields that a later record of the same transaction adds or changes."""
+    values = {name: getattr(record, name) for name in _UPDATED}
     changed = {name: value for name, value in values.items() if value not in (None, getattr(begin, name))}
     return begin._replace(**changed) if changed else begin

@@ -1,4 +1,4 @@
-"""A decoder for a live stream: whole messages one at a time, or bytes that come cut anywhere."""
+"""A decoder for a live stream of whole messages, or of bytes that are cut anywhere."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from .reader import Located
 
 
 class EventSource(Protocol):
-    """What the decoder needs of an engine."""
+    """The part of an engine that the decoder uses."""
 
     @property
     def dropped(self) -> int:
-        """How many records DROPMALFORMED has left out."""
+        """How many records DROPMALFORMED has dropped."""
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
-        """The events of some messages, the first of which has this index."""
+        """Yields the events of messages. `first` is the index of the first message."""
 
-    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
-        """What to say of bytes in which no message can be found: this error, or that the framing broke before."""
+    def unframed(
+        self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
+    ) -> Iterator[Located]:
+        """Yields a CORRUPT event for bytes in which no message can be found; raises DecodeError in FAILFAST."""
 
 
 class Decoder:
-    """Turns a live stream into events, and remembers what later messages need.
+    """Turns a live stream into events, and keeps what later messages depend on.
 
-    `decode` takes whole messages of any format; `feed`, `events` and `close` take bytes cut anywhere, of formats whose
-    messages say where they end. One decoder does one or the other: an OptionError says so.
+    Pass whole messages of any format to `decode`. Pass bytes that are cut anywhere to `feed`, and read them with
+    `events`; this works for formats in which the end of a message can be found. A decoder that was used in one way
+    raises OptionError if it is used in the other.
 
-    Once the framing of fed bytes is broken, the end of no later message can be found: FAILFAST raises, the other modes
-    take all bytes that follow as corrupt.
+    Once the framing of the bytes is broken, no later message can be found. FAILFAST raises; the other modes treat all
+    bytes that follow as corrupt.
     """
 
     def __init__(self, format: Format, source: EventSource) -> None:
@@ -47,13 +50,13 @@ class Decoder:
 
     @property
     def dropped(self) -> int:
-        """How many records DROPMALFORMED has left out."""
+        """How many records DROPMALFORMED has dropped."""
         return self._source.dropped
 
     def decode(self, message: Any) -> list[Event]:
-        """The events of one whole message, a bytes-like object; None has no events.
+        """Returns the events of one whole message, a bytes-like object; None has no events.
 
-        Raises DecodeError in FAILFAST and OrderError with strict; `events` then gives those before the error.
+        Raises DecodeError (FAILFAST) and OrderError (strict); `events` then returns the events before the error.
         """
         if self._buffer is not None:
             raise OptionError(
@@ -65,52 +68,52 @@ class Decoder:
         return self.events()
 
     def feed(self, data: bytes) -> None:
-        """Add bytes.
+        """Adds bytes to the stream.
 
-        Raises DecodeError in FAILFAST and OrderError with strict; the events before it can still be taken. Raises
-        OptionError for a format whose messages do not say where they end.
+        Raises DecodeError (FAILFAST) and OrderError (strict); `events` then returns the events before the error. Raises
+        OptionError for a format in which the end of a message cannot be found.
         """
         try:
             memoryview(data)
         except TypeError:
             raise TypeError(f"data: expected a bytes-like object, got {type(data).__name__}") from None
-        buffer = self._own_buffer()
+        buffer = self._opened_buffer()
         if buffer.lost is not None:
-            self._lose(bytes(data))
+            self._take_unframed(bytes(data))
             return
         self._take(buffer, buffer.feed(data))
 
     def events(self) -> list[Event]:
-        """Take the events that were read and not taken yet, each once."""
+        """Returns the events that were read since the last call."""
         taken, self._events = self._events, []
         return taken
 
     def close(self) -> None:
-        """Say that no bytes follow. What is left of a message is treated as bad input; then take the last events."""
+        """Ends the stream: an incomplete message is bad input. Call `events` afterwards for the last events."""
         if self._buffer is not None:
             self._take(self._buffer, self._buffer.close())
 
-    def _own_buffer(self) -> MessageBuffer:
+    def _opened_buffer(self) -> MessageBuffer:
         if self._buffer is None:
             if self._messages:
                 raise OptionError(
                     "Decoder.feed: expected a decoder that only takes bytes cut anywhere, got one that decodes whole "
                     "messages; use another Decoder"
                 )
-            self._format.find_end(b"", 0, 0)  # a format that cannot do it says so before anything is fed
+            self._format.find_end(b"", 0, 0)  # raises at once for a format in which no end can be found
             self._buffer = MessageBuffer(self._format.find_end, self._format.separator)
         return self._buffer
 
     def _take(self, buffer: MessageBuffer, messages: list[bytes]) -> None:
         unframed = messages.pop() if messages and buffer.is_unframed else b""
         self._decode(messages)
-        self._lose(unframed, buffer.lost)
+        self._take_unframed(unframed, buffer.lost)
 
-    def _lose(self, data: bytes, error: DecodeError | None = None) -> None:
+    def _take_unframed(self, data: bytes, error: DecodeError | None = None) -> None:
         if data:
             start, self._stream_offset = self._stream_offset, self._stream_offset + len(data)
             index, self._messages = self._messages, self._messages + 1
-            self._events += (located.event for located in self._source.lost(data, index, start, error))
+            self._events += (located.event for located in self._source.unframed(data, index, start, error))
 
     def _decode(self, messages: list[bytes]) -> None:
         first, self._messages = self._messages, self._messages + len(messages)

@@ -1,6 +1,6 @@
-"""Whether a whole input that has ended is of the format that it was read as.
+"""Judges a whole input at its end: whether its messages have the format that they were read as.
 
-A single message, a part of an input, or one that goes on is never judged: records that no table lists are no error.
+A single message, a part of an input, or an endless input is not judged, since UNKNOWN records are not an error.
 """
 
 from __future__ import annotations
@@ -20,59 +20,61 @@ UNKNOWN = "UNKNOWN"
 
 
 class Judged:
-    """Messages on their way to a reader in FAILFAST, and what can be said of them at the end.
+    """Messages that are read in FAILFAST mode, and the check of their format at the end.
 
-    messages    what the reader takes: as they were given where they have a length, else one by one as it asks for them
+    messages   what the reader must read: the given messages if they have a length, otherwise an iterator over them
     """
 
     def __init__(self, messages: Any, format: str, options: ReadOptions) -> None:
         self._format = format
         self._may_filter = options.kinds is not None
         self._heads: list[bytes] = []
-        is_source = isinstance(messages, Iterable) and not hasattr(messages, "__len__")
-        self._given = None if is_source else messages
-        self.messages = self._taken(messages) if is_source else messages
+        has_no_length = isinstance(messages, Iterable) and not hasattr(messages, "__len__")
+        self._given = None if has_no_length else messages
+        self.messages = self._with_heads_kept(messages) if has_no_length else messages
 
     def named(self, error: DecodeError) -> DecodeError:
-        """The error with the format that the messages look like, where that is another one."""
+        """Returns the error, with the format that the messages look like if it is another format."""
         return named(error, self._heads if self._given is None else self._given, self._format)
 
     def check_unknown(self, records: int) -> None:
-        """Raises DecodeError where these records, all UNKNOWN, are all that was read, and look like another format.
+        """Raises DecodeError if all records were UNKNOWN, and the messages look like another format.
 
-        A filter of kinds leaves UNKNOWN records out, unless somebody asks for them: where it left nothing, the messages
-        alone are judged.
+        records   the number of UNKNOWN records, when there were no others. With the option `kinds` it must be 0, since
+                  that option normally filters UNKNOWN records out; then the messages alone are judged
         """
         if self._count() < 2 or bool(records) == self._may_filter:
             return
         guess = guess_format(self._heads if self._given is None else self._given)
         if guess.candidates and self._format not in guess.candidates:
-            got = f"{records} UNKNOWN records and no other" if records else "no record of the kinds that are wanted"
+            got = f"{records} UNKNOWN records and no others" if records else "no record of the requested kinds"
             raise wrong_format(self._format, got, guess)
 
     def _count(self) -> int:
-        """How many messages there were, without null ones."""
+        """Returns the number of messages that are not null."""
         if self._given is None:
             return len(self._heads)
         nulls = getattr(self._given, "null_count", None)
         return sum(message is not None for message in self._given) if nulls is None else len(self._given) - nulls
 
-    def _taken(self, messages: Iterable[Any]) -> Iterator[Any]:
+    def _with_heads_kept(self, messages: Iterable[Any]) -> Iterator[Any]:
         for message in messages:
             if len(self._heads) < LOOKED_AT and message is not None:
-                with suppress(TypeError, ValueError):  # a null scalar of Arrow; what holds no bytes is refused later
+                with suppress(
+                    TypeError, ValueError
+                ):  # a null scalar of Arrow; values that are not bytes are refused later
                     self._heads.append(bytes(memoryview(message)[:HEAD_BYTES]))
             yield message
 
 
 def judged_input(events: Iterable[Event]) -> Iterator[Event]:
-    """All events of an input.
+    """Yields all events of an input.
 
-    Raises DecodeError at the end where there are several, all are UNKNOWN, and they look like a format.
+    Raises DecodeError at the end if there were several events, all UNKNOWN, and they look like a format.
     """
-    left = iter(events)
+    remaining = iter(events)
     raws = []
-    for event in left:
+    for event in remaining:
         yield event
         if not isinstance(event, Unknown):
             break
@@ -80,19 +82,22 @@ def judged_input(events: Iterable[Event]) -> Iterator[Event]:
     else:
         guess = guess_format(raws)
         if len(raws) > 1 and guess.candidates:
-            raise wrong_format(None, f"{len(raws)} UNKNOWN records and no other", guess)
-    yield from left
+            raise wrong_format(None, f"{len(raws)} UNKNOWN records and no others", guess)
+    yield from remaining
 
 
 def wrong_format(format: str | None, got: str, guess: Guess) -> DecodeError:
-    """The error for an input in which nothing could be read."""
+    """Returns the error for an input of which no record could be read."""
     expected = "records that can be read" if format is None else f"records of {format}"
-    return DecodeError(expected, got, format=format, hint=f"{guess.reason}; give the format of the messages")
+    return DecodeError(expected, got, format=format, hint=f"{guess.reason}; pass the format of the messages")
 
 
 def judged_events(source: Any, messages: Any, format: str, options: ReadOptions) -> Iterator[Located]:
-    """The events of an engine. In FAILFAST it raises DecodeError at the end where all of them are UNKNOWN, and the
-    messages look like another format; and every DecodeError names the format that the messages look like."""
+    """Yields the events of an engine.
+
+    In FAILFAST mode it raises DecodeError at the end if all events are UNKNOWN and the messages look like another
+    format. Every DecodeError then names the format that the messages look like.
+    """
     if options.mode != "FAILFAST":
         yield from source.events(messages)
         return

@@ -1,4 +1,4 @@
-"""Which event may follow which, in the streams of each family of formats: one table, and what walks it.
+"""The order of records in the streams of each family of formats: a table, and the check that follows it.
 
 Sources: PostgreSQL manual, "Streaming of Large Transactions for Logical Decoding" and "Logical Replication Message
 Flow"; the lines that PostgreSQL's and openGauss's plugins print; captures of openGauss.
@@ -34,13 +34,13 @@ _PGOUTPUT_CHANGES = (*_ROWS, "TRUNCATE", "MESSAGE", "RELATION", "TYPE")
 
 
 class Step(NamedTuple):
-    """What may come.
+    """A row of the table: records that are allowed in some states.
 
-    families    in the streams of formats whose rows name one of these
-    states      in any of these states
-    kinds       a record of any of these kinds
-    next        the state behind it; None: the same one
-    needs       names in NEEDS: what must hold
+    families    the families of formats that the row applies to
+    states      the states in which the records are allowed
+    kinds       the kinds of the records
+    next        the state after the record; None if it does not change
+    needs       conditions of the record: keys of NEEDS
     """
 
     families: tuple[str, ...]
@@ -78,53 +78,56 @@ TABLE: tuple[Step, ...] = (
     Step(PGOUTPUT, (BLOCK_BEGUN,), ("ORIGIN",), BLOCK),
     Step(PGOUTPUT, (BLOCK_BEGUN, BLOCK), _PGOUTPUT_CHANGES, BLOCK),
     Step(PGOUTPUT, (BLOCK_BEGUN, BLOCK), ("STREAM_STOP",), BETWEEN, ("open",)),
-    Step(PGOUTPUT, (START, BETWEEN), ("STREAM_ABORT",), BETWEEN, ("a part or streamed",)),
+    Step(PGOUTPUT, (START, BETWEEN), ("STREAM_ABORT",), BETWEEN, ("subtransaction or streamed",)),
     Step(POSTGRESQL, (BETWEEN,), ("STREAM_COMMIT", "STREAM_PREPARE"), BETWEEN, ("streamed",)),
     Step(POSTGRESQL, (START, BETWEEN), ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED"), BETWEEN),
 )
-"""Whatever is not here is an OrderError. A stream begins in the state START: between transactions, or in an area."""
+"""All other records are out of order. A stream begins in the state START: between transactions, or in an area."""
 
 
 class Order:
-    """Walks the table along a stream.
+    """Checks the order of the records of a stream.
 
-    open        what began the transaction or block that is open, and the index of its message
-    streamed    xid of each streamed transaction that has not ended, and the index of the message where it began
+    open        the record that began the open transaction or block, and the index of its message
+    streamed    xid of each streamed transaction that has not ended, to the index of the message in which it began
     """
 
     def __init__(self, format: str) -> None:
         self._format = format
         self._steps = _steps(format)
         self._state = START
-        self._here = self._steps[START]
+        self._allowed = self._steps[START]
         self.open: tuple[RecordFacts, int] | None = None
         self.streamed: dict[int | None, int] = {}
 
     def passes(self, kind: str) -> bool:
-        """Whether a record of this kind may come and changes nothing, so that `take` need not be asked."""
-        step = self._here.get(kind)
+        """Whether a record of this kind is allowed and changes nothing, so that `take` need not be called."""
+        step = self._allowed.get(kind)
         return (
             step is not None and step.next in (None, self._state) and not step.needs and kind not in _MAY_END_STREAMED
         )
 
     def take(self, record: RecordFacts, *, message: int, number: int, lsn: int | None) -> None:
-        """Go on with a record, the `number`th of this message; raises OrderError, and stays where it was."""
-        step = self._here.get(record.kind)
+        """Takes the next record. At a record that is out of order it raises OrderError and keeps its state.
+
+        number   index of the record in its message
+        """
+        step = self._allowed.get(record.kind)
         if step is None:
-            raise self._error(" or ".join(self._here), record, message, number, lsn)
+            raise self._error(" or ".join(self._allowed), record, message, number, lsn)
         for need in step.needs:
             if not NEEDS[need].holds(self, record):
-                raise self._error(f"{record.kind} {NEEDS[need].words}", record, message, number, lsn)
+                raise self._error(f"{record.kind} {NEEDS[need].text}", record, message, number, lsn)
         if record.kind == "STREAM_START":
             self._stream(record.xid, message)
-        elif record.xid is not None and _ends_streamed(record):  # without xids, there may be others
+        elif record.xid is not None and _ends_streamed(record):  # without an xid it may belong to any of them
             self.streamed.pop(record.xid, None)
         if step.next is not None:
             if record.kind in ("BEGIN", "STREAM_START"):
                 self.open = record, message
             elif step.next in (BETWEEN, AREA):
                 self.open = None
-            self._state, self._here = step.next, self._steps[step.next]
+            self._state, self._allowed = step.next, self._steps[step.next]
 
     def _stream(self, xid: int | None, message: int) -> None:
         if len(self.streamed) >= STREAMED_TRANSACTIONS and xid not in self.streamed:
@@ -151,13 +154,13 @@ _MAY_END_STREAMED = ("STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
 
 def _ends_streamed(record: RecordFacts) -> bool:
-    """Whether the record ends all of a streamed transaction, if it is one's that is known."""
-    is_part = record.kind == "STREAM_ABORT" and record.subxid not in (None, record.xid)
-    return record.kind in _MAY_END_STREAMED and not is_part
+    """Whether the record ends a whole streamed transaction, not only a subtransaction."""
+    is_of_subtransaction = record.kind == "STREAM_ABORT" and record.subxid not in (None, record.xid)
+    return record.kind in _MAY_END_STREAMED and not is_of_subtransaction
 
 
 def _steps(format: str) -> dict[str, dict[str, Step]]:
-    """State and kind to the step of this format."""
+    """Returns the steps of a format, by state and kind."""
     family = find_row(format).order
     steps: dict[str, dict[str, Step]] = {state: {} for state in STATES}
     for step in TABLE:
@@ -168,12 +171,12 @@ def _steps(format: str) -> dict[str, dict[str, Step]]:
 
 
 class Need(NamedTuple):
-    """What must hold for a step.
+    """A condition of a record.
 
-    words   behind the kind of the record
+    text   follows the kind of the record, in errors and in the docs
     """
 
-    words: str
+    text: str
     holds: Callable[[Order, RecordFacts], bool]
 
 
@@ -189,23 +192,23 @@ def _is_streamed(order: Order, record: RecordFacts) -> bool:
 
 
 NEEDS: Mapping[str, Need] = {
-    "open": Need("of what is open, where both say their xid or gid", _is_of_open),
+    "open": Need("with the xid and gid of the open transaction, if both records have them", _is_of_open),
     "without gid": Need(
-        "of a BEGIN without gid", lambda order, record: order.open is None or order.open[0].gid is None
+        "after a BEGIN without gid", lambda order, record: order.open is None or order.open[0].gid is None
     ),
     "with gid": Need(
-        "of a BEGIN with a gid", lambda order, record: order.open is not None and order.open[0].gid is not None
+        "after a BEGIN with gid", lambda order, record: order.open is not None and order.open[0].gid is not None
     ),
     "streamed": Need(
-        "of a transaction with blocks that has not ended",
+        "of a streamed transaction that has not ended",
         _is_streamed,
     ),
-    "a part or streamed": Need(
-        "of a subtransaction, or of a transaction with blocks that has not ended",
+    "subtransaction or streamed": Need(
+        "of a subtransaction, or of a streamed transaction that has not ended",
         lambda order, record: record.subxid not in (None, record.xid) or _is_streamed(order, record),
     ),
     "first segment": Need(
-        "that says rightly whether it is the transaction's first one",
+        "with first_segment only for the first block of a transaction",
         lambda order, record: record.first_segment in (None, record.xid not in order.streamed),
     ),
     "not transactional": Need("that is not transactional", lambda order, record: not record.transactional),
@@ -213,12 +216,12 @@ NEEDS: Mapping[str, Need] = {
 
 
 def markdown() -> Iterator[str]:
-    """The table as lines of Markdown."""
+    """Yields the table as lines of Markdown."""
     yield "| formats | where | record | then | only |"
     yield "|---|---|---|---|---|"
     for step in TABLE:
         names = (row.name for row in ROWS.values() if row.order in step.families)
         formats = "all" if step.families == ALL else ", ".join(names)
         states = "anywhere" if step.states == STATES else ", ".join(step.states)
-        needs = "; ".join(NEEDS[need].words for need in step.needs)
+        needs = "; ".join(NEEDS[need].text for need in step.needs)
         yield f"| {formats} | {states} | {', '.join(step.kinds)} | {step.next or 'the same'} | {needs} |"

@@ -1,4 +1,4 @@
-"""How far a stream was delivered, and what the server sends again after a restart."""
+"""Positions: how far a stream was delivered, and so which transactions the server sends again after a restart."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 class Position(NamedTuple):
     """How far a stream was delivered.
 
-    transactions    how many committed transactions it had, those that were sent again counted in
-    lsn, csn        the highest of them, unsigned
-    prepared        gid and LSN of those that were delivered when they were prepared and whose end did not come yet
+    transactions    the number of committed transactions, including those that were sent again
+    lsn, csn        the highest commit_lsn and csn of the transactions, unsigned
+    prepared        gid and LSN of the transactions that were delivered at their PREPARE and have not ended yet
     """
 
     transactions: int = 0
@@ -19,16 +19,17 @@ class Position(NamedTuple):
     prepared: tuple[tuple[str, int | None], ...] = ()
 
     def covers(self, lsn: int | None, csn: int | None) -> bool:
-        """Whether a transaction with this commit_lsn and csn was there before, and is sent again.
+        """Whether a transaction with this commit_lsn and csn was already read, and is sent again.
 
-        In CSN order LSNs do not rise, but CSNs do; so both must be below. Without an LSN nobody can know.
+        Neither number may be above the position, since in CSN order the LSNs do not always rise. A transaction without
+        an LSN is never covered.
         """
         if lsn is None or self.lsn is None or lsn > self.lsn:
             return False
         return csn is None or (self.csn is not None and csn <= self.csn)
 
-    def behind(self, lsn: int | None, csn: int | None, transactions: int = 1) -> Position:
-        """The position behind so many more transactions, the highest of them with this commit_lsn and csn."""
+    def advanced(self, lsn: int | None, csn: int | None, transactions: int = 1) -> Position:
+        """Returns the position after more transactions, whose highest commit_lsn and csn are given."""
         return Position(
             self.transactions + transactions, _highest(self.lsn, lsn), _highest(self.csn, csn), self.prepared
         )

@@ -1,4 +1,4 @@
-"""The reference engine: reads messages by the declaration of their format, record by record."""
+"""Reads messages by the declaration of their format, record by record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..options import ReadOptions
 
 
 class Located(NamedTuple):
-    """An event and its position: index of the message in the input, index of the record in the message."""
+    """An event and its position: the index of its message in the input, and of its record in the message."""
 
     message: int
     record: int
@@ -23,10 +23,10 @@ class Located(NamedTuple):
 
 
 class Reader:
-    """Reads one message at a time; bad input is treated as the mode says.
+    """Reads one message at a time. The mode determines what happens with bad input.
 
-    format      reads the records; where messages depend on earlier ones, it has learned from those read so far
-    dropped     how many CORRUPT records DROPMALFORMED has left out
+    format    reads the records; it keeps the relations of earlier messages if later ones depend on them
+    dropped   how many CORRUPT records DROPMALFORMED has dropped
     """
 
     def __init__(self, format: Format, options: ReadOptions) -> None:
@@ -35,13 +35,13 @@ class Reader:
         self.dropped = 0
 
     def set_relations(self, relations: Relations) -> None:
-        """Continue with these relations; formats without relations ignore them."""
+        """Continues with these relations; formats without relations ignore them."""
         self.format = self.format.fresh(relations)
 
     def read(self, message: bytes, index: int, first: int = 0) -> Iterator[Located]:
-        """The events of one message that the options ask for; raises DecodeError in FAILFAST.
+        """Yields the events of one message that the options select; raises DecodeError in FAILFAST.
 
-        first   records before this one are stepped over
+        first   index of the first record to read
         """
         if len(message) > MESSAGE_BYTES:
             raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, message {index} has {len(message)} bytes")
@@ -61,7 +61,7 @@ class Reader:
                 yield from self.read_frame(message, frame, index)
 
     def read_frame(self, message: bytes, frame: Frame, index: int) -> Iterator[Located]:
-        """The event of one frame, or nothing where the options leave it out; raises DecodeError in FAILFAST."""
+        """Yields the event of one frame, if the options select it; raises DecodeError in FAILFAST."""
         try:
             event = self.format.read(message, frame, self._options)
         except DecodeError as error:
@@ -72,13 +72,15 @@ class Reader:
         if selected is not None:
             yield Located(index, frame.record, selected)
 
-    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
-        """Bytes of a stream in which no message can be found; raises DecodeError in FAILFAST.
+    def unframed(
+        self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
+    ) -> Iterator[Located]:
+        """Yields a CORRUPT event for bytes in which no message can be found; raises DecodeError in FAILFAST.
 
-        error   why; else that the framing broke before them
+        error   the reason; None if the framing broke before these bytes
         """
-        found = error or DecodeError("a message", "bytes after broken framing")
-        return self._corrupt(found.add(stream_offset=stream_offset), None, data, index)
+        reason = error or DecodeError("a message", "bytes after broken framing")
+        return self._corrupt(reason.add(stream_offset=stream_offset), None, data, index)
 
     def _corrupt(self, error: DecodeError, lsn: int | None, raw: bytes, index: int) -> Iterator[Located]:
         error.add(format=self.format.name, message=index)

@@ -1,7 +1,7 @@
-"""Saved state: a header line of JSON with the kind of state, its version and a checksum, and then the state itself.
+"""Saved states: a header line of JSON with the kind of state, its version and a checksum, followed by the state.
 
-A state outlives the process and the release that wrote it. So it is plain data with named fields, its layout is a
-table of this package that names no class, and reading it runs nothing.
+A state outlives the process and the release that wrote it. So it is plain data with named fields, its shape is a table
+that names no class, and reading it runs no code of the state.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from zlib import crc32
 from ..errors import StateError
 
 HEADER_BYTES = 128
-"""The header line is filled up with blanks to this length, so that Arrow's buffers behind it are aligned."""
+"""The length of the header line, padded with blanks, so that Arrow's buffers behind it are aligned."""
 
 BEGIN_ANEW = "or begin anew without a state (on Spark: with a new checkpoint folder)"
 
 
 def seal(kind: str, version: int, payload: bytes) -> bytes:
-    """The payload behind its header."""
+    """Returns the payload with a header before it."""
     header = json.dumps({"state": kind, "version": version, "crc32": crc32(payload)}).encode()
     return header.ljust(HEADER_BYTES - 1) + b"\n" + payload
 
 
 def unseal(kind: str, versions: Collection[int], data: Any) -> tuple[int, memoryview]:
-    """The version and the payload of a state of this kind.
+    """Returns the version and the payload of a state of this kind.
 
-    versions   those that the caller can read
-    data       anything with a buffer; it is not copied
-    Raises StateError for another kind, another version, and where a byte was changed or lost.
+    versions   the versions that the caller can read
+    data       an object with a buffer, which is not copied
+
+    Raises StateError for another kind or version, and if a byte was changed or lost.
     """
     view = memoryview(data)
     try:
@@ -50,22 +51,22 @@ def unseal(kind: str, versions: Collection[int], data: Any) -> tuple[int, memory
         )
     payload = view[HEADER_BYTES:]
     if crc32(payload) != header.get("crc32"):
-        raise damaged(kind, "the bytes that were saved", "others: the checksum does not fit")
+        raise damaged(kind, "the bytes that were saved", "others: the checksum differs")
     return version, payload
 
 
 def damaged(kind: str, expected: str, got: str) -> StateError:
-    """The error of a state that is not as it was written."""
+    """Returns the error for a state that was changed after it was written."""
     return StateError(f"saved state: {kind}: expected {expected}, got {got}: restore it from a copy, {BEGIN_ANEW}")
 
 
 def dump(fields: Mapping[str, Any]) -> bytes:
-    """Fields as one line of JSON."""
+    """Returns the fields as one line of JSON."""
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def load(kind: str, text: Any, shape: Shape) -> dict[str, Any]:
-    """The fields of a line of JSON; raises StateError where they are not of this shape."""
+    """Returns the fields of a line of JSON; raises StateError if they do not have this shape."""
     try:
         fields: dict[str, Any] = json.loads(bytes(text))
     except (ValueError, RecursionError):
@@ -76,24 +77,24 @@ def load(kind: str, text: Any, shape: Shape) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A value, and which ones are allowed.
+    """The allowed values of a scalar.
 
-    words      what it is, for errors
-    low, high  of numbers
-    choices    all values, where they are few
+    description  of the value, for errors
+    low, high    the lowest and the highest number
+    choices      all allowed values, if they are few
     """
 
-    words: str
+    description: str
     types: frozenset[type]
     low: int | None = None
     high: int | None = None
     choices: frozenset[Any] | None = None
 
-    def trouble(self, values: list[Any]) -> str | None:
-        """What is wrong with one of these values; None if nothing is."""
+    def misfit(self, values: list[Any]) -> str | None:
+        """Returns a description of a value that is not allowed; None if all values are."""
         found = {*map(type, values)}
         if not found <= self.types:
-            return _word((found - self.types).pop())
+            return _type_name((found - self.types).pop())
         if type(None) in found:
             values = [value for value in values if value is not None]
         if self.choices is not None and not self.choices.issuperset(values):
@@ -119,7 +120,7 @@ def _is_unicode(texts: Iterable[str]) -> bool:
     return True
 
 
-_WORDS = {
+_TYPE_NAMES = {
     dict: "an object",
     list: "a list",
     str: "a text",
@@ -130,17 +131,17 @@ _WORDS = {
 }
 
 
-def _word(found: type) -> str:
-    return _WORDS.get(found, found.__name__)
+def _type_name(found: type) -> str:
+    return _TYPE_NAMES.get(found, found.__name__)
 
 
 def maybe(scalar: Scalar) -> Scalar:
-    """The same, or null."""
-    return replace(scalar, words=f"{scalar.words} or null", types=scalar.types | {type(None)})
+    """Returns a scalar that may also be null."""
+    return replace(scalar, description=f"{scalar.description} or null", types=scalar.types | {type(None)})
 
 
 def one_of(*choices: str) -> Scalar:
-    """One of these texts."""
+    """Returns a scalar that is one of these texts."""
     return Scalar(f"one of {', '.join(choices)}", frozenset({str}), choices=frozenset(choices))
 
 
@@ -154,17 +155,17 @@ COUNT = Scalar("a count", frozenset({int}), 0, 1 << 60)
 
 @dataclass(frozen=True)
 class Table:
-    """An object of columns: lists of equal length."""
+    """An object of columns, which are lists of equal length."""
 
     columns: Mapping[str, Scalar]
 
 
 Shape = Mapping[str, "Scalar | list[Scalar] | Table | Shape"]
-"""An object with exactly these fields; a list of one scalar is a list of any number of such values."""
+"""An object with exactly these fields. A list of one scalar stands for a list of any number of its values."""
 
 
 def check(found: Any, shape: Shape, kind: str, path: str = "") -> None:
-    """Raises StateError unless the fields are of this shape: all of them, no others, each with a value it can have."""
+    """Raises StateError unless there are exactly the fields of this shape, with allowed values."""
     _check_names(found, shape, kind, path)
     for name, wanted in shape.items():
         value, here = found[name], f"{path}{name}"
@@ -185,7 +186,7 @@ def check(found: Any, shape: Shape, kind: str, path: str = "") -> None:
 def _check_names(found: Any, names: Collection[str], kind: str, path: str) -> None:
     where = f"in {path.rstrip('.')}" if path else "at the top"
     if not isinstance(found, dict):
-        raise damaged(kind, f"an object {where}", _word(type(found)))
+        raise damaged(kind, f"an object {where}", _type_name(type(found)))
     missing, unknown = sorted(names - found.keys()), len(found.keys() - set(names))
     if missing or unknown:
         got = f"none named {', '.join(missing)}" if missing else f"{unknown} unknown"
@@ -194,11 +195,11 @@ def _check_names(found: Any, names: Collection[str], kind: str, path: str) -> No
 
 def _check_list(values: Any, wanted: Scalar, kind: str, path: str) -> None:
     if not isinstance(values, list):
-        raise damaged(kind, f"a list in {path}", _word(type(values)))
+        raise damaged(kind, f"a list in {path}", _type_name(type(values)))
     _check_values(values, wanted, kind, path)
 
 
 def _check_values(values: list[Any], wanted: Scalar, kind: str, path: str) -> None:
-    trouble = wanted.trouble(values)
-    if trouble is not None:
-        raise damaged(kind, f"{wanted.words} in {path}", trouble)
+    misfit = wanted.misfit(values)
+    if misfit is not None:
+        raise damaged(kind, f"{wanted.description} in {path}", misfit)

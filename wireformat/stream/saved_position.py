@@ -1,4 +1,4 @@
-"""A position as plain data: in a saved state, and in the metadata of a table of open rows."""
+"""Writes and reads a position, for a saved state and for the metadata of a table of open rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SHAPE: Shape = {
     "csn": maybe(UNSIGNED),
     "prepared": Table({"gid": TEXT, "lsn": maybe(UNSIGNED)}),
 }
-"""The fields, in version 1 of a position and of the state that holds one. A version is never changed."""
+"""The fields, in version 1 of a position and of the state that contains one. A version is never changed."""
 
 _KIND = "wireformat.position"
 
 
 def fields_of(position: Position) -> dict[str, Any]:
-    """The fields."""
+    """Returns the fields of a position."""
     return {
         "transactions": position.transactions,
         "lsn": position.lsn,
@@ -29,7 +29,7 @@ def fields_of(position: Position) -> dict[str, Any]:
 
 
 def position_of(fields: dict[str, Any]) -> Position:
-    """The position of checked fields."""
+    """Returns the position with these fields, which were checked."""
     prepared = fields["prepared"]
     return Position(
         fields["transactions"], fields["lsn"], fields["csn"], tuple(zip(prepared["gid"], prepared["lsn"], strict=True))
@@ -37,12 +37,12 @@ def position_of(fields: dict[str, Any]) -> Position:
 
 
 def write_position(position: Position) -> bytes:
-    """A position by itself."""
+    """Returns a position as bytes."""
     return seal(_KIND, 1, dump(fields_of(position)))
 
 
 def read_position(data: bytes) -> Position:
-    """The position that was written; raises StateError."""
+    """Returns the position that was written; raises StateError."""
     version, payload = unseal(_KIND, _READERS, data)
     return _READERS[version](payload)
 

@@ -15,7 +15,7 @@ import wireformat as wf
 from tests.arrow.committed.delivery import deliver, open_rows
 from wireformat.arrow.committed import batch as transaction_rows
 from wireformat.arrow.committed.chunk import Chunk, chunk_schema
-from wireformat.arrow.committed.fates import carry
+from wireformat.arrow.committed.fates import segment_fates
 
 from ...histories import histories, table
 from .test_assembler import TWO_PHASE, cut
@@ -58,9 +58,9 @@ def test_chunks_give_the_same(
         whole = wf.arrow.transactions(rows, two_phase=two_phase, drop_resent=drop_resent)
     except wf.OrderError as error:
         with pytest.raises(wf.OrderError, match=f"^{re.escape(str(error))}$"):
-            carry(summaries, two_phase=two_phase, drop_resent=drop_resent)
+            segment_fates(summaries, two_phase=two_phase, drop_resent=drop_resent)
         return
-    fates = carry(summaries, two_phase=two_phase, drop_resent=drop_resent)
+    fates = segment_fates(summaries, two_phase=two_phase, drop_resent=drop_resent)
     delivered, open = [], []
     for number, (_, found) in enumerate(read_chunks):
         own = fates.filter(pc.equal(fates["chunk"], number))
@@ -91,4 +91,4 @@ def test_a_summary_does_not_grow_with_plain_transactions() -> None:
 def test_a_segment_without_a_fate_is_an_error() -> None:
     _, rows = read(table([wf.Begin(xid=1), wf.Insert(table_schema="s", table_name="t"), wf.Commit()]), [])
     with pytest.raises(ValueError, match="none of segment -1"):
-        deliver(rows.to_batches()[0], carry([]))
+        deliver(rows.to_batches()[0], segment_fates([]))

@@ -70,9 +70,9 @@ def test_resent_transactions_and_their_facts() -> None:
             for begin, commit in zip(controls[::2], controls[1::2], strict=True):
                 facts.append(facts_of(begin, commit, after.transactions + 1))
                 resent.append(after.covers(facts[-1].commit_lsn, facts[-1].csn))
-                after = after.behind(facts[-1].commit_lsn, facts[-1].csn)
+                after = after.advanced(facts[-1].commit_lsn, facts[-1].csn)
             assert many.resent.tolist() == resent
-            assert position.behind(*many.highest, transactions=2) == after
+            assert position.advanced(*many.highest, transactions=2) == after
             names = ("sequence", "xid", "csn", "commit_lsn")
             assert [
                 tuple(None if row[name] is None else row[name] & ((1 << 64) - 1) for name in names)

@@ -106,7 +106,7 @@ LIMITS = st.fixed_dictionaries(
         "MOVED_BYTES": st.sampled_from([1, held_parts.MOVED_BYTES]),
         "OUTPUT_BYTES": st.sampled_from([1, 1000, committed_rows.OUTPUT_BYTES]),
         "STRETCH": st.sampled_from([1, transaction_rows.STRETCH]),
-        "MARKS": st.sampled_from([1, transaction_rows.MARKS]),
+        "RECORDS_AT_ONCE": st.sampled_from([1, transaction_rows.RECORDS_AT_ONCE]),
     }
 )
 

@@ -193,16 +193,25 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a negative number": (_set("position.lsn", -1), "position.lsn, got a number out of range"),
     "half a character": (_set("unknown_prepared", ["\ud800"]), "unknown_prepared, got half of a surrogate pair"),
     "another stage": (_set("open.stage", ["ended"]), "expected one of plain, block, streamed, prepared in open.stage"),
-    "no gid": (_set("open.stage", ["prepared"]), "expected a gid of its own for each prepared transaction"),
+    "no gid": (_set("open.stage", ["prepared"]), "expected a unique gid for each prepared transaction"),
     "no xid": (
         lambda fields: fields["open"].update(stage=["streamed"], xid=[None]),
-        "expected an xid of its own for each streamed transaction",
+        "expected a unique xid for each streamed transaction",
     ),
-    "a batch that is none": (_set("parts.batch", [1]), "expected parts of what is open in batches"),
-    "a transaction that is none": (_set("parts.transaction", [1]), "expected parts of what is open in batches"),
-    "rows behind the batch": (_set("parts.stop", [3]), "expected parts that are in their batches and apart"),
-    "no rows": (_set("parts.stop", [0]), "expected parts that are in their batches and apart"),
-    "more rows than there are": (_set("parts.count", [3]), "expected parts that are in their batches and apart"),
+    "a batch that is none": (
+        _set("parts.batch", [1]),
+        "expected row ranges of open transactions in batches of the state",
+    ),
+    "a transaction that is none": (
+        _set("parts.transaction", [1]),
+        "expected row ranges of open transactions in batches of the state",
+    ),
+    "rows behind the batch": (_set("parts.stop", [3]), "expected row ranges within their batches that do not overlap"),
+    "no rows": (_set("parts.stop", [0]), "expected row ranges within their batches that do not overlap"),
+    "more rows than there are": (
+        _set("parts.count", [3]),
+        "expected row ranges within their batches that do not overlap",
+    ),
     "undone of nobody": (_set("undone", {"transaction": [1], "xid": [1]}), "expected transactions of `open` in"),
     "a batch without rows": (
         _set("batches", {"handle": [0, 1], "rows": [2, 1], "row_bytes": [1, 1]}),
@@ -210,7 +219,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a handle twice": (
         _set("batches", {"handle": [0, 0], "rows": [2, 1], "row_bytes": [1, 1]}),
-        "expected a handle of its own for each batch",
+        "expected a unique handle for each batch",
     ),
 }
 
@@ -288,11 +297,11 @@ def test_columns_are_those_of_the_held_rows() -> None:
     state = one_open(store)
     end = table([wf.Commit(xid=1, lsn=5)])
     more = end.append_column("more", pa.array([1]))
-    with pytest.raises(wf.OptionError, match=r"open rows that the state holds, message, .* raw, got message, .* more"):
+    with pytest.raises(wf.OptionError, match=r"open rows in the state, message, .* raw, got message, .* more"):
         delivered(wf.arrow.Transactions(store=store, state=state), more)
     place = end.schema.get_field_index("raw")
     other = end.set_column(place, "raw", pa.array(["x"]))
-    with pytest.raises(wf.OptionError, match=r"that the state holds, .* raw binary, got .* raw string"):
+    with pytest.raises(wf.OptionError, match=r"open rows in the state, .* raw binary, got .* raw string"):
         delivered(wf.arrow.Transactions(store=store, state=state), other)
     transactions = wf.arrow.Transactions(store=store, state=state)
     assert len(delivered(transactions, end)) == 1
@@ -317,7 +326,7 @@ def test_a_handle_that_cannot_be_saved() -> None:
         def put(self, batch: pa.RecordBatch) -> Any:
             return (super().put(batch),)
 
-    with pytest.raises(wf.OptionError, match="option store: expected handles that are texts or integers"):
+    with pytest.raises(wf.OptionError, match="option store: expected handles that are texts or 64-bit integers"):
         one_open(Tuples(1 << 20))
 
 
@@ -359,7 +368,7 @@ def test_a_position_in_metadata_is_checked() -> None:
     for other, words in [
         (b"[0, null, null, []]", "expected one of wireformat.position, got other bytes"),
         (position.replace(b'"version": 1', b'"version": 9'), "expected version 1 of wireformat.position, .* version 9"),
-        (position.replace(b":0,", b":1,"), "the checksum does not fit"),
+        (position.replace(b":0,", b":1,"), "the checksum differs"),
     ]:
         with pytest.raises(wf.StateError, match=words):
             wf.arrow.transactions(open.replace_schema_metadata({key: other}))

@@ -139,7 +139,7 @@ ROW_TYPES = {"id": "integer", "total": "numeric"}
     ("schema", "words"),
     [
         ({"id": "bigit"}, "unknown type 'bigit' of column id, did you mean 'bigint'"),
-        ({"id": "mood"}, "a type that is not built in, as an enum or a domain, is text"),
+        ({"id": "mood"}, "a type that is not built in, such as an enum or a domain, is text"),
         (
             {"totl": "numeric(10,2)"},
             "no row of shop.orders names a column 'totl', did you mean 'total'.; there are id, total",

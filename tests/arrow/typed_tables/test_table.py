@@ -339,7 +339,7 @@ def test_columns_without_names() -> None:
     found = wf.arrow.typed(rows, TABLE, schema=SCHEMA).to_pylist()
     assert {name: found[0][name] for name in SCHEMA} == INSERTED
     assert (found[1]["_change_type"], found[1]["id"]) == ("delete", 1)
-    with pytest.raises(wf.BadRows, match="rows that say the types of their values, or a schema"):
+    with pytest.raises(wf.BadRows, match="rows that name the types of their values, or a schema"):
         wf.arrow.typed(rows, TABLE)
     with pytest.raises(wf.BadRows, match="expected 1 values, one for each column of the schema"):
         wf.arrow.typed(rows, TABLE, schema={"id": "integer"})
@@ -372,8 +372,8 @@ def test_what_may_have_changed_the_table_is_refused(row: dict[str, Any], words: 
         ({"schema": {"id": 4}}, "expected an SQL type as text for column id"),
         ({"schema": 4}, "expected a mapping, a pyarrow Schema"),
         ({"schema": {"_old": "text"}}, "a column _old of its own"),
-        ({"schema": pa.schema([("id", pa.uint8())])}, "no text is read into the type uint8 of column id"),
-        ({"schema": pa.schema([("id", pa.timestamp("ns"))])}, "no text is read into the type timestamp"),
+        ({"schema": pa.schema([("id", pa.uint8())])}, "texts cannot be read as the type uint8 of column id"),
+        ({"schema": pa.schema([("id", pa.timestamp("ns"))])}, "texts cannot be read as the type timestamp"),
         ({"schema": wf.arrow.tables(changes())}, "has no shop.orders"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Images with every column of their relation: a scan notes their values only, names and types are the relation's.
+"""Complete images have every column of their relation. The scan notes only their values, not their names and types.
 
-In such a row the bit COMPLETE + map of PRESENT is 1, and RELATION is the relation's entry in the dictionary; see
-pgoutput_relations.py. The relation's names follow each other in the text, and so do its types.
+In such a row the bit COMPLETE + map index of PRESENT is 1, and RELATION is the relation's entry in the dictionary; see
+pgoutput_relations.py. The names of a relation follow each other in the text, and so do its types.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ _ENTRY_OF_FIELD = {NAME: CELL_NAME, TYPE: CELL_TYPE}
 def _measure_names(
     rows: Array, count: Int, map_index: Int, cells: Array, dictionary: Array, entry: Int, offsets: Array
 ) -> Int:
-    """Fill offsets[n + 1] with where a entry of each cell begins; `cells` are its pairs where an image is not whole.
+    """Fills offsets[n + 1] with the offsets of the names or types of all cells.
 
-    map_index   index in MAPS; -1: the new image of each row, or the old one if there is no new
-
-    Returns how many bytes of text there are; if that is no int32, the offsets are wrong.
+    map_index   index in MAPS; -1: the new image of each row, or the old one if there is no new image
+    cells       int32[maps, n, 2]: the pairs of the names or types of images that are not complete
+    entry       CELL_NAME or CELL_TYPE
+    returns     how many bytes of text there are; the offsets are only valid if this fits in an int32
     """
     used = total = np.int64(0)
     for row in range(count):
         chosen = map_index if map_index >= 0 else NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
         begin = rows[ENDS + chosen, row - 1] if row > 0 else 0
         end = rows[ENDS + chosen, row]
-        is_whole = rows[PRESENT, row] >> (COMPLETE + chosen) & 1
+        is_complete = rows[PRESENT, row] >> (COMPLETE + chosen) & 1
         column = rows[RELATION, row] + CELLS + entry
         for cell in range(begin, end):
             offsets[used] = total
             used += 1
-            if is_whole:
+            if is_complete:
                 total += np.int64(dictionary[column, 1])
                 column += CELL_ENTRIES
             else:
@@ -66,18 +67,18 @@ def _copy_names(
     text: Array,
     target: Array,
 ) -> None:
-    """Copy what `_measure_names` has measured; blocks as in the gather."""
+    """Copies the names or types that `_measure_names` has measured into target, in blocks as in the gather."""
     used = np.int64(0)
     for row in range(count):
         chosen = map_index if map_index >= 0 else NEW if rows[PRESENT, row] >> (GIVEN + NEW) & 1 else OLD
         begin = rows[ENDS + chosen, row - 1] if row > 0 else 0
         end = rows[ENDS + chosen, row]
-        is_whole = rows[PRESENT, row] >> (COMPLETE + chosen) & 1
+        is_complete = rows[PRESENT, row] >> (COMPLETE + chosen) & 1
         cell = begin
         while cell < end:
-            first = dictionary[rows[RELATION, row] + CELLS + entry, 0] if is_whole else cells[chosen, cell, 0]
+            first = dictionary[rows[RELATION, row] + CELLS + entry, 0] if is_complete else cells[chosen, cell, 0]
             start = np.int64(first)
-            cells_at_once = end - begin if is_whole else 1
+            cells_at_once = end - begin if is_complete else 1
             to = np.int64(offsets[used])
             length = np.int64(offsets[used + cells_at_once]) - to
             if start < 0:
@@ -91,36 +92,37 @@ def _copy_names(
 
 
 @compiled
-def _spell(rows: Array, count: Int, cells: Array, dictionary: Array) -> None:
-    """Note names and types of whole images cell by cell; they are whole no more."""
+def _expand(rows: Array, count: Int, cells: Array, dictionary: Array) -> None:
+    """Notes the names and types of complete images cell by cell, and clears their COMPLETE bits."""
     for row in range(count):
         for map_index in range(NEW, OLD + 1):
             if rows[PRESENT, row] >> (COMPLETE + map_index) & 1:
                 column = rows[RELATION, row] + CELLS
                 for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
-                    for part in range(2):
-                        cells[map_index, NAME, cell, part] = dictionary[column + CELL_NAME, part]
-                        cells[map_index, TYPE, cell, part] = dictionary[column + CELL_TYPE, part]
+                    for field in range(2):  # start and length of a pair
+                        cells[map_index, NAME, cell, field] = dictionary[column + CELL_NAME, field]
+                        cells[map_index, TYPE, cell, field] = dictionary[column + CELL_TYPE, field]
                     column += CELL_ENTRIES
                 rows[PRESENT, row] &= ~(1 << (COMPLETE + map_index))
 
 
 def has_complete(rows: Array) -> bool:
-    """Whether any of the rows has a whole image."""
+    """Whether any of the rows has a complete image."""
     return bool((rows[PRESENT] >> COMPLETE & 3).any())
 
 
 def expand_complete_images(rows: Array, count: int, cells: Array, dictionary: Array) -> None:
-    """Note names and types of whole images in the rows cell by cell, for who looks at single cells."""
+    """Notes the names and types of complete images cell by cell, for code that reads single cells."""
     if has_complete(rows[:, :count]):
-        _spell(rows, count, cells, dictionary)
+        _expand(rows, count, cells, dictionary)
 
 
 def names_of_complete(scanned: ScannedRows, map_index: int, field: int, cells: int) -> pa.Array:
-    """The names or types of so many cells as a string column; raises as `check_text`.
+    """Returns the names or types of the cells of one map as a string column; raises the errors of `check_text`.
 
-    map_index   index in MAPS; -1: the new image of each row, or the old one if there is no new
-    field   NAME or TYPE
+    map_index   index in MAPS; -1: the new image of each row, or the old one if there is no new image
+    field       NAME or TYPE
+    cells       the number of cells
     """
     pairs, entry = scanned.cells[:, field], _ENTRY_OF_FIELD[field]
     offset_buffer = pa.allocate_buffer(4 * (cells + 1))

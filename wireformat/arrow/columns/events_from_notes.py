@@ -1,4 +1,4 @@
-"""Events out of a scan's notes: what the event API yields, without a second decoder."""
+"""Makes events from the notes of a scan, so that the event API needs no decoder of its own."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _NUMBERS = {
     event: tuple((name, field) for name, field in _NUMBER_FIELDS.items() if name in event.__dataclass_fields__)
     for event in _OTHERS.values()
 }
-"""The numbers of each kind of event that have their own columns."""
+"""The numbers of each class of events, with their fields in the notes."""
 
 _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
     "first_lsn": lsn_value,
@@ -76,22 +76,25 @@ _NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
 }
 
 FEW_TEXTS = 32
-"""Up to how many texts it is faster to copy one by one than to set up an Arrow array."""
+"""Up to this number of texts it is faster to copy them one by one than to set up an Arrow array."""
 
 
 def located_events(scanned: ScannedRows) -> Iterator[Located]:
-    """The events of the rows, in order, each with its message and record index."""
+    """Yields the events of the rows, in order, each with the indices of its message and record."""
     expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.dictionary)
-    for part, notes in in_ranges(scanned, lambda part: (part, _Notes(part))):
+    for rows, notes in in_ranges(scanned, lambda rows: (rows, _NotesAsLists(rows))):
         for row, fields in enumerate(notes.rows):
-            if row in part.events:
-                yield from part.events[row]
+            if row in rows.events:
+                yield from rows.events[row]
             else:
                 yield Located(fields[MESSAGE], fields[RECORD], notes.event(row, fields))
 
 
-class _Notes:
-    """The notes as Python lists: one conversion for all rows of a batch."""
+class _NotesAsLists:
+    """The notes as Python lists, converted once for all rows.
+
+    rows   for each row, its fields
+    """
 
     def __init__(self, scanned: ScannedRows) -> None:
         self.rows: list[list[int]] = scanned.rows[:, : scanned.row_count].T.tolist()
@@ -99,10 +102,10 @@ class _Notes:
             _texts(text_pairs(scanned, field), scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
         )
         self._source = scanned.source
-        self._maps = [_Map(scanned, map_index) for map_index in range(len(MAPS))]
+        self._maps = [_MapCells(scanned, map_index) for map_index in range(len(MAPS))]
 
     def event(self, row: int, fields: list[int]) -> Event:
-        """The event of one good row."""
+        """Returns the event of one good row."""
         kind = KINDS[fields[KIND]]
         lsn = _number(fields, LSN)
         if kind in _ROW_CHANGES:
@@ -141,8 +144,8 @@ class _Notes:
         }
 
 
-class _Map:
-    """The cells of one map column, of all rows of a batch."""
+class _MapCells:
+    """The cells of one map column, of all rows."""
 
     def __init__(self, scanned: ScannedRows, map_index: int) -> None:
         cells = scanned.cells[map_index]
@@ -154,12 +157,12 @@ class _Map:
         self._types = _texts(cells[TYPE], count, scanned) if map_index != DETAIL else []
 
     def tuple_data(self, bounds: slice) -> TupleData:
-        """The row image of these cells."""
+        """Returns the row image with these cells."""
         return TupleData(tuple(self.names[bounds]), tuple(self.values[bounds]), tuple(self._types[bounds]))
 
 
 def _texts(pairs: Array, count: int, scanned: ScannedRows) -> list[Any]:
-    """Texts as Python strings, many of them by way of Arrow; None for NULL."""
+    """Returns texts as Python strings, None for NULL. Many texts are converted by way of Arrow."""
     if count <= FEW_TEXTS:
         return [_text(scanned, start, length) for start, length in pairs[:count].tolist()]
     texts: list[Any] = strings(pairs, count, scanned, pa.string()).to_numpy(zero_copy_only=False).tolist()
@@ -173,5 +176,5 @@ def _text(scanned: ScannedRows, start: int, length: int) -> str | None:
     return data[begin : begin + length].tobytes().decode()
 
 
-def _number(fields: list[int], number: int) -> int | None:
-    return unsigned(fields[number]) if fields[PRESENT] >> number & 1 else None
+def _number(fields: list[int], field: int) -> int | None:
+    return unsigned(fields[field]) if fields[PRESENT] >> field & 1 else None

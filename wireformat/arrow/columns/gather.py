@@ -1,4 +1,4 @@
-"""The gather: copies the texts that a scan noted into Arrow buffers, and builds the columns of the table."""
+"""The gather: copies the texts that a scan noted into Arrow buffers, and builds the columns of the row-change table."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from .row_limits import check_text
 
 @compiled
 def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[Int, Int]:
-    """Fill offsets[count + 1] from the lengths at pairs[:, 1], and set a bit of valid for each that is no NULL.
+    """Fills offsets[count + 1] from the lengths in pairs[:, 1], and a bit of `valid` for each text that is not NULL.
 
-    Returns how many are NULL, and how many bytes of text there are; if that is no int32, the offsets are wrong.
+    Returns the number of NULLs, and the bytes of all texts. The offsets are only valid if these fit in an int32.
     """
     total = np.int64(0)
     nulls = 0
@@ -60,9 +60,9 @@ def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[In
 
 @compiled
 def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
-    """Copy every text to target[offsets[i]:offsets[i + 1]]: the one rule for where a text is."""
-    # Whole blocks: what is written past a text the next one overwrites, and the last one has room for it. Texts of
-    # `text` that follow each other, as the names of a relation do, are copied as one.
+    """Copies every text to target[offsets[i] : offsets[i + 1]]."""
+    # Whole blocks are copied. The next text overwrites the bytes behind a text, and target has space behind the last
+    # one. Texts that follow each other in `text`, such as the names of a relation, are copied together.
     item = 0
     while item < count:
         start = np.int64(pairs[item, 0])
@@ -80,17 +80,17 @@ def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, 
             while item < count and pairs[item, 0] == start - length and pairs[item, 1] > 0 and length > 0:
                 length += np.int64(pairs[item, 1])
                 item += 1
-            for step in range(0, length, BLOCK):  # text has TEXT_SLACK bytes after what is used
+            for step in range(0, length, BLOCK):  # `text` has TEXT_SLACK bytes behind its last text
                 copy_block(target, to + step, text, ~start + step)
 
 
 @compiled
-def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Array, given: Array) -> Int:
-    """The types of every row, those of new, or of old where there is no new; returns how many there are.
+def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Array, has_image: Array) -> Int:
+    """Selects the types of the new image of every row, or of the old one if there is no new; returns their number.
 
-    pairs   int32[n, 2]: where they are; n is the cells of both maps
-    ends    int32[count]: one past the row's last type
-    given   uint8[count]: whether the row has any image
+    pairs      int32[n, 2], filled: the pairs of the types; n is the number of cells of both maps
+    ends       int32[count], filled: one past the row's last type
+    has_image  uint8[count], filled: whether the row has an image
     """
     used = 0
     for row in range(count):
@@ -103,29 +103,29 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
             pairs[used, 1] = types[cell, 1]
             used += 1
         ends[row] = used
-        given[row] = has_new | (rows[PRESENT, row] >> (GIVEN + OLD) & 1)
+        has_image[row] = has_new | (rows[PRESENT, row] >> (GIVEN + OLD) & 1)
     return used
 
 
 def record_batch(scanned: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows that were noted as columns; raises TooMuchText where only fewer rows fit, and LimitExceeded."""
+    """Returns the noted rows as a record batch; raises TooMuchText if they must be split, and LimitExceeded."""
     if (scanned.rows[PRESENT, : scanned.row_count] >> HAS_UNCHANGED & 1).any():
         expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.dictionary)
     scanned, unchanged = _without_unchanged(scanned)
-    seen = _Seen(scanned.rows[PRESENT, : scanned.row_count])
+    presence = _Presence(scanned.rows[PRESENT, : scanned.row_count])
 
     def column(field: pa.Field) -> pa.Array:
         if field.name == "commit_time":
             return _commit_times(field.type, scanned)
         if field.name == "unchanged" and unchanged is not None:
             return unchanged
-        return _column(field, scanned, seen)
+        return _column(field, scanned, presence)
 
     return pa.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
 
 
 def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | None]:
-    """The notes without the cells of values that were not sent, and the column of their names if there are any."""
+    """Returns the notes without the cells of values that were not sent, and the column `unchanged` if there are any."""
     rows = scanned.rows[:, : scanned.row_count]
     present = rows[PRESENT]
     if not (present >> HAS_UNCHANGED & 1).any():
@@ -141,11 +141,11 @@ def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | No
         ends = scanned.rows[ENDS + map_index, : scanned.row_count]
         rows[ENDS + map_index] = before[ends]
         cells[map_index, :, : before[-1]] = scanned.cells[map_index, :, :count][:, sent]
-        lost = np.flatnonzero(~sent)
-        owner = np.searchsorted(ends, lost, side="right")
-        shown = (has_new[owner] == 1) == (map_index == NEW)  # as for the types: of new, or of old where there is no new
-        names.append(scanned.cells[map_index, NAME, lost[shown]])
-        owners.append(owner[shown])
+        unsent = np.flatnonzero(~sent)
+        owner = np.searchsorted(ends, unsent, side="right")
+        is_listed = (has_new[owner] == 1) == (map_index == NEW)  # of the new image, or of the old if there is no new
+        names.append(scanned.cells[map_index, NAME, unsent[is_listed]])
+        owners.append(owner[is_listed])
     pairs, owner = np.concatenate(names), np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
     counts = np.bincount(owner, minlength=scanned.row_count)
@@ -156,17 +156,17 @@ def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | No
 
 
 def text_pairs(scanned: ScannedRows, field: int) -> Array:
-    """int32[count, 2]: the pairs of one text field of the rows."""
+    """Returns int32[count, 2]: the pairs of one text field of the rows."""
     return scanned.rows[field : field + 2, : scanned.row_count].T.astype(np.int32, order="C")
 
 
 def cell_count(scanned: ScannedRows, map_index: int) -> int:
-    """How many cells one map column has in all rows."""
+    """Returns how many cells one map column has in all rows."""
     return int(scanned.rows[ENDS + map_index, scanned.row_count - 1]) if scanned.row_count else 0
 
 
-class _Seen:
-    """Which bits of the rows' PRESENT are set in all rows, and in any: most columns need no look at single rows."""
+class _Presence:
+    """Which bits of PRESENT are set in all rows, and which in any row, since most columns are the same in all rows."""
 
     def __init__(self, present: Array) -> None:
         self._present = present
@@ -174,20 +174,20 @@ class _Seen:
         self._any = int(np.bitwise_or.reduce(present)) if len(present) else 0
 
     def never(self, bit: int) -> bool:
-        """Whether no row has it."""
+        """Whether the bit is set in no row."""
         return not self._any >> bit & 1
 
     def validity(self, bit: int) -> pa.Buffer | None:
-        """The Arrow bitmap of the rows that have it; None if all have."""
+        """Returns the Arrow bitmap of the rows in which the bit is set; None if it is set in all rows."""
         if self._all >> bit & 1:
             return None
         return _bitmap(self._present & 1 << bit)
 
 
-def _column(field: pa.Field, scanned: ScannedRows, seen: _Seen) -> pa.Array:
+def _column(field: pa.Field, scanned: ScannedRows, presence: _Presence) -> pa.Array:
     name, kind, count = field.name, field.type, scanned.row_count
     if name in NUMBERS:
-        return _numbers(NUMBERS.index(name), kind, scanned, seen)
+        return _numbers(NUMBERS.index(name), kind, scanned, presence)
     if name == "kind":
         return _kinds(kind).take(_from_numpy(scanned.rows[KIND, :count], pa.int64()))
     if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
@@ -195,58 +195,60 @@ def _column(field: pa.Field, scanned: ScannedRows, seen: _Seen) -> pa.Array:
     if name in TEXTS:
         return strings(text_pairs(scanned, TEXTS[name]), count, scanned, kind)
     if name in MAPS:
-        return _map(MAPS.index(name), kind, scanned, seen)
+        return _map(MAPS.index(name), kind, scanned, presence)
     if name == "types":
-        return _types(kind, scanned, seen)
-    return _nulls(kind, count)  # unchanged and error: a scan never fills them
+        return _types(kind, scanned, presence)
+    return _nulls(kind, count)  # a scan never fills `unchanged` and `error`
 
 
-def _numbers(number: int, kind: pa.DataType, scanned: ScannedRows, seen: _Seen) -> pa.Array:
-    if seen.never(number):
+def _numbers(field: int, kind: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
+    if presence.never(field):
         return _nulls(kind, scanned.row_count)
-    values = scanned.rows[number, : scanned.row_count]
+    values = scanned.rows[field, : scanned.row_count]
     data = pa.py_buffer(values.astype(np.int32 if kind == pa.int32() else np.int64))
-    return pa.Array.from_buffers(kind, scanned.row_count, [seen.validity(number), data])
+    return pa.Array.from_buffers(kind, scanned.row_count, [presence.validity(field), data])
 
 
 def _commit_times(kind: pa.DataType, scanned: ScannedRows) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
-    micros, known = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    micros, is_time = np.zeros(count, np.int64), np.zeros(count, np.uint8)
     with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
     if len(with_text):
         pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
-        micros[with_text], known[with_text] = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
-    if not known.any():
+        micros[with_text], is_time[with_text] = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
+    if not is_time.any():
         return _nulls(kind, count)
-    return pa.Array.from_buffers(kind, count, [_bitmap(known), pa.py_buffer(micros)])
+    return pa.Array.from_buffers(kind, count, [_bitmap(is_time), pa.py_buffer(micros)])
 
 
-def _map(map_index: int, kind: pa.DataType, scanned: ScannedRows, seen: _Seen) -> pa.Array:
-    if seen.never(GIVEN + map_index):
+def _map(map_index: int, kind: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
+    if presence.never(GIVEN + map_index):
         return _nulls(kind, scanned.row_count)
     count = cell_count(scanned, map_index)
-    if map_index == DETAIL or seen.never(COMPLETE + map_index):
+    if map_index == DETAIL or presence.never(COMPLETE + map_index):
         keys = strings(scanned.cells[map_index, NAME], count, scanned, pa.string())
     else:
         keys = names_of_complete(scanned, map_index, NAME, count)
     values = strings(scanned.cells[map_index, VALUE], count, scanned, pa.string())
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
-    return _nested(kind, scanned.rows[ENDS + map_index, : scanned.row_count], seen.validity(GIVEN + map_index), entries)
+    return _nested(
+        kind, scanned.rows[ENDS + map_index, : scanned.row_count], presence.validity(GIVEN + map_index), entries
+    )
 
 
-def _types(kind: pa.DataType, scanned: ScannedRows, seen: _Seen) -> pa.Array:
+def _types(kind: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
-    if not (seen.never(COMPLETE + NEW) and seen.never(COMPLETE + OLD)):
+    if not (presence.never(COMPLETE + NEW) and presence.never(COMPLETE + OLD)):
         new, old = (np.diff(rows[ENDS + map_index, :count], prepend=0) for map_index in (NEW, OLD))
-        shown = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))
-        is_given = rows[PRESENT, :count] >> (GIVEN + NEW) & 3
-        types = names_of_complete(scanned, -1, TYPE, int(shown[-1]))
-        return _nested(kind, shown, None if is_given.all() else _bitmap(is_given > 0), types)
-    ends, given = np.empty(count, np.int32), np.empty(count, np.uint8)
+        type_ends = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))
+        image_bits = rows[PRESENT, :count] >> (GIVEN + NEW) & 3
+        types = names_of_complete(scanned, -1, TYPE, int(type_ends[-1]))
+        return _nested(kind, type_ends, None if image_bits.all() else _bitmap(image_bits > 0), types)
+    ends, has_image = np.empty(count, np.int32), np.empty(count, np.uint8)
     pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
-    names = _select_types(rows, count, scanned.cells, pairs, ends, given)
-    types = strings(pairs, names, scanned, pa.string())
-    return _nested(kind, ends, None if given.all() else _bitmap(given), types)
+    type_count = _select_types(rows, count, scanned.cells, pairs, ends, has_image)
+    types = strings(pairs, type_count, scanned, pa.string())
+    return _nested(kind, ends, None if has_image.all() else _bitmap(has_image), types)
 
 
 def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children: pa.Array) -> pa.Array:
@@ -256,7 +258,7 @@ def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children
 
 
 def strings(pairs: Array, count: int, scanned: ScannedRows, kind: pa.DataType) -> pa.Array:
-    """The texts at pairs[:count] as a string or binary column; raises as `check_text`."""
+    """Returns the texts at pairs[:count] as a string or binary column; raises the errors of `check_text`."""
     offset_buffer = pa.allocate_buffer(4 * (count + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
     valid = np.zeros((count + 7) // 8, np.uint8)
@@ -269,26 +271,26 @@ def strings(pairs: Array, count: int, scanned: ScannedRows, kind: pa.DataType) -
 
 
 def _nulls(kind: pa.DataType, count: int) -> pa.Array:
-    """A column of nulls: a slice of one that is kept, since most are needed for every batch."""
-    return _kept_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
+    """Returns a column of nulls: a slice of a cached one, since every batch needs the same ones."""
+    return _cached_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
 
 
 @cache
 def _kinds(kind: pa.DataType) -> pa.Array:
-    """The names of all kinds."""
+    """Returns the names of all kinds as an array."""
     offsets = np.cumsum([0, *map(len, KINDS)], dtype=np.int32)
     return pa.Array.from_buffers(kind, len(KINDS), [None, pa.py_buffer(offsets), pa.py_buffer("".join(KINDS).encode())])
 
 
 def _from_numpy(values: Array, kind: pa.DataType) -> pa.Array:
-    """The same values, without pandas, which pa.array would load."""
+    """Returns the values as an Arrow array, without pandas, which pa.array would load."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 @cache
-def _kept_nulls(kind: pa.DataType, count: int) -> pa.Array:
+def _cached_nulls(kind: pa.DataType, count: int) -> pa.Array:
     return pa.nulls(count, kind)
 
 
-def _bitmap(present: Array) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(present != 0, bitorder="little"))  # much faster of bool than of numbers
+def _bitmap(flags: Array) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags != 0, bitorder="little"))  # packbits is much faster for bool than for numbers

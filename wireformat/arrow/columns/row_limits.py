@@ -1,4 +1,4 @@
-"""Rows of a scan in ranges: a column of a record batch holds 2 GiB of text, and names are repeated in every row."""
+"""Splits the rows of a scan into ranges whose columns fit: a column of a record batch holds 2 GiB of text."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Made = TypeVar("Made")
 
 
 class TooMuchText(Exception):
-    """Of several rows: fewer of them at once have less."""
+    """Several rows have too much text for one record batch; fewer rows have less."""
 
 
 def check_text(scanned: ScannedRows, size: int) -> int:
-    """How many bytes of text a column of these rows takes: no more than its offsets can say.
+    """Returns the size if a column of these rows can have so many bytes of text.
 
-    Raises TooMuchText where the rows should be split, LimitExceeded where one row has too much.
+    Raises TooMuchText if the rows must be split, LimitExceeded if a single row has too much text.
     """
     if size > BATCH_TEXT_BYTES and scanned.row_count > 1:
         raise TooMuchText
@@ -33,7 +33,7 @@ def check_text(scanned: ScannedRows, size: int) -> int:
 
 
 def check_column(size: int, message: int, record: int) -> None:
-    """Raises LimitExceeded where a column of one record has more bytes of text than fit into any column."""
+    """Raises LimitExceeded if a column of one record has more bytes of text than fit in a column."""
     if size > COLUMN_BYTES:
         raise LimitExceeded(
             f"limits.COLUMN_BYTES is {COLUMN_BYTES}, a column of record {record} of message {message} has {size} bytes"
@@ -41,7 +41,7 @@ def check_column(size: int, message: int, record: int) -> None:
 
 
 def in_ranges(scanned: ScannedRows, make: Callable[[ScannedRows], Made]) -> Iterator[Made]:
-    """What is made of all rows, or of each half of them where that raises TooMuchText, and so on."""
+    """Yields the result of `make` for all rows, or for ever smaller halves of them while it raises TooMuchText."""
     try:
         made = make(scanned)
     except TooMuchText:
@@ -53,7 +53,7 @@ def in_ranges(scanned: ScannedRows, make: Callable[[ScannedRows], Made]) -> Iter
 
 
 def rows_between(scanned: ScannedRows, begin: int, end: int) -> ScannedRows:
-    """Some of the rows; their notes are copied, their texts are not."""
+    """Returns a range of the rows. Their notes are copied, their texts are not."""
     maps = slice(ENDS, ENDS + len(MAPS))
     rows = scanned.rows[:, begin:end].copy()
     first = scanned.rows[maps, begin - 1] if begin else np.zeros(len(MAPS), np.int64)

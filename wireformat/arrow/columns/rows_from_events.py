@@ -1,4 +1,4 @@
-"""Events to columns: how every event fills a row of the table. The reference that the gather is tested against."""
+"""Makes rows of the row-change table from events. The gather is tested against this module."""
 
 from __future__ import annotations
 
@@ -34,32 +34,35 @@ Row = dict[str, Any]
 
 
 def build(located: Iterable[Located], schema: pa.Schema, heartbeat_factor: int) -> Iterator[pa.RecordBatch]:
-    """The rows of these events, in their order, with the columns of the schema: one batch, more where texts are long.
+    """Yields the rows of the events, in order: in one batch, or in several if their texts are long.
 
-    Raises LimitExceeded for a row that fits into none.
+    Raises LimitExceeded for a row that does not fit in a batch.
     """
     texts = [name for name in _WITH_TEXTS if name in schema.names]
     rows: list[Row] = []
     size = 0
     for item in located:
         for row in event_rows(item.event, heartbeat_factor):
-            own = _MOST_BYTES_OF_CHARACTER * sum(len(text) for name in texts for text in chain(*_texts(row.get(name))))
-            if own > COLUMN_BYTES:
+            most_bytes = _BYTES_PER_CHARACTER * sum(
+                len(text) for name in texts for text in chain(*_texts(row.get(name)))
+            )
+            if most_bytes > COLUMN_BYTES:
                 _check_row(row, texts, item)
-            if rows and size + own > BATCH_TEXT_BYTES:
+            if rows and size + most_bytes > BATCH_TEXT_BYTES:
                 yield _batch(rows, schema)
                 rows, size = [], 0
             rows.append({**row, "message": item.message, "record": item.record})
-            size += own
+            size += most_bytes
     yield _batch(rows, schema)
 
 
 _WITH_TEXTS = ("new", "old", "unchanged", "types", "detail", "error", "raw")
-_MOST_BYTES_OF_CHARACTER = 4
+_BYTES_PER_CHARACTER = 4
+"""The most bytes of a character in UTF-8."""
 
 
 def _texts(value: Any) -> Iterator[Iterable[Any]]:
-    """The texts of a cell, which is a text, bytes, a list of texts or a map, by the columns of Arrow that hold them."""
+    """Yields the texts of a cell, grouped by Arrow column: a cell is a text, bytes, a list of texts or a map."""
     if not isinstance(value, list):
         yield () if value is None else (value,)
     elif value and isinstance(value[0], tuple):
@@ -83,7 +86,7 @@ def _batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def row_count(located: Sequence[Located]) -> int:
-    """How many rows these events fill."""
+    """Returns how many rows these events become."""
     return sum(len(item.event.tables) or 1 if isinstance(item.event, Truncate) else 1 for item in located)
 
 
@@ -91,7 +94,7 @@ _NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
 
 
 def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
-    """The columns that an event fills, the others are null: one row, or one for each table of a TRUNCATE."""
+    """Yields the columns that an event fills; all others are null. A TRUNCATE has one row for each of its tables."""
     row: Row = {"kind": event.kind, "detail": _detail(event)}
     row |= {name: signed(number) for name in _NUMBERS if (number := getattr(event, name, None)) is not None}
     row["commit_time"] = table_time(parse_commit_time(getattr(event, "commit_time", None) or ""))
@@ -127,33 +130,33 @@ _DETAIL_TEXTS: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(("restart_identity", "cascade", "reply", "first_segment", "transactional"), _flag),
     **dict.fromkeys(("columns", "type_oids", "typmods", "key_columns", "binary"), _list),
 }
-"""How the values that are no texts and no plain numbers are written into detail; lists as JSON."""
+"""Functions that write the values of `detail` as texts, for values that are not texts or plain numbers."""
 
 
 def _detail(event: Event) -> list[tuple[str, str]] | None:
-    found = _facts(event)
-    texts = [(key, _DETAIL_TEXTS.get(key, str)(found[key])) for key in DETAIL_KEYS if found.get(key) is not None]
+    values = _detail_values(event)
+    texts = [(key, _DETAIL_TEXTS.get(key, str)(values[key])) for key in DETAIL_KEYS if values.get(key) is not None]
     return texts or None
 
 
-def _facts(event: Event) -> dict[str, Any]:
-    """What goes into detail, by its key."""
+def _detail_values(event: Event) -> dict[str, Any]:
+    """Returns the values of `detail`, by key; other keys are ignored."""
     if isinstance(event, RowChange):
         return {"old": event.old_kind, "binary": event.binary or None, "relation_id": event.relation_id}
     if isinstance(event, Corrupt):
         return {}
-    found = {name: getattr(event, name) for name in event.__dataclass_fields__}
+    values = {name: getattr(event, name) for name in event.__dataclass_fields__}
     if isinstance(event, Type):
-        found["type_oids"] = (event.type_oid,)
+        values["type_oids"] = (event.type_oid,)
     elif isinstance(event, Truncate) and event.relation_ids:
-        found["relation_id"] = event.relation_ids[0]
+        values["relation_id"] = event.relation_ids[0]
     elif isinstance(event, Message) and isinstance(event.content, bytes):
-        found |= {"content": f"\\x{event.content.hex()}", "binary": ("content",)}
-    return found
+        values |= {"content": f"\\x{event.content.hex()}", "binary": ("content",)}
+    return values
 
 
 def _map(image: TupleData | None) -> list[tuple[str, str | None]] | None:
-    """The cells that were sent."""
+    """Returns the names and values of the cells that were sent."""
     if image is None:
         return None
     cells = zip(image.names, image.values, strict=True)
@@ -161,7 +164,7 @@ def _map(image: TupleData | None) -> list[tuple[str, str | None]] | None:
 
 
 def _columns(event: RowChange) -> Row:
-    """The types of the cells that were sent, and the columns that were not."""
+    """Returns the types of the cells that were sent, and the names of the cells that were not sent."""
     image = event.old if event.new is None else event.new
     if image is None:
         return {}

@@ -1,1 +1,1 @@
-"""Row changes to those of committed transactions, in commit order."""
+"""Committed transactions: from row changes in stream order to those of committed transactions, in commit order."""

@@ -1,4 +1,4 @@
-"""Row changes to those of committed transactions, in the order of their commits."""
+"""`Transactions`: takes row changes, and returns those of committed transactions in commit order."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..arrays import Array
 from ..row_changes import record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
-from .batch import ControlRow, RowRun, Rows, Stretch, check_columns
+from .batch import ControlRow, Rows, RowsBetween, Stretch, check_columns
 from .cells import Column
-from .facts import stretch_facts, whole
+from .facts import stretch_facts, whole_transactions
 from .open_rows import ROW, OpenRows
 from .output import OUTPUT_BYTES, Output
 from .row_ranges import HERE, RowRange, gathered
@@ -56,14 +56,14 @@ class Transactions:
         after: Position | None = None,
     ) -> None:
         self._machine: Machine[RowRange] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
-        self._seen = 0
+        self._rows_taken = 0
         self._is_taking = False
         self._columns: list[str] = []
-        self._fresh = state is None and after is None
-        self._own = RowSpill(memory_limit) if store is None else None
-        self._held = OpenRows(self._own or store)
+        self._is_new = state is None and after is None
+        self._own_store = RowSpill(memory_limit) if store is None else None
+        self._open_rows = OpenRows(self._own_store or store)
         if state is not None:
-            self._seen, self._columns = read_state(state, self._machine, self._held)
+            self._rows_taken, self._columns = read_state(state, self._machine, self._open_rows)
         self._schema: pa.Schema | None = None
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -73,21 +73,21 @@ class Transactions:
         schema = self._check(batch.schema)
         self._is_taking = True
         rows = Rows.of(batch)
-        output = Output(rows, schema, self._row_changes, self._held.bytes_of)
+        output = Output(rows, schema, self._rows_of_held, self._open_rows.row_bytes)
         ended: list[RowRange] = []
         for item in rows.items():
             try:
                 fates = self._item(item, rows, output)
             except OrderError as error:
-                raise error.add(**rows.position_of(rows.row_of(item))) from None
+                raise error.add(**rows.position_of(rows.first_row(item))) from None
             for attempt, facts in fates:
                 if facts is not None:
                     output.add(attempt, facts)
-                ended += [part for part, _ in attempt.pieces if part[0] != HERE]
+                ended += [row_range for row_range, _ in attempt.handles if row_range[0] != HERE]
         yield from output.batches()
-        self._held.release(ended)
+        self._open_rows.release(ended)
         self._hold(rows)
-        self._seen += len(batch)
+        self._rows_taken += len(batch)
         self._is_taking = False
 
     @property
@@ -96,8 +96,8 @@ class Transactions:
 
         Followed by the rest of the stream, they give the same result as the undivided stream.
         """
-        found = [*_in_order(self._held.rows_of(self._machine.open))]
-        if self._schema is None and found:  # with a state, no batch was seen here yet
+        found = [*_in_order(self._open_rows.rows_of(self._machine.open))]
+        if self._schema is None and found:  # restored from a state, and no batch was taken yet
             self._schema = found[0].schema.remove(len(found[0].schema) - 1)
         schema = self.schema
         table = pa.Table.from_batches([batch.select(range(len(schema))) for batch in found], schema.remove_metadata())
@@ -134,13 +134,13 @@ class Transactions:
         """
         if self._is_taking:
             raise StateError("saved state: the rows of the last batch were not read to their end; read them first")
-        return write_state(self._machine, self._held, self._seen, self._columns)
+        return write_state(self._machine, self._open_rows, self._rows_taken, self._columns)
 
     def close(self) -> None:
         """Drops the open transactions and deletes the files; a store that was passed keeps its rows."""
         self._machine.forget()
-        if self._own is not None:
-            self._own.close()
+        if self._own_store is not None:
+            self._own_store.close()
 
     def __enter__(self) -> Transactions:
         """Returns the object, which is closed at the end of the block."""
@@ -156,46 +156,46 @@ class Transactions:
         is_first = self._schema is None
         self._schema = check_columns(schema, self._schema)
         position = (schema.metadata or {}).get(POSITION)
-        if is_first and self._fresh and position is not None:
-            self._machine.go_on(read_position(position))
+        if is_first and self._is_new and position is not None:
+            self._machine.continue_after(read_position(position))
         if is_first:
-            self._check_held()
+            self._check_open_rows()
         return committed_schema(self._schema)
 
-    def _check_held(self) -> None:
-        """Raises OptionError where the rows that the state holds have columns of other names."""
+    def _check_open_rows(self) -> None:
+        """Raises OptionError if the open rows of the state have columns with other names."""
         names = self.schema.names
-        if self._held.saved and self._columns != names:
+        if self._open_rows.saved and self._columns != names:
             raise OptionError(
-                f"row changes: expected the columns of the open rows that the state holds, {', '.join(self._columns)}, "
-                f"got {', '.join(names)}: change columns where nothing is open, or begin anew without the state"
+                f"row changes: expected the columns of the open rows in the state, {', '.join(self._columns)}, "
+                f"got {', '.join(names)}; change columns when no transaction is open, or begin anew without the state"
             )
         self._columns = names
-        self._held.schema = self.schema.remove_metadata().append(ROW)
+        self._open_rows.schema = self.schema.remove_metadata().append(ROW)
 
-    def _item(self, item: ControlRow | RowRun | Stretch, rows: Rows, output: Output) -> list[Fate[RowRange]]:
+    def _item(self, item: ControlRow | RowsBetween | Stretch, rows: Rows, output: Output) -> list[Fate[RowRange]]:
         machine = self._machine
         if isinstance(item, ControlRow):
-            return machine.control(item.control, (HERE, item.row, item.row + 1))
-        if isinstance(item, RowRun):
-            return machine.run((HERE, item.start, item.stop), item.count, item.lone)
+            return machine.take_control(item.control, (HERE, item.row, item.row + 1))
+        if isinstance(item, RowsBetween):
+            return machine.take_rows((HERE, item.start, item.stop), item.count, item.lone)
         found = stretch_facts(rows, item, machine.position)
         output.add_stretch(item, found.facts, found.resent & machine.drop_resent)
-        return machine.whole(whole(rows, item, found.highest))
+        return machine.take_whole(whole_transactions(rows, item, found.highest))
 
-    def _row_changes(self, number: int) -> Rows:
-        """A held batch, without the column ROW: a kept column may be named so too."""
-        batch = self._held.get(number)
+    def _rows_of_held(self, number: int) -> Rows:
+        """Returns a held batch without its last column, ROW, since a kept column may have the same name."""
+        batch = self._open_rows.get(number)
         return Rows.of(batch.select(range(batch.num_columns - 1)))
 
     def _hold(self, rows: Rows) -> None:
-        """What is open moves out of the batch into the store."""
-        touched = self._machine.touched()
+        """Moves the rows of open transactions from the batch into the store."""
+        touched = self._machine.take_touched()
         if touched:
-            columns = [*rows.batch.columns, pa.array(self._seen + np.arange(len(rows.codes)))]
-            here = pa.RecordBatch.from_arrays(columns, schema=self._held.schema)
-            self._held.hold(here, rows.kept, touched)
-        self._held.renew(lambda: self._machine.open)
+            columns = [*rows.batch.columns, pa.array(self._rows_taken + np.arange(len(rows.codes)))]
+            here = pa.RecordBatch.from_arrays(columns, schema=self._open_rows.schema)
+            self._open_rows.hold(here, rows.kept, touched)
+        self._open_rows.compact(lambda: self._machine.open)
 
 
 def transactions(
@@ -247,27 +247,27 @@ def open_transactions(
 
 
 def _in_order(held: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Held rows in the order of the input. Batches whose row numbers do not overlap stay apart."""
-    together: list[tuple[pa.RecordBatch, Array]] = []
+    """Yields held rows in input order. Batches whose row numbers do not overlap stay separate."""
+    overlapping: list[tuple[pa.RecordBatch, Array]] = []
     last = -1
     for batch, numbers in sorted(((batch, _row_numbers(batch)) for batch in held), key=lambda found: found[1].min()):
-        if together and numbers.min() > last:
-            yield from _merged(together)
-            together = []
-        together.append((batch, numbers))
+        if overlapping and numbers.min() > last:
+            yield from _merged(overlapping)
+            overlapping = []
+        overlapping.append((batch, numbers))
         last = max(last, numbers.max())
-    if together:
-        yield from _merged(together)
+    if overlapping:
+        yield from _merged(overlapping)
 
 
 def _merged(held: list[tuple[pa.RecordBatch, Array]]) -> Iterator[pa.RecordBatch]:
-    """Some megabytes at a time: all texts together may not fit in an array."""
-    which = np.repeat(np.arange(len(held)), [len(numbers) for _, numbers in held])
+    """Yields the rows in the order of their numbers, some megabytes at a time, since all may not fit in one batch."""
+    batch_of = np.repeat(np.arange(len(held)), [len(numbers) for _, numbers in held])
     rows = np.concatenate([np.arange(len(numbers)) for _, numbers in held])
     order = np.argsort(np.concatenate([numbers for _, numbers in held]))
     size = sum(batch.nbytes for batch, _ in held)
     for chosen in np.array_split(order, min(len(order), 1 + size // OUTPUT_BYTES)):
-        yield from gathered({number: batch for number, (batch, _) in enumerate(held)}, which[chosen], rows[chosen])
+        yield from gathered({number: batch for number, (batch, _) in enumerate(held)}, batch_of[chosen], rows[chosen])
 
 
 def _row_numbers(held: pa.RecordBatch) -> Array:

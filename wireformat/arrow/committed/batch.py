@@ -1,4 +1,4 @@
-"""Where transactions begin and end in a batch of row changes: control records, runs of rows, whole transactions."""
+"""Divides a batch of row changes into items: control records, the rows between them, and stretches of transactions."""
 
 from __future__ import annotations
 
@@ -29,30 +29,32 @@ _READABLE: dict[str, Callable[[pa.DataType], bool]] = {
     "commit_time": lambda type: pa.types.is_timestamp(type) and type.unit == "us",
     "detail": lambda type: pa.types.is_map(type) and _is_text(type.key_type) and _is_text(type.item_type),
 }
-"""Of which types the columns may be that are read; others are passed through."""
+"""The columns that are read, with a check of their types. Other columns are passed through."""
 
 NEEDED_COLUMNS = tuple(_READABLE)
-"""Columns that rows must have to be put into transactions."""
+"""The columns that `transactions` needs."""
 
 _CODE = {kind: code for code, kind in enumerate(KINDS)}
 _BEGIN, _COMMIT, _MESSAGE, _ORIGIN = (_CODE[kind] for kind in ("BEGIN", "COMMIT", "MESSAGE", "ORIGIN"))
 _IS_DELIVERED = np.array([kind in DELIVERED_KINDS for kind in KINDS])
 _IS_CONTROL = np.array([kind in CONTROL_KINDS for kind in KINDS])
 _NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
-_TRUE = {"true": True, "false": False}
+_FLAGS = {"true": True, "false": False}
 
 
 STRETCH = 16
-"""How many plain transactions must follow each other to be worth looking at together."""
+"""The fewest plain transactions that are read together as a stretch."""
 
-MARKS = 4096
-"""How many control records of a batch are Python objects at a time."""
+RECORDS_AT_ONCE = 4096
+"""How many control records or facts of a batch are Python objects at a time."""
 
 
-class RowRun(NamedTuple):
-    """Rows from start to stop, `count` of which count, without a control record between them.
+class RowsBetween(NamedTuple):
+    """The rows between two control records.
 
-    lone    it is one transactional message without an LSN, which may stand outside of a transaction
+    start, stop   the first row, and one past the last
+    count         how many of the rows are delivered if their transaction is
+    lone          whether this is one transactional message without an LSN, which may be sent outside a transaction
     """
 
     start: int
@@ -62,71 +64,76 @@ class RowRun(NamedTuple):
 
 
 class ControlRow(NamedTuple):
-    """A control record and its row."""
+    """A control record, and the index of its row."""
 
     row: int
     control: Control
 
 
 RowPosition = dict[str, Any]
-"""The position of a row as errors show it: message, record, and kept columns as `note`."""
+"""The position of a row, as errors show it: message, record, and the kept columns as `note`."""
 
 
 class Stretch(NamedTuple):
-    """Plain transactions, one directly behind the other: rows of their BEGINs and of their COMMITs."""
+    """Plain transactions that directly follow each other: the rows of their BEGINs, and of their COMMITs."""
 
     begins: Array
     commits: Array
 
 
+Item = ControlRow | RowsBetween | Stretch
+"""A part of a batch, as the machine takes it."""
+
+
 @dataclass
 class Rows:
-    """A batch of row changes, seen as the input of the machine.
+    """A batch of row changes, as input of the machine.
 
-    delivered   bool[n]: rows that are delivered if their transaction is
-    before      int64[n + 1]: how many of those there are before each row
+    codes             uint8[n]: the index in KINDS of each row's kind
+    delivered         bool[n]: whether the row is delivered if its transaction is
+    delivered_before  int64[n + 1]: how many delivered rows there are before each row
     """
 
     batch: pa.RecordBatch
     codes: Array
     delivered: Array
-    before: Array
+    delivered_before: Array
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Rows:
-        """Raises OrderError at a CORRUPT row, BadRows at a row of an unknown kind."""
+        """Returns the rows of a batch; raises OrderError at a CORRUPT row, BadRows at a row of an unknown kind."""
         codes = _codes(batch)
         delivered = _IS_DELIVERED[codes]
         messages = np.flatnonzero(codes == _MESSAGE)
         if len(messages):
-            said = detail(batch, messages, "transactional")
-            delivered[messages] = flags(pc.fill_null(pc.equal(said, "true"), False))
-        before = np.zeros(len(codes) + 1, np.int64)
-        np.cumsum(delivered, out=before[1:])
-        return cls(batch, codes, delivered, before)
+            transactional = detail(batch, messages, "transactional")
+            delivered[messages] = flags(pc.fill_null(pc.equal(transactional, "true"), False))
+        delivered_before = np.zeros(len(codes) + 1, np.int64)
+        np.cumsum(delivered, out=delivered_before[1:])
+        return cls(batch, codes, delivered, delivered_before)
 
     @cached_property
     def kept(self) -> Array:
-        """bool[n]: rows that are kept as long as their transaction is open."""
+        """bool[n]: whether the row is kept as long as its transaction is open."""
         return self.delivered | _IS_CONTROL[self.codes]
 
     @cached_property
     def is_origin(self) -> Array:
-        """bool[n]: ORIGIN records."""
+        """bool[n]: whether the row is an ORIGIN record."""
         return self.codes == _ORIGIN
 
     @cached_property
     def xids(self) -> Column:
-        """The rows' own xids."""
+        """The xid of each record."""
         return Column.of(self.batch["xid"])
 
-    def items(self) -> Iterator[ControlRow | RowRun | Stretch]:
-        """What the batch holds, in order; every row that counts and every control record is in exactly one item."""
+    def items(self) -> Iterator[Item]:
+        """Yields the items, in order. Each delivered row and each control record is in exactly one item."""
         ends = np.flatnonzero(_IS_CONTROL[self.codes] & (self.codes != _ORIGIN))
         firsts = self._plain(ends)
         begins, commits = ends[firsts], ends[firsts + 1]
         singles = self._outside(begins, commits)
-        outside = self.before[begins[1:]] - self.before[commits[:-1] + 1]
+        outside = self.delivered_before[begins[1:]] - self.delivered_before[commits[:-1] + 1]
         bounds = np.searchsorted(singles, begins)
         breaks = np.flatnonzero((outside > 0) | (bounds[1:] != bounds[:-1])) + 1
         stretches = [
@@ -136,22 +143,22 @@ class Rows:
         ]
         if sum(len(stretch.begins) for stretch in stretches) < len(begins):
             begins, commits = (
-                np.concatenate([found[side] for found in stretches]) if stretches else begins[:0] for side in (0, 1)
+                np.concatenate([stretch[side] for stretch in stretches]) if stretches else begins[:0] for side in (0, 1)
             )
             singles = self._outside(begins, commits)
         yield from self._in_order(singles, stretches)
 
     def _outside(self, begins: Array, commits: Array) -> Array:
-        """Rows of control records and lone messages that are in none of these transactions."""
+        """Returns the rows of control records and lone messages that are in none of these transactions."""
         inside = np.zeros(len(self.codes) + 1, np.int8)
         inside[begins] += 1
-        inside[commits + 1] -= 1  # where the next one may begin
+        inside[commits + 1] -= 1  # the next transaction may begin there
         covered = np.cumsum(inside[:-1], dtype=np.int8).astype(bool)
         return np.flatnonzero(~covered & (_IS_CONTROL[self.codes] | self._lone))
 
     @cached_property
     def _lone(self) -> Array:
-        """bool[n]: transactional messages without an LSN, as test_decoding prints them."""
+        """bool[n]: whether the row is a transactional message without an LSN, as test_decoding prints them."""
         lone = self.delivered & (self.codes == _MESSAGE)
         rows = np.flatnonzero(lone)
         if len(rows):
@@ -159,54 +166,53 @@ class Rows:
         return lone
 
     def _plain(self, ends: Array) -> Array:
-        """Indexes in `ends` of the BEGINs that the COMMIT behind them ends as plain transactions."""
+        """Returns the indices in `ends` of the BEGINs that form a plain transaction with the next record."""
         codes = self.codes[ends]
         firsts = np.flatnonzero((codes[:-1] == _BEGIN) & (codes[1:] == _COMMIT))
         if not len(firsts):
             return firsts
         return firsts[are_plain(self.batch, ends[firsts], ends[firsts + 1])]
 
-    def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[ControlRow | RowRun | Stretch]:
+    def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[Item]:
+        """Yields the items of these single rows and stretches, and the rows between them."""
         starts = np.concatenate([singles, np.array([stretch.begins[0] for stretch in stretches], np.int64)])
         stops = np.concatenate([singles + 1, np.array([stretch.commits[-1] + 1 for stretch in stretches], np.int64)])
         order = np.argsort(starts)
         starts, stops = starts[order], stops[order]
         gap_starts, gap_stops = np.append(0, stops), np.append(starts, len(self.codes))
-        counts = self.before[gap_stops] - self.before[gap_starts]
-        marks = chain(self._marks(starts, order >= len(singles), iter(stretches)), [None])
-        for start, stop, count, mark in zip(
-            gap_starts.tolist(), gap_stops.tolist(), counts.tolist(), marks, strict=True
+        counts = self.delivered_before[gap_stops] - self.delivered_before[gap_starts]
+        items = chain(self._items_at(starts, order >= len(singles), iter(stretches)), [None])
+        for start, stop, count, item in zip(
+            gap_starts.tolist(), gap_stops.tolist(), counts.tolist(), items, strict=True
         ):
             if count:
-                yield RowRun(start, stop, count, False)
-            if mark is not None:
-                yield mark
+                yield RowsBetween(start, stop, count, False)
+            if item is not None:
+                yield item
 
-    def _marks(
-        self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]
-    ) -> Iterator[ControlRow | RowRun | Stretch]:
-        """What begins at these rows: control records, lone messages, stretches."""
+    def _items_at(self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]) -> Iterator[Item]:
+        """Yields the items that begin at these rows: control records, lone messages and stretches."""
         are_controls = ~are_stretches & (self.codes[rows] != _MESSAGE)
-        for first in range(0, len(rows), MARKS):
-            some = slice(first, first + MARKS)
-            controls = iter(self._controls(rows[some][are_controls[some]]))
+        for first in range(0, len(rows), RECORDS_AT_ONCE):
+            window = slice(first, first + RECORDS_AT_ONCE)
+            controls = iter(self._controls(rows[window][are_controls[window]]))
             for row, is_control, is_stretch in zip(
-                rows[some].tolist(), are_controls[some].tolist(), are_stretches[some].tolist(), strict=True
+                rows[window].tolist(), are_controls[window].tolist(), are_stretches[window].tolist(), strict=True
             ):
                 if is_control:
                     yield ControlRow(row, next(controls))
                 else:
-                    yield next(stretches) if is_stretch else RowRun(row, row + 1, 1, True)
+                    yield next(stretches) if is_stretch else RowsBetween(row, row + 1, 1, True)
 
     def _controls(self, rows: Array) -> list[Control]:
-        """The control records of these rows."""
+        """Returns the control records of these rows."""
         if not len(rows):
             return []
         at = pa.array(rows)
         numbers = [self.batch[name].take(at).view(pa.uint64()).to_pylist() for name in _NUMBERS]
         keys = detail_keys(self.batch, rows)
         none = [None] * len(rows)
-        said: dict[str, list[Any]] = {
+        details: dict[str, list[Any]] = {
             key: read(detail(self.batch, rows, key)) if key in keys else none for key, read in _DETAIL_READERS.items()
         }
         return [
@@ -215,62 +221,60 @@ class Rows:
                 [KINDS[code] for code in self.codes[rows].tolist()],
                 *numbers,
                 self.batch["commit_time"].take(at).cast(pa.int64()).to_pylist(),
-                *said.values(),
+                *details.values(),
             )
         ]
 
     def control(self, row: int) -> Control:
-        """The control record of one row."""
+        """Returns the control record of one row."""
         return self._controls(np.array([row]))[0]
 
     def numbers(self, name: str, rows: Array) -> Column:
-        """A column of numbers at these rows."""
+        """Returns a column of numbers at these rows."""
         return numbers(self.batch, name, rows)
 
-    def row_of(self, item: ControlRow | RowRun | Stretch) -> int:
-        """The row where an item begins: of a run, its first row that counts."""
-        if isinstance(item, RowRun):
+    def first_row(self, item: Item) -> int:
+        """Returns the first row of an item: of rows between control records, the first delivered one."""
+        if isinstance(item, RowsBetween):
             return item.start + int(np.argmax(self.delivered[item.start : item.stop]))
         return int(item.begins[0]) if isinstance(item, Stretch) else item.row
 
     def position_of(self, row: int) -> RowPosition:
-        """The position of a row, for an error."""
+        """Returns the position of a row, for an error."""
         return self._positions(np.array([row]))[0]
 
-    def with_positions(
-        self, items: Iterable[ControlRow | RowRun | Stretch]
-    ) -> Iterator[tuple[ControlRow | RowRun | Stretch, RowPosition]]:
-        """Each item, and the position of its first row."""
+    def with_positions(self, items: Iterable[Item]) -> Iterator[tuple[Item, RowPosition]]:
+        """Yields each item with the position of its first row."""
         found = [*items]
         rows = np.array([int(item.begins[0]) if isinstance(item, Stretch) else item[0] for item in found], np.int64)
-        is_run = np.array([isinstance(item, RowRun) for item in found], bool)
-        rows[is_run] = np.flatnonzero(self.delivered)[self.before[rows[is_run]]]
+        is_between = np.array([isinstance(item, RowsBetween) for item in found], bool)
+        rows[is_between] = np.flatnonzero(self.delivered)[self.delivered_before[rows[is_between]]]
         return zip(found, self._positions(rows), strict=True)
 
     def _positions(self, rows: Array) -> list[RowPosition]:
-        """message and record, and the kept columns that are integers or strings."""
+        """Returns message, record, and the kept columns that are integers or strings."""
         fields = [field for field in self.batch.schema if field.name not in CHANGES.names]
         kept = [field.name for field in fields if pa.types.is_integer(field.type) or pa.types.is_string(field.type)]
-        there = [name for name in ("message", "record") if name in self.batch.schema.names]
+        given = [name for name in ("message", "record") if name in self.batch.schema.names]
         at = pa.array(rows)
-        told = {name: self.batch[name].take(at).to_pylist() for name in (*there, *kept)}
+        values_of = {name: self.batch[name].take(at).to_pylist() for name in (*given, *kept)}
         none = [None] * len(rows)
         notes = [
             ", ".join(f"{name}={value}" for name, value in zip(kept, values, strict=True))
-            for values in zip(*(told[name] for name in kept), strict=True)
+            for values in zip(*(values_of[name] for name in kept), strict=True)
         ]
         return [
             {"message": message, "record": record, "note": note}
             for message, record, note in zip(
-                told.get("message", none), told.get("record", none), notes or none, strict=True
+                values_of.get("message", none), values_of.get("record", none), notes or none, strict=True
             )
         ]
 
 
 def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
-    """The schema; raises OptionError where rows with these columns cannot be put into transactions.
+    """Returns the schema; raises OptionError if rows with these columns cannot be read.
 
-    first   that of the rows before, if there were any; these must have the same, and come from the same format
+    first   the schema of earlier rows, if there were any. The columns and the format must be the same
     """
     names = schema.names
     if first is not None:
@@ -283,9 +287,9 @@ def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
         raise OptionError(
             f"row changes: expected the columns {', '.join(NEEDED_COLUMNS)}, got none named {', '.join(missing)}"
         )
-    double = sorted({name for name in names if names.count(name) > 1})
-    if double:
-        raise OptionError(f"row changes: expected columns of different names, got twice {', '.join(double)}")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise OptionError(f"row changes: expected columns with different names, got {', '.join(repeated)} twice")
     for name, is_readable in _READABLE.items():
         if not is_readable(schema.field(name).type):
             expected = CHANGES.field(name).type
@@ -294,8 +298,9 @@ def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
         try:
             pa.nulls(0, field.type).take(pa.array([], pa.int64()))
         except pa.ArrowNotImplementedError:
-            text = "expected a type of which Arrow takes single rows; cast it"
-            raise OptionError(f"row changes, column {field.name}: {text}, got {field.type}") from None
+            raise OptionError(
+                f"row changes, column {field.name}: expected a type that `take` supports, got {field.type}; cast it"
+            ) from None
     return schema
 
 
@@ -307,26 +312,26 @@ def _times(texts: pa.StringArray) -> list[int | None]:
     micros, is_time = parse_times(texts.drop_null())
     found = np.full(len(texts), None, object)
     found[flags(texts.is_valid())] = np.where(is_time, micros, None)
-    told: list[int | None] = found.tolist()
-    return told
+    times: list[int | None] = found.tolist()
+    return times
 
 
 _DETAIL_READERS: dict[str, Callable[[pa.StringArray], list[Any]]] = {
     "prepare_time": _times,
     "gid": pa.StringArray.to_pylist,
     "subxid": lambda texts: texts.cast(pa.uint64()).to_pylist(),
-    "first_segment": lambda texts: [_TRUE.get(text) for text in texts.to_pylist()],
+    "first_segment": lambda texts: [_FLAGS.get(text) for text in texts.to_pylist()],
     "username": pa.StringArray.to_pylist,
     "origin": pa.StringArray.to_pylist,
 }
-"""How the texts in `detail` of control records are read, in the order of the fields of Control."""
+"""The keys of `detail` that control records need, with functions that read their texts, in the order of Control."""
 
 NEEDED_DETAILS = (*_DETAIL_READERS, "transactional")
-"""The keys of `detail` that are read: of control records, and whether a MESSAGE is transactional."""
+"""The keys of `detail` that `transactions` needs: of control records, and whether a MESSAGE is transactional."""
 
 
 def _codes(batch: pa.RecordBatch) -> Array:
-    """uint8[n]: each row's kind as an index in KINDS."""
+    """Returns uint8[n]: the index of each row's kind in KINDS."""
     kinds = batch["kind"]
     found = pc.index_in(kinds.cast(pa.string()) if kinds.type != pa.string() else kinds, value_set=pa.array(KINDS))
     if found.null_count:

@@ -1,4 +1,4 @@
-"""The facts of committed transactions as columns, and rows with the facts of theirs."""
+"""The facts of committed transactions as columns, and rows with the facts of their transactions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ...stream.attempts import TransactionFacts
 from ...stream.positions import Position
-from ...stream.transactions import Whole
+from ...stream.transactions import WholeTransactions
 from ..arrays import Array
 from ..schemas import SEGMENT, SEQUENCE
 from .batch import Rows, Stretch
@@ -28,22 +28,22 @@ TRANSACTION_FACTS = pa.schema(
         ("origin", pa.string()),
     ]
 )
-"""One row a transaction; times are microseconds since 1970."""
+"""The schema of facts, with one row per transaction. Times are microseconds since 1970."""
 
 
 def facts_batch(facts: Sequence[TransactionFacts]) -> pa.RecordBatch:
-    """TransactionFacts that the machine said."""
+    """Returns the facts that the machine settled, as columns."""
     sequence, xid, csn, commit_lsn, *others = zip(*facts, strict=True) if facts else [()] * len(TRANSACTION_FACTS)
     numbers = [pa.array(column, pa.uint64()).view(pa.int64()) for column in (sequence, xid, csn, commit_lsn)]
-    told = [pa.array(column, field.type) for column, field in zip(others, [*TRANSACTION_FACTS][4:], strict=True)]
-    return pa.RecordBatch.from_arrays([*numbers, *told], schema=TRANSACTION_FACTS)
+    signed = [pa.array(column, field.type) for column, field in zip(others, [*TRANSACTION_FACTS][4:], strict=True)]
+    return pa.RecordBatch.from_arrays([*numbers, *signed], schema=TRANSACTION_FACTS)
 
 
 class StretchFacts(NamedTuple):
-    """The facts of a stretch.
+    """The facts of the transactions of a stretch.
 
-    facts     TRANSACTION_FACTS, one row a transaction
-    resent    bool[n]: those that were sent before, in the stretch or ahead of it
+    facts     TRANSACTION_FACTS, with one row per transaction
+    resent    bool[n]: whether the transaction was sent before, in the stretch or before it
     highest   the highest commit_lsn and csn, unsigned
     """
 
@@ -53,15 +53,17 @@ class StretchFacts(NamedTuple):
 
 
 def stretch_facts(rows: Rows, stretch: Stretch, position: Position) -> StretchFacts:
-    """The facts of whole transactions, those before them at this position: the same as `facts_of` says of one."""
+    """Returns the facts of the transactions of a stretch, as `facts_of` returns them for one transaction.
+
+    position   of the stream before the stretch
+    """
     begins, commits = stretch
     count = len(begins)
     first, last = int(begins[0]), int(commits[-1]) + 1
     ends = {name: rows.numbers(name, commits) for name in ("xid", "csn", "commit_lsn", "lsn", "commit_time")}
     xid, csn, time = (
-        found if found.valid.all() else found.or_else(rows.numbers(name, begins))
+        ends[name] if ends[name].valid.all() else ends[name].or_else(rows.numbers(name, begins))
         for name in ("xid", "csn", "commit_time")
-        for found in [ends[name]]
     )
     commit_lsn = ends["commit_lsn"].or_else(ends["lsn"])
     number = Column(position.transactions + 1 + np.arange(count), np.ones(count, bool))
@@ -75,66 +77,71 @@ def stretch_facts(rows: Rows, stretch: Stretch, position: Position) -> StretchFa
     return StretchFacts(pa.RecordBatch.from_arrays(facts, schema=TRANSACTION_FACTS), resent, highest)
 
 
-def whole(rows: Rows, stretch: Stretch, highest: tuple[int | None, int | None]) -> Whole:
-    """What the machine needs to know of a stretch."""
-    return Whole(rows.control(int(stretch.begins[0])), len(stretch.begins), *highest)
+def whole_transactions(rows: Rows, stretch: Stretch, highest: tuple[int | None, int | None]) -> WholeTransactions:
+    """Returns a stretch as the machine takes it."""
+    return WholeTransactions(rows.control(int(stretch.begins[0])), len(stretch.begins), *highest)
 
 
 def _names(rows: Rows, begins: Array, commits: Array, first: int, last: int) -> tuple[pa.Array, pa.Array]:
-    """username and origin: the COMMIT's, else what an ORIGIN record says, else the BEGIN's."""
+    """Returns username and origin: of the COMMIT, or else of an ORIGIN record, or else of the BEGIN."""
     columns = []
-    has = detail_keys(rows.batch, commits), detail_keys(rows.batch, begins)
+    ends = [(indices, detail_keys(rows.batch, indices)) for indices in (commits, begins)]
     for key in ("username", "origin"):
-        found = [detail(rows.batch, at, key) for at, keys in zip((commits, begins), has, strict=True) if key in keys]
-        columns.append(pc.coalesce(*found) if found else pa.nulls(len(begins), pa.string()))
+        texts = [detail(rows.batch, indices, key) for indices, keys in ends if key in keys]
+        columns.append(pc.coalesce(*texts) if texts else pa.nulls(len(begins), pa.string()))
     username, origin = columns
-    said = first + np.flatnonzero(rows.is_origin[first:last])
-    if len(said):
+    origins = first + np.flatnonzero(rows.is_origin[first:last])
+    if len(origins):
         names = np.full(len(begins), None, object)
-        names[np.searchsorted(begins, said, "right") - 1] = detail(rows.batch, said, "origin").to_pylist()
+        names[np.searchsorted(begins, origins, "right") - 1] = detail(rows.batch, origins, "origin").to_pylist()
         origin = pc.coalesce(detail(rows.batch, commits, "origin"), pa.array(names.tolist(), pa.string()), origin)
     return username, origin
 
 
 def _resent(lsn: Column, csn: Column, position: Position) -> tuple[Array, tuple[int | None, int | None]]:
-    """Position.covers of each transaction behind those before it, and the highest numbers of all."""
-    lsns, before_lsn, has_lsn = _before(lsn, position.lsn)
-    csns, before_csn, has_csn = _before(csn, position.csn)
+    """Returns `Position.covers` for each transaction, at the position before it, and the highest commit_lsn and csn."""
+    lsns, before_lsn, has_lsn = _highest_before(lsn, position.lsn)
+    csns, before_csn, has_csn = _highest_before(csn, position.csn)
     covered = lsn.valid & has_lsn & (lsns <= before_lsn)
     resent = covered & (~csn.valid | (has_csn & (csns <= before_csn)))
     return resent, (_highest(lsns, lsn.valid), _highest(csns, csn.valid))
 
 
-def _before(column: Column, start: int | None) -> tuple[Array, Array, Array]:
-    """The numbers, unsigned; before each the highest so far; and whether there is one."""
+def _highest_before(column: Column, start: int | None) -> tuple[Array, Array, Array]:
+    """Returns the numbers, unsigned; for each the highest number before it; and whether there is one."""
     values = np.where(column.valid, column.values, 0).view(np.uint64)
     before = np.empty(len(values), np.uint64)
-    there = np.empty(len(values), bool)
-    before[0], there[0] = (0, False) if start is None else (start, True)
-    before[1:], there[1:] = values[:-1], column.valid[:-1]
-    return values, np.maximum.accumulate(before), np.logical_or.accumulate(there)
+    is_valid = np.empty(len(values), bool)
+    before[0], is_valid[0] = (0, False) if start is None else (start, True)
+    before[1:], is_valid[1:] = values[:-1], column.valid[:-1]
+    return values, np.maximum.accumulate(before), np.logical_or.accumulate(is_valid)
 
 
 def _highest(values: Array, valid: Array) -> int | None:
     return int(values[valid].max()) if valid.any() else None
 
 
-def committed(
-    rows: pa.RecordBatch, facts: pa.RecordBatch, of: Array, ordinals: Array, schema: pa.Schema, segments: Array
+def committed_rows(
+    rows: pa.RecordBatch,
+    facts: pa.RecordBatch,
+    transactions: Array,
+    ordinals: Array,
+    schema: pa.Schema,
+    segments: Array,
 ) -> pa.RecordBatch:
-    """Row changes with the facts of their transactions, as the schema says.
+    """Returns row changes with the facts of their transactions, and the columns of the schema.
 
-    of         int64[n]: the row in `facts` of each row's transaction
-    ordinals   int64[n]
-    segments   int64[n], for `_segment`
+    transactions   int64[n]: for each row, the index of its transaction in `facts`
+    ordinals       int64[n]: for `sequence`
+    segments       int64[n]: for `_segment`, if the schema has it
     """
-    index = pa.array(of)
-    told = {
-        field.name: pa.nulls(len(of), field.type) if column.null_count == len(column) else column.take(index)
+    index = pa.array(transactions)
+    added = {
+        field.name: pa.nulls(len(index), field.type) if column.null_count == len(column) else column.take(index)
         for field, column in zip(facts.schema, facts.columns, strict=True)
     }
-    told["sequence"] = pa.StructArray.from_arrays([told["sequence"], pa.array(ordinals)], fields=list(SEQUENCE))
+    added["sequence"] = pa.StructArray.from_arrays([added["sequence"], pa.array(ordinals)], fields=list(SEQUENCE))
     if SEGMENT.name in schema.names:
-        told[SEGMENT.name] = pa.array(segments, SEGMENT.type)
-    columns = [told[field.name].cast(field.type) if field.name in told else rows[field.name] for field in schema]
+        added[SEGMENT.name] = pa.array(segments, SEGMENT.type)
+    columns = [added[field.name].cast(field.type) if field.name in added else rows[field.name] for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""What becomes of the rows of a stream's chunks, from the summaries of all chunks in order."""
+"""The fates of the segments of all chunks of a stream, found from the summaries of the chunks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...stream.attempts import Attempt, TransactionFacts
 from ...stream.controls import Control
 from ...stream.positions import Position
 from ...stream.saved_position import write_position
-from ...stream.transactions import Machine, Whole
+from ...stream.transactions import Machine, WholeTransactions
 from ..schemas import POSITION
 
 UNKNOWN_PREPARED = b"wireformat.unknown_prepared"
@@ -35,82 +35,85 @@ FATES = pa.schema(
         pa.field("origin", pa.string()),
     ]
 )
-"""What becomes of the rows of a segment. `chunk` counts the summaries from 0.
+"""The schema of fates, with one row per segment. `chunk` is the index of the summary.
 
-fate            delivered, with the facts of their transaction; dropped; open; whole: of whole transactions, those that
-                were sent before are still among them
-first_ordinal   delivered: of the segment's first row
-undone          delivered: rows with these xids are left out
-sequence        delivered: the sequence's commit_lsn; whole: how many transactions there were before
-csn, commit_lsn whole: the highest before
-commit_time     microseconds since 1970
+fate              delivered, with the facts of the transaction; dropped; open; whole: rows of whole transactions. The
+                  caller must still drop those that were sent before
+first_ordinal     delivered: the ordinal of the segment's first row
+undone            delivered: rows with these xids are dropped
+sequence          delivered: the commit_lsn of `sequence`; whole: the number of transactions before the segment
+csn, commit_lsn   delivered: of the transaction; whole: the highest before the segment
+commit_time       microseconds since 1970
 """
 
 
-class _Item(NamedTuple):
-    """A numbered item of a summary; is_run: one with rows."""
+class _Segment(NamedTuple):
+    """A segment of a chunk: rows, or a control record."""
 
     chunk: int
     number: int
-    is_run: bool
+    has_rows: bool
 
 
-def carry(
+def segment_fates(
     summaries: Iterable[bytes], *, two_phase: str = "commit", drop_resent: bool = True, after: Position | None = None
 ) -> pa.Table:
-    """The fates of all segments of a stream, from the summaries of its chunks in order: FATES, by chunk and segment.
+    """Returns the fates of all segments of a stream, sorted by chunk and segment. The schema is FATES.
 
-    The metadata says under `wireformat.position` how far the stream is delivered, and under UNKNOWN_PREPARED which gids
-    ended and were not prepared, as JSON. Control records have a fate only where they are open. Raises OrderError,
-    OptionError.
+    summaries   the summaries of all chunks, in order
+
+    The metadata has the position of the stream under `wireformat.position`, and under UNKNOWN_PREPARED, as JSON, the
+    gids that ended without a known PREPARE. A control record has a fate only if its transaction is open.
+
+    Raises OrderError, OptionError.
     """
-    machine: Machine[_Item] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+    machine: Machine[_Segment] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
     rows: list[tuple[Any, ...]] = []
     for chunk, summary in enumerate(summaries):
-        number = stretch = 0
+        number = whole_number = 0
         for kind, *item in json.loads(summary):
             try:
                 if kind == "whole":
                     transactions, lsn, csn, begin, _ = item
                     before = machine.position
-                    fates = machine.whole(Whole(Control(**begin), transactions, lsn, csn))
-                    stretch -= 1
-                    rows.append((chunk, stretch, WHOLE, None, None, *_cells(before)))
+                    fates = machine.take_whole(WholeTransactions(Control(**begin), transactions, lsn, csn))
+                    whole_number -= 1
+                    rows.append((chunk, whole_number, WHOLE, None, None, *_facts_before(before)))
                 else:
-                    here = _Item(chunk, number, kind == "rows")
+                    segment = _Segment(chunk, number, kind == "rows")
                     number += 1
                     if kind == "rows":
                         count, lone, _ = item
-                        fates = machine.run(here, count, lone)
+                        fates = machine.take_rows(segment, count, lone)
                     else:
                         control, _ = item
-                        fates = machine.control(Control(**control), here)
+                        fates = machine.take_control(Control(**control), segment)
             except OrderError as error:
                 raise error.add(**item[-1]) from None
             for attempt, facts in fates:
-                rows.extend(_settled(attempt, facts))
+                rows.extend(_fate_rows(attempt, facts))
     for attempt in machine.open:
-        rows.extend((item.chunk, item.number, OPEN, None, None, *_NO_FACTS) for item, _ in attempt.pieces)
+        rows.extend((segment.chunk, segment.number, OPEN, None, None, *_NO_FACTS) for segment, _ in attempt.handles)
     rows.sort(key=lambda row: row[:2])
     columns = zip(*rows, strict=True) if rows else [()] * len(FATES)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, FATES, strict=True)]
-    said = {POSITION: write_position(machine.position), UNKNOWN_PREPARED: json.dumps(machine.unknown_prepared)}
-    return pa.Table.from_arrays(arrays, schema=FATES.with_metadata(said))
+    metadata = {POSITION: write_position(machine.position), UNKNOWN_PREPARED: json.dumps(machine.unknown_prepared)}
+    return pa.Table.from_arrays(arrays, schema=FATES.with_metadata(metadata))
 
 
 _NO_FACTS = (None,) * 7
 
 
-def _settled(attempt: Attempt[_Item], facts: TransactionFacts | None) -> Iterator[tuple[Any, ...]]:
+def _fate_rows(attempt: Attempt[_Segment], facts: TransactionFacts | None) -> Iterator[tuple[Any, ...]]:
     undone = sorted(signed(xid) for xid in attempt.undone)
     cells = (
         _NO_FACTS if facts is None else tuple(None if cell is None else signed(cell) for cell in facts[:4]) + facts[4:]
     )
-    for item, first in attempt.firsts():
-        if item.is_run:
-            yield item.chunk, item.number, DROPPED if facts is None else DELIVERED, first, undone, *cells
+    for segment, first in attempt.first_ordinals():
+        if segment.has_rows:
+            yield segment.chunk, segment.number, DROPPED if facts is None else DELIVERED, first, undone, *cells
 
 
-def _cells(before: Position) -> tuple[Any, ...]:
+def _facts_before(before: Position) -> tuple[Any, ...]:
     lsn, csn = (None if number is None else signed(number) for number in before[1:3])
     return before.transactions, None, csn, lsn, None, None, None

@@ -1,4 +1,4 @@
-"""Rows of open transactions in batches of a store: small transactions share a batch, and each knows its rows in it."""
+"""Keeps the rows of open transactions in a store. Small transactions share a batch, and each has its row ranges."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ...errors import OptionError, StateError
 from ...stream.attempts import Attempt
 from ...stream.saved import BEGIN_ANEW
 from ..arrays import Array
-from .row_ranges import HERE, RowRange, gathered, spread, taken
+from .row_ranges import HERE, RowRange, gathered, row_indices, taken
 from .spill import Handle, Store
 
 SHARED_BYTES = 256 << 10
-"""About how large a batch is that transactions share. What a transaction has more of in one batch lies alone. So
-to read a small one back never means to read much more, and one that stays open keeps little of others."""
+"""About the size of a batch that transactions share. Larger rows of one transaction get a batch of their
+own. So reading a small transaction never reads much more, and one that stays open keeps few rows of others."""
 
 DEAD_SHARE = 0.25
-"""How much of a batch must be of ended transactions before its other rows are worth being written anew."""
+"""The share of dead rows, which belong to ended transactions, from which a batch is rewritten."""
 
 
 MOVED_BYTES = 8 << 20
-"""How many bytes of worn batches are in memory at a time to be written anew."""
+"""How many bytes of sparse batches are in memory at a time to be rewritten."""
 
 
 ROW = pa.field("_row", pa.int64())
-"""The last column of held rows: the index of each row in the input."""
+"""The last column of held rows: the index of the row in the input."""
 
 
 class SavedBatch(NamedTuple):
-    """What a saved state says of a batch in the store; see `_Batch`."""
+    """The saved fields of a batch in the store; see `_Batch`."""
 
     handle: Handle
     rows: int
@@ -45,8 +45,9 @@ class SavedBatch(NamedTuple):
 class _Batch:
     """A batch in the store.
 
-    open        how many of its rows are of transactions that have not ended
-    row_bytes   of a row, on average and rounded up
+    rows        how many rows it has
+    open        how many of its rows belong to transactions that have not ended
+    row_bytes   the average size of a row, rounded up
     """
 
     handle: Handle
@@ -63,30 +64,31 @@ class _Batch:
         return (self.rows - self.open) * self.row_bytes
 
     @property
-    def is_worn(self) -> bool:
+    def is_sparse(self) -> bool:
         return self.rows - self.open >= DEAD_SHARE * self.rows
 
 
 @dataclass(slots=True)
 class _Move:
-    """Parts of one batch that follow each other in a transaction, on their way to another batch.
+    """Consecutive row ranges of a transaction in one batch, which move to another batch and become one row range.
 
-    pieces, at   where the piece stands that they become
-    count        how many of the rows count
+    handles   of the transaction
+    index     the index in `handles` of the row range that they become
+    count     the number of their delivered rows
     """
 
-    pieces: list[tuple[RowRange, int]]
-    at: int
+    handles: list[tuple[RowRange, int]]
+    index: int
     count: int
 
 
 class OpenRows:
-    """Where the parts of open transactions are; the rows lie in a store.
+    """The row ranges of open transactions, whose rows are in a store.
 
-    Once more is dead in its batches than alive, what is alive in worn ones is put together anew: so there is never much
-    more than twice of what is open, and what is moved is paid by what is dead.
+    When the batches have more dead rows than open ones, the open rows of sparse batches are rewritten. So the store
+    never has much more than twice the open rows, and the cost of rewriting is bounded by the rows that died.
 
-    schema   of the rows that come now, with whatever is held besides; None if it does not matter
+    schema   of held rows; None if it is not checked
     """
 
     def __init__(self, store: Store) -> None:
@@ -98,13 +100,13 @@ class OpenRows:
 
     @property
     def saved(self) -> dict[int, SavedBatch]:
-        """What to keep of each batch in a saved state, by its number; how much of it is open follows from its parts."""
+        """The saved fields of each batch, by its number. The number of open rows follows from the saved row ranges."""
         return {
             number: SavedBatch(batch.handle, batch.rows, batch.row_bytes) for number, batch in self._batches.items()
         }
 
-    def go_on_with(self, batches: Iterable[tuple[SavedBatch, int]]) -> None:
-        """Nothing was held yet: these batches were, numbered from 0, each with so many open rows."""
+    def restore(self, batches: Iterable[tuple[SavedBatch, int]]) -> None:
+        """Restores saved batches, numbered from 0, with their numbers of open rows. Call it before anything is held."""
         for (handle, rows, row_bytes), open in batches:
             batch = _Batch(handle, rows, open, row_bytes)
             self._batches[self._next] = batch
@@ -113,7 +115,7 @@ class OpenRows:
             self._dead_bytes += batch.dead_bytes
 
     def put(self, batch: pa.RecordBatch) -> RowRange:
-        """Keep a batch, all of it open."""
+        """Stores a batch, all of whose rows are open, and returns its rows as a row range."""
         number, rows = self._next, len(batch)
         self._next += 1
         held = _Batch(self._store.put(batch), rows, rows, -(-batch.nbytes // rows))
@@ -122,10 +124,10 @@ class OpenRows:
         return number, 0, rows
 
     def get(self, number: int) -> pa.RecordBatch:
-        """A batch that is kept.
+        """Returns a stored batch.
 
-        Raises StateError where the store does not have what a saved state says, OptionError where its columns are not
-        those of the rows that come now.
+        Raises StateError if the store does not have the rows of the saved state, OptionError if their columns differ
+        from those of the new rows.
         """
         held = self._batches[number]
         try:
@@ -136,29 +138,29 @@ class OpenRows:
             raise _missing()
         if self.schema is not None and not _are_alike(batch.schema, self.schema):
             raise OptionError(
-                "row changes: expected the columns of the rows of open transactions that the state holds, "
+                "row changes: expected the columns of the open rows in the state, "
                 f"{_columns(batch.schema)}, got {_columns(self.schema)}"
             )
         return batch
 
-    def bytes_of(self, number: int) -> int:
-        """Of a row of it, on average."""
+    def row_bytes(self, number: int) -> int:
+        """Returns the average size of a row of a stored batch."""
         return self._batches[number].row_bytes
 
     def rows_of(self, attempts: Iterable[Attempt[RowRange]]) -> Iterator[pa.RecordBatch]:
-        """The rows of these, a batch for each one in which some lie."""
+        """Yields the rows of these attempts, as one batch for each stored batch with some of them."""
         ranges: dict[int, list[tuple[int, int]]] = {}
         for attempt in attempts:
-            for (number, start, stop), _ in attempt.pieces:
+            for (number, start, stop), _ in attempt.handles:
                 ranges.setdefault(number, []).append((start, stop))
         for number, found in ranges.items():
             starts, stops = np.array(sorted(found), np.int64).T
-            yield taken(self.get(number), spread(starts, stops)[0])
+            yield taken(self.get(number), row_indices(starts, stops)[0])
 
-    def release(self, parts: Iterable[RowRange]) -> None:
-        """These are open no longer; a batch goes with the last of its rows."""
+    def release(self, row_ranges: Iterable[RowRange]) -> None:
+        """Releases rows that are no longer open. A batch is dropped with the last of its open rows."""
         ended: Counter[int] = Counter()
-        for number, start, stop in parts:
+        for number, start, stop in row_ranges:
             ended[number] += stop - start
         for number, rows in ended.items():
             batch = self._batches[number]
@@ -169,25 +171,28 @@ class OpenRows:
                 self._drop(number)
 
     def hold(self, here: pa.RecordBatch, kept: Array, attempts: Iterable[Attempt[RowRange]]) -> None:
-        """What is open in the batch that was read moves out of it.
+        """Moves the open rows of the batch that was read into the store.
 
-        here        with whatever is to be held besides
-        kept        bool[n]: its rows that are
-        attempts    those that have parts HERE, each behind all its others
+        here       the batch, with the column ROW
+        kept       bool[n]: whether the row is kept
+        attempts   the attempts with row ranges HERE, which follow all their other row ranges
         """
         self._move_all(*_moves(attempts, {HERE}), {HERE: here}, kept)
 
-    def renew(self, open: Callable[[], Iterable[Attempt[RowRange]]]) -> None:
-        """Put together anew what is worn, if there is much of it. open: all attempts that have not ended."""
-        while self._dead_bytes > self._open_bytes + SHARED_BYTES:  # so at least one is worn
-            worn: dict[int, pa.RecordBatch] = {}
+    def compact(self, open: Callable[[], Iterable[Attempt[RowRange]]]) -> None:
+        """Rewrites the open rows of sparse batches if there are many dead rows.
+
+        open   returns all attempts that have not ended
+        """
+        while self._dead_bytes > self._open_bytes + SHARED_BYTES:  # so at least one batch is sparse
+            sparse: dict[int, pa.RecordBatch] = {}
             size = 0
             for number, batch in self._batches.items():
-                if batch.is_worn and size < MOVED_BYTES:
-                    worn[number] = self.get(number)
+                if batch.is_sparse and size < MOVED_BYTES:
+                    sparse[number] = self.get(number)
                     size += batch.open_bytes + batch.dead_bytes
-            self._move_all(*_moves(open(), worn.keys()), worn)
-            for number in worn:
+            self._move_all(*_moves(open(), sparse.keys()), sparse)
+            for number in sparse:
                 self._drop(number)
 
     def _drop(self, number: int) -> None:
@@ -201,48 +206,56 @@ class OpenRows:
 
     def _move_all(
         self,
-        parts: list[tuple[int, int, int, int]],
+        ranges: list[tuple[int, int, int, int]],
         moves: list[_Move],
         batches: dict[int, pa.RecordBatch],
         kept: Array | None = None,
     ) -> None:
+        """Moves row ranges into new batches.
+
+        ranges    batch, start, stop, and index of the move
+        kept      bool[n]: whether the row is moved; None for all rows
+        """
         if not moves:
             return
-        which, starts, stops, move = np.array(parts, np.int64).T
-        indices, of = spread(starts, stops)
+        batch_of, starts, stops, move_of = np.array(ranges, np.int64).T
+        indices, range_of = row_indices(starts, stops)
         if kept is not None:
-            wanted = kept[indices]
-            indices, of = indices[wanted], of[wanted]
+            moved = kept[indices]
+            indices, range_of = indices[moved], range_of[moved]
         row_bytes = {number: batch.nbytes / len(batch) for number, batch in batches.items()}
-        sizes = np.array([row_bytes[number] for number, *_ in parts])
-        which, move = which[of], move[of]
-        together = _together(np.bincount(move, sizes[of], len(moves)))[move]
-        order = np.argsort(together, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(together[order])) + 1):
-            self._move(batches, which[rows], indices[rows], move[rows], moves)
+        sizes = np.array([row_bytes[number] for number, *_ in ranges])
+        batch_of, move_of = batch_of[range_of], move_of[range_of]
+        groups = _groups(np.bincount(move_of, sizes[range_of], len(moves)))[move_of]
+        order = np.argsort(groups, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+            self._move(batches, batch_of[rows], indices[rows], move_of[rows], moves)
 
     def _move(
         self,
         batches: dict[int, pa.RecordBatch],
-        which: Array,
+        batch_of: Array,
         indices: Array,
-        move: Array,
+        move_of: Array,
         moves: list[_Move],
-        most: float = np.inf,
+        split_below: float = np.inf,
     ) -> None:
-        """Rows into one batch, those of a move behind each other; into more where they are larger than others."""
-        found = [*gathered(batches, which, indices)]
-        numbers, firsts = np.unique(move, return_index=True)
+        """Moves rows, sorted by move, into one new batch, or into several if they are larger than expected.
+
+        split_below   a batch of this size or more is not split again, since splitting did not make it smaller
+        """
+        found = [*gathered(batches, batch_of, indices)]
+        numbers, firsts = np.unique(move_of, return_index=True)
         size = sum(batch.nbytes for batch in found)
-        if len(found) > 1 or (2 * SHARED_BYTES < size < most and len(numbers) > 1):
+        if len(found) > 1 or (2 * SHARED_BYTES < size < split_below and len(numbers) > 1):
             middle = firsts[len(firsts) // 2]
             for half in (slice(0, middle), slice(middle, None)):
-                self._move(batches, which[half], indices[half], move[half], moves, size * 0.75)
+                self._move(batches, batch_of[half], indices[half], move_of[half], moves, size * 0.75)
             return
         held, _, end = self.put(found[0])
         for number, start, stop in zip(numbers.tolist(), firsts.tolist(), [*firsts[1:].tolist(), end], strict=True):
-            one = moves[number]
-            one.pieces[one.at] = ((held, start, stop), one.count)
+            move = moves[number]
+            move.handles[move.index] = ((held, start, stop), move.count)
 
 
 def _missing() -> StateError:
@@ -261,36 +274,36 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def _moves(
-    attempts: Iterable[Attempt[RowRange]], out: Container[int]
+    attempts: Iterable[Attempt[RowRange]], emptied: Container[int]
 ) -> tuple[list[tuple[int, int, int, int]], list[_Move]]:
-    """The parts of these attempts that move out of these batches, each with the number of its move."""
-    parts: list[tuple[int, int, int, int]] = []
+    """Returns the row ranges that move out of the emptied batches, each with the index of its move, and the moves."""
+    ranges: list[tuple[int, int, int, int]] = []
     moves: list[_Move] = []
     for attempt in attempts:
-        pieces = attempt.pieces
+        handles = attempt.handles
         first = 0
-        if HERE in out:
-            first = len(pieces)
-            while first and pieces[first - 1][0][0] == HERE:
+        if HERE in emptied:
+            first = len(handles)
+            while first and handles[first - 1][0][0] == HERE:
                 first -= 1
-        moved, pieces[first:] = pieces[first:], []
+        candidates, handles[first:] = handles[first:], []
         last = None
-        for piece in moved:
-            (number, start, stop), count = piece
-            if number not in out:
-                pieces.append(piece)
+        for candidate in candidates:
+            (number, start, stop), count = candidate
+            if number not in emptied:
+                handles.append(candidate)
             else:
                 if number != last:
-                    moves.append(_Move(pieces, len(pieces), 0))
-                    pieces.append(piece)
+                    moves.append(_Move(handles, len(handles), 0))
+                    handles.append(candidate)
                 moves[-1].count += count
-                parts.append((number, start, stop, len(moves) - 1))
+                ranges.append((number, start, stop, len(moves) - 1))
             last = number
-    return parts, moves
+    return ranges, moves
 
 
-def _together(sizes: Array) -> Array:
-    """Which of these sizes go together: a large one goes alone, small ones up to about SHARED_BYTES."""
+def _groups(sizes: Array) -> Array:
+    """Returns the group of each size: a large one is alone, small ones are together up to about SHARED_BYTES."""
     large = sizes >= SHARED_BYTES
     shared = np.cumsum(np.where(large, 0, sizes)) // SHARED_BYTES
     return np.where(large, -1.0 - np.arange(len(sizes)), shared)

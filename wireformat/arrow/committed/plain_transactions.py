@@ -1,4 +1,4 @@
-"""Which BEGIN and COMMIT make a plain transaction: the rule for two records, and for many pairs of rows at once."""
+"""Which pairs of BEGIN and COMMIT are plain transactions: the rule for two records, and for many pairs of rows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .cells import detail, detail_keys, flags, numbers
 
 
 def is_plain(begin: Control, commit: Control) -> bool:
-    """Whether a COMMIT ends this BEGIN, of no prepared transaction, where both or none of them has a commit LSN."""
+    """Whether BEGIN and COMMIT form a plain transaction. It is not prepared, and both or neither have a commit LSN."""
     return begin.gid is None and agree(begin, commit) and (begin.commit_lsn is None) == (commit.commit_lsn is None)
 
 
 def are_plain(batch: pa.RecordBatch, begins: Array, commits: Array) -> Array:
-    """bool[n]: `is_plain` of each pair of a BEGIN's row and a COMMIT's."""
+    """Returns bool[n]: `is_plain` for each pair of the rows of a BEGIN and a COMMIT."""
     xid, commit_xid = (numbers(batch, "xid", rows) for rows in (begins, commits))
     lsn, commit_lsn = (numbers(batch, "commit_lsn", rows) for rows in (begins, commits))
     same_xid = ~(xid.valid & commit_xid.valid) | (xid.values == commit_xid.values)

@@ -1,4 +1,4 @@
-"""Ranges of rows in several batches, and such rows as one batch."""
+"""Row ranges in several batches, and their rows as one batch."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import pyarrow as pa
 from ..arrays import Array
 
 HERE = -1
-"""The batch that is being read; held ones are numbered from 0."""
+"""The number of the batch that is being read; held batches are numbered from 0."""
 
 RowRange = tuple[int, int, int]
-"""Rows of a batch: HERE or the number of a held one, the first row, and the one behind the last."""
+"""Rows of a batch: the number of the batch, the first row, and one past the last row."""
 
 
-def spread(starts: Array, stops: Array) -> tuple[Array, Array]:
-    """The row indices of these ranges, one range after the other, and for each index its range."""
+def row_indices(starts: Array, stops: Array) -> tuple[Array, Array]:
+    """Returns the indices of all rows of these ranges, one range after the other, and the range of each row."""
     counts = stops - starts
     ends = np.cumsum(counts)
-    of = np.repeat(np.arange(len(counts)), counts)
-    return np.arange(len(of)) + (starts - ends + counts)[of], of
+    range_of = np.repeat(np.arange(len(counts)), counts)
+    return np.arange(len(range_of)) + (starts - ends + counts)[range_of], range_of
 
 
 def taken(batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
-    """The rows at these indices. Where they rise a filter is used, which is quicker."""
+    """Returns the rows at these indices. If the indices rise, a filter is used, which is faster."""
     if len(rows) and (np.diff(rows) > 0).all():
         first, last = int(rows[0]), int(rows[-1])
         wanted = np.zeros(last + 1 - first, bool)
@@ -34,32 +34,33 @@ def taken(batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
     return batch.take(pa.array(rows))
 
 
-def gathered(batches: Mapping[int, pa.RecordBatch], which: Array, rows: Array) -> Iterator[pa.RecordBatch]:
-    """Rows of several batches in this order: one batch; more only where the rows do not fit into one.
+def gathered(batches: Mapping[int, pa.RecordBatch], batch_of: Array, rows: Array) -> Iterator[pa.RecordBatch]:
+    """Yields rows of several batches, in this order: as one batch, or as more if they do not fit in one.
 
-    which, rows   int64[n]: the batch of each row, and its index there
-    Texts of more than 2 GiB do not fit, nor do dictionaries together that are larger than their indices can say.
+    batch_of, rows   int64[n]: the number of each row's batch, and the row's index in it
+
+    Rows do not fit if they have more than 2 GiB of text, or dictionaries that are together too large for their indices.
     """
-    sources = np.unique(which).tolist()
+    sources = np.unique(batch_of).tolist()
     if len(sources) == 1:
         yield taken(batches[sources[0]], rows)
         return
-    own = [np.flatnonzero(which == source) for source in sources]
-    chosen = [_some(batches[source], rows[mine]) for source, mine in zip(sources, own, strict=True)]
+    of_sources = [np.flatnonzero(batch_of == source) for source in sources]
+    chosen = [_chosen(batches[source], rows[own]) for source, own in zip(sources, of_sources, strict=True)]
     try:
         columns = [
             pa.concat_arrays([batch.column(column) for batch in chosen]) for column in range(chosen[0].num_columns)
         ]
     except pa.ArrowException:
-        middle = len(which) // 2
+        middle = len(batch_of) // 2
         for half in (slice(0, middle), slice(middle, None)):
-            yield from gathered(batches, which[half], rows[half])
+            yield from gathered(batches, batch_of[half], rows[half])
         return
-    order = np.empty(len(which), np.int64)
-    order[np.concatenate(own)] = np.arange(len(which))
+    order = np.empty(len(batch_of), np.int64)
+    order[np.concatenate(of_sources)] = np.arange(len(batch_of))
     yield taken(pa.RecordBatch.from_arrays(columns, schema=chosen[0].schema), order)
 
 
-def _some(batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
-    """The rows at these indices; the batch itself where these are all."""
+def _chosen(batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
+    """Returns the rows at these indices, and the batch itself if these are all of its rows."""
     return batch if np.array_equal(rows, np.arange(len(batch))) else taken(batch, rows)

@@ -1,4 +1,4 @@
-"""Rows of transactions that have not ended: in memory, and beyond a limit in Arrow files."""
+"""Stores rows of open transactions in memory, and beyond a limit in Arrow files."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ import pyarrow as pa
 from ...options.checks import number
 
 Handle = int | str
-"""What a store gives for a batch; it goes into a saved state as it is."""
+"""The handle of a stored batch. It is saved in the state as it is."""
 
 
 class Store(Protocol):
-    """Keeps record batches, all of one schema."""
+    """Stores record batches of one schema."""
 
     def put(self, batch: pa.RecordBatch) -> Handle:
-        """Keep a batch, and return a handle to it that no other batch has."""
+        """Stores a batch, and returns a handle that no other batch has."""
 
     def get(self, handle: Any) -> pa.RecordBatch:
-        """The batch of a handle; it stays kept. Raises KeyError if there is none."""
+        """Returns the batch of a handle, which stays stored. Raises KeyError if there is none."""
 
     def drop(self, handle: Any) -> None:
-        """Forget the batch of a handle. Raises KeyError if there is none."""
+        """Removes the batch of a handle. Raises KeyError if there is none."""
 
 
 class RowSpill:
-    """A Store in memory; once it holds more than `memory_limit` bytes, all that it holds goes to a file.
+    """A Store in memory. Whenever it has more than `memory_limit` bytes in memory, it moves them all to a new file.
 
-    The files lie in a temporary folder of their own. A file is removed when nothing of it is kept any longer, the
-    folder with `close`, and at the latest when this object or the process ends. In a file each batch is an Arrow IPC
-    stream of its own, one behind the other: so batches may have other dictionaries, and each is found without the rest.
+    The files are in a temporary folder. A file is removed with the last of its batches, and the folder by `close`, or
+    when this object or the process ends. In a file each batch is an Arrow IPC stream of its own, so that batches can
+    have different dictionaries and be read separately.
     """
 
     def __init__(self, memory_limit: int) -> None:
         self._limit = number("memory_limit", memory_limit, 0)
         self._bytes = 0
-        self._next = 0
-        self._files = 0
-        self._held: dict[int, pa.RecordBatch] = {}
+        self._next_handle = 0
+        self._file_count = 0
+        self._in_memory: dict[int, pa.RecordBatch] = {}
         self._spilled: dict[int, tuple[Path, int]] = {}
-        self._alive: Counter[Path] = Counter()
+        self._batches_of_file: Counter[Path] = Counter()
         self._folder = TemporaryFolder()
 
     def put(self, batch: pa.RecordBatch) -> int:
         """See Store.put."""
-        handle = self._count()
-        self._held[handle] = batch
+        handle = self._new_handle()
+        self._in_memory[handle] = batch
         self._bytes += batch.nbytes
         if self._bytes > self._limit:
-            held, self._held, self._bytes = self._held, {}, 0
-            self._write(held.items())
+            batches, self._in_memory, self._bytes = self._in_memory, {}, 0
+            self._write(batches.items())
         return handle
 
     def put_in_file(self, batches: Iterable[pa.RecordBatch]) -> list[int]:
-        """Keep batches in one file, whatever the limit, and return their handles."""
-        first = self._next
-        self._write((self._count(), batch) for batch in batches)
-        return list(range(first, self._next))
+        """Stores batches in one file, whatever the limit, and returns their handles."""
+        first = self._next_handle
+        self._write((self._new_handle(), batch) for batch in batches)
+        return list(range(first, self._next_handle))
 
     def get(self, handle: int) -> pa.RecordBatch:
         """See Store.get."""
-        if handle in self._held:
-            return self._held[handle]
+        if handle in self._in_memory:
+            return self._in_memory[handle]
         path, start = self._spilled[handle]
         with pa.OSFile(str(path)) as file:
             file.seek(start)
@@ -77,40 +77,40 @@ class RowSpill:
 
     def drop(self, handle: int) -> None:
         """See Store.drop."""
-        if handle in self._held:
-            self._bytes -= self._held.pop(handle).nbytes
+        if handle in self._in_memory:
+            self._bytes -= self._in_memory.pop(handle).nbytes
             return
         path, _ = self._spilled.pop(handle)
-        self._alive[path] -= 1
-        if not self._alive[path]:
-            del self._alive[path]
+        self._batches_of_file[path] -= 1
+        if not self._batches_of_file[path]:
+            del self._batches_of_file[path]
             path.unlink()
 
     def close(self) -> None:
-        """Forget everything."""
-        self._held.clear()
+        """Removes everything."""
+        self._in_memory.clear()
         self._spilled.clear()
-        self._alive.clear()
+        self._batches_of_file.clear()
         self._bytes = 0
         self._folder.close()
 
-    def _count(self) -> int:
-        self._next += 1
-        return self._next - 1
+    def _new_handle(self) -> int:
+        self._next_handle += 1
+        return self._next_handle - 1
 
     def _write(self, batches: Iterable[tuple[int, pa.RecordBatch]]) -> None:
-        path = self._folder.path / f"{self._files}.arrows"
-        self._files += 1
+        path = self._folder.path / f"{self._file_count}.arrows"
+        self._file_count += 1
         with pa.OSFile(str(path), "wb") as file:
             for handle, batch in batches:
                 self._spilled[handle] = path, file.tell()
-                self._alive[path] += 1
+                self._batches_of_file[path] += 1
                 with pa.ipc.new_stream(file, batch.schema) as writer:
                     writer.write_batch(batch)
 
 
 class TemporaryFolder:
-    """Made when it is first asked for; nobody has to close it."""
+    """A temporary folder, created when it is first used, and removed at the latest when this object ends."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -118,14 +118,14 @@ class TemporaryFolder:
 
     @property
     def path(self) -> Path:
-        """The folder."""
+        """The folder; the first access creates it."""
         if self._path is None:
             self._path = Path(tempfile.mkdtemp(prefix="wireformat-"))
             self._remove = weakref.finalize(self, shutil.rmtree, str(self._path), ignore_errors=True)
         return self._path
 
     def close(self) -> None:
-        """Remove it with all that lies in it."""
+        """Removes the folder and everything in it."""
         if self._remove is not None:
             self._remove()
         self._path = self._remove = None
@@ -135,16 +135,16 @@ _EVENTS = pa.schema([pa.field("event", pa.large_binary(), nullable=False)])
 
 
 class EventSpill:
-    """An `EventStore` in files of the store of rows."""
+    """An `EventStore` that keeps pickled events in the files of a RowSpill."""
 
     def __init__(self) -> None:
         self._rows = RowSpill(memory_limit=0)
 
-    def put(self, pieces: Iterable[list[Any]]) -> list[int]:
+    def put(self, lists: Iterable[list[Any]]) -> list[int]:
         """See EventStore.put."""
         return self._rows.put_in_file(
-            pa.record_batch([[pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in piece]], schema=_EVENTS)
-            for piece in pieces
+            pa.record_batch([[pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]], schema=_EVENTS)
+            for items in lists
         )
 
     def get(self, handle: int) -> Iterator[Any]:

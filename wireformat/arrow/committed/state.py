@@ -1,7 +1,7 @@
-"""The saved state of `Transactions`: what is open, where its rows are in the store, how far the stream was delivered.
+"""The saved state of `Transactions`: the open transactions, the handles of their rows in the store, and the position.
 
-Version 1 is four tables: the batches in the store, the transactions that have not ended, the parts of their rows, and
-what of them was undone. Rows of a table are known by their index in it. Docs: docs/transactions.md.
+Version 1 has four tables: the batches in the store, the open transactions, the row ranges of their rows (`parts`), and
+their rolled-back subtransactions (`undone`). Tables refer to each other by row index. Docs: docs/transactions.md.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BEGIN: dict[str, Any] = {
     "username": maybe(TEXT),
     "origin": maybe(TEXT),
 }
-"""What the record says that began a transaction; times are microseconds since 1970."""
+"""The fields of the record that began a transaction. Times are microseconds since 1970."""
 
 _TABLES = {
     "batches": Table({"handle": NAME, "rows": COUNT, "row_bytes": COUNT}),
@@ -61,10 +61,12 @@ _TABLES = {
     "parts": Table({"transaction": COUNT, "batch": COUNT, "start": COUNT, "stop": COUNT, "count": COUNT}),
     "undone": Table({"transaction": COUNT, "xid": UNSIGNED}),
 }
-"""Batches in the store; transactions that have not ended; their rows, in order; subtransactions that were undone.
+"""Batches in the store; open transactions; their row ranges, in order; their subtransactions that were rolled back.
 
-transaction, batch   index into `open` and `batches`
+transaction, batch   indices into `open` and `batches`
 count                how many of the rows are delivered if the transaction is
+
+The names are saved, so they are never changed.
 """
 
 SHAPE: Shape = {
@@ -76,34 +78,35 @@ SHAPE: Shape = {
     "columns": [TEXT],
     **_TABLES,
 }
-"""The fields of version 1, which is never changed: another field is another version, with a reader of its own."""
+"""The fields of version 1, which is never changed. A new field makes a new version, with a reader of its own."""
 
 
-def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, columns: Sequence[str]) -> bytes:
-    """Everything but the rows.
+def write_state(machine: Machine[RowRange], open_rows: OpenRows, rows_seen: int, columns: Sequence[str]) -> bytes:
+    """Returns the state, which is everything but the rows.
 
-    rows_seen   how many rows of the input there were
-    columns     names of the columns of the held rows
-    Raises OptionError where a handle of the store cannot be saved.
+    rows_seen   how many rows of the input were taken
+    columns     the names of the columns of held rows
+
+    Raises OptionError if a handle of the store cannot be saved.
     """
-    batches = held.saved
+    batches = open_rows.saved
     index_of = {number: index for index, number in enumerate(batches)}
     staged = [*machine.staged()]
     attempts = [attempt for _, _, attempt in staged]
-    pieces = [(index, piece) for index, attempt in enumerate(attempts) for piece in attempt.pieces]
+    row_ranges = [(index, handle) for index, attempt in enumerate(attempts) for handle in attempt.handles]
     begins = dict(
-        zip(Control._fields, _turned([attempt.begin for attempt in attempts], len(Control._fields)), strict=True)
+        zip(Control._fields, _columns_of([attempt.begin for attempt in attempts], len(Control._fields)), strict=True)
     )
     tables = {
-        "batches": _turned(batches.values(), 3),
-        "open": [*_turned([(stage, gid) for stage, gid, _ in staged], 2), *(begins[name] for name in _BEGIN)],
-        "parts": _turned(
-            [(index, index_of[number], start, stop, count) for index, ((number, start, stop), count) in pieces], 5
+        "batches": _columns_of(batches.values(), 3),
+        "open": [*_columns_of([(stage, gid) for stage, gid, _ in staged], 2), *(begins[name] for name in _BEGIN)],
+        "parts": _columns_of(
+            [(index, index_of[number], start, stop, count) for index, ((number, start, stop), count) in row_ranges], 5
         ),
-        "undone": _turned([(index, xid) for index, attempt in enumerate(attempts) for xid in attempt.undone], 2),
+        "undone": _columns_of([(index, xid) for index, attempt in enumerate(attempts) for xid in attempt.undone], 2),
     }
-    if NAME.trouble([*tables["batches"][0]]) is not None:
-        raise OptionError("option store: expected handles that are texts or integers of 64 bits, got others")
+    if NAME.misfit([*tables["batches"][0]]) is not None:
+        raise OptionError("option store: expected handles that are texts or 64-bit integers, got others")
     fields = {
         "two_phase": machine.two_phase,
         "drop_resent": machine.drop_resent,
@@ -116,16 +119,16 @@ def write_state(machine: Machine[RowRange], held: OpenRows, rows_seen: int, colu
     return seal(KIND, 1, dump(fields))
 
 
-def read_state(data: bytes, machine: Machine[RowRange], held: OpenRows) -> tuple[int, list[str]]:
-    """Brings a machine and parts that took nothing yet to where the saved ones were; returns rows_seen and columns.
+def read_state(data: bytes, machine: Machine[RowRange], open_rows: OpenRows) -> tuple[int, list[str]]:
+    """Restores a machine and its open rows, which have taken nothing yet, from a state; returns rows_seen and columns.
 
-    Raises StateError; OptionError where the machine has other options.
+    Raises StateError, and OptionError if the machine has other options than the saved one.
     """
     version, payload = unseal(KIND, _READERS, data)
-    return _READERS[version](payload, machine, held)
+    return _READERS[version](payload, machine, open_rows)
 
 
-def _read_1(payload: memoryview, machine: Machine[RowRange], held: OpenRows) -> tuple[int, list[str]]:
+def _read_1(payload: memoryview, machine: Machine[RowRange], open_rows: OpenRows) -> tuple[int, list[str]]:
     found = load(KIND, payload, SHAPE)
     for option in ("two_phase", "drop_resent"):
         if found[option] != getattr(machine, option):
@@ -138,15 +141,16 @@ def _read_1(payload: memoryview, machine: Machine[RowRange], held: OpenRows) -> 
     staged = [*zip(open["stage"], open["prepared_gid"], attempts, strict=True)]
     _check_open(staged)
     batches = [*map(SavedBatch, *(found["batches"][name] for name in _TABLES["batches"].columns))]
-    open_rows = _open_rows(found["parts"], batches, len(attempts))
-    for transaction, *part, count in zip(*(found["parts"][name] for name in _TABLES["parts"].columns), strict=True):
-        attempts[transaction].pieces.append(((part[0], part[1], part[2]), count))
+    open_counts = _open_counts(found["parts"], batches, len(attempts))
+    row_ranges = zip(*(found["parts"][name] for name in _TABLES["parts"].columns), strict=True)
+    for transaction, batch, start, stop, count in row_ranges:
+        attempts[transaction].handles.append(((batch, start, stop), count))
     for transaction, xid in zip(found["undone"]["transaction"], found["undone"]["xid"], strict=True):
         _expect(transaction < len(attempts), "transactions of `open` in `undone`")
         attempts[transaction].undone.add(xid)
-    machine.go_on(position_of(found["position"]))
-    machine.go_on_with(staged, found["unknown_prepared"])
-    held.go_on_with(zip(batches, open_rows, strict=True))
+    machine.continue_after(position_of(found["position"]))
+    machine.restore(staged, found["unknown_prepared"])
+    open_rows.restore(zip(batches, open_counts, strict=True))
     return found["rows_seen"], found["columns"]
 
 
@@ -155,23 +159,26 @@ _READERS = {1: _read_1}
 
 def _check_open(staged: Sequence[tuple[str, str | None, Attempt[RowRange]]]) -> None:
     current = [stage for stage, _, _ in staged if stage in ("plain", "block")]
-    _expect(len(current) <= 1, "one transaction at most in the stage plain or block")
+    _expect(len(current) <= 1, "at most one transaction in the stage plain or block")
     gids = [gid for stage, gid, _ in staged if stage == "prepared"]
-    _expect(None not in gids and len({*gids}) == len(gids), "a gid of its own for each prepared transaction")
+    _expect(None not in gids and len({*gids}) == len(gids), "a unique gid for each prepared transaction")
     xids = [attempt.begin.xid for stage, _, attempt in staged if stage in ("block", "streamed")]
-    _expect(None not in xids and len({*xids}) == len(xids), "an xid of its own for each streamed transaction")
+    _expect(None not in xids and len({*xids}) == len(xids), "a unique xid for each streamed transaction")
 
 
-def _open_rows(parts: dict[str, list[int]], batches: Sequence[SavedBatch], transactions: int) -> list[int]:
-    """How many rows of each batch are open."""
-    _expect(len({batch.handle for batch in batches}) == len(batches), "a handle of its own for each batch")
-    transaction, batch, start, stop, count = (np.array(parts[name], np.int64) for name in _TABLES["parts"].columns)
-    _expect((transaction < transactions).all() and (batch < len(batches)).all(), "parts of what is open in batches")
+def _open_counts(row_ranges: dict[str, list[int]], batches: Sequence[SavedBatch], transactions: int) -> list[int]:
+    """Returns how many rows of each batch are open."""
+    _expect(len({batch.handle for batch in batches}) == len(batches), "a unique handle for each batch")
+    transaction, batch, start, stop, count = (np.array(row_ranges[name], np.int64) for name in _TABLES["parts"].columns)
+    _expect(
+        (transaction < transactions).all() and (batch < len(batches)).all(),
+        "row ranges of open transactions in batches of the state",
+    )
     rows = np.array([batch.rows for batch in batches], np.int64)
     fits = (start < stop) & (stop <= rows[batch]) & (count <= stop - start)
     order = np.lexsort((start, batch))
-    apart = (np.diff(batch[order]) > 0) | (start[order][1:] >= stop[order][:-1])
-    _expect(fits.all() and apart.all(), "parts that are in their batches and apart")
+    is_apart = (np.diff(batch[order]) > 0) | (start[order][1:] >= stop[order][:-1])
+    _expect(fits.all() and is_apart.all(), "row ranges within their batches that do not overlap")
     open = np.zeros(len(batches), np.int64)
     np.add.at(open, batch, stop - start)
     _expect((open > 0).all(), "an open row in each batch")
@@ -184,6 +191,6 @@ def _expect(holds: Any, expected: str) -> None:
         raise damaged(KIND, expected, "others")
 
 
-def _turned(rows: Collection[tuple[Any, ...]], width: int) -> list[Sequence[Any]]:
-    """Rows as columns."""
+def _columns_of(rows: Collection[tuple[Any, ...]], width: int) -> list[Sequence[Any]]:
+    """Returns rows as columns."""
     return [*zip(*rows, strict=True)] if rows else [()] * width

@@ -1,1 +1,1 @@
-"""Who reads what: the compiled scan or the declaration, a second look, threads, checks of order."""
+"""Engines turn messages into events and record batches, with the compiled scan or with the declaration of a format."""

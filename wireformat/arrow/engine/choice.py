@@ -1,4 +1,4 @@
-"""The two engines behind one interface, and the one place that chooses between them."""
+"""The two engines, and the function that chooses between them."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ from .scan_engine import ScanEngine
 ENGINES: dict[str, type[ScanEngine] | type[DeclarationEngine]] = {"scan": ScanEngine, "declaration": DeclarationEngine}
 
 
-_MARKS = tuple(mark.decode() for mark in CHANGES)
+_CHANGE_TOKENS = tuple(token.decode() for token in CHANGES)
+"""What follows a table's name in gaussdb-text, such as ` INSERT:`."""
 
 
 def make_engine(format: Format, options: ReadOptions, name: str = "scan", threads: int | None = 1) -> Engine:
-    """The engine of this name: scan, unless somebody wants to compare. Raises OptionError.
+    """Returns the engine with this name; raises OptionError.
 
-    threads     how many of them the scan may use to make record batches; None: as many as Arrow
+    threads   how many threads the scan uses to make record batches; None for as many as Arrow uses
 
-    A format without a scan is read by its declaration, whatever the name; so is gaussdb-text where a known table is
-    named like a mark, since the scan takes the first mark for one.
+    A format without a scan is read by its declaration, whatever the name. So is gaussdb-text if the name of a known
+    table contains a token such as ` INSERT:`, since the scan ends the name at the first token.
     """
     one_of("engine", name, tuple(ENGINES))
-    odd = any(mark in f" {table} " for names in options.known_tables for table in names for mark in _MARKS)
-    engine = ENGINES["declaration" if odd or find_row(format.name).scan is None else name]
+    has_token = any(
+        token in f" {table} " for names in options.known_tables for table in names for token in _CHANGE_TOKENS
+    )
+    make = ENGINES["declaration" if has_token or find_row(format.name).scan is None else name]
     count = checked_threads(threads)
     if not (options.strict or options.exclude_users or options.skip_empty_xacts):
-        return engine(format, options, count)
+        return make(format, options, count)
     from .transaction_filter import FilteredTransactions  # loads pyarrow.compute
 
-    whole = engine(format, options.all_kinds(), count)
-    return FilteredTransactions(OrderChecked(whole, format.name) if options.strict else whole, options)
+    of_all_kinds = make(format, options.all_kinds(), count)
+    return FilteredTransactions(OrderChecked(of_all_kinds, format.name) if options.strict else of_all_kinds, options)

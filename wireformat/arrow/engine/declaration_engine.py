@@ -1,4 +1,4 @@
-"""The engine that reads every record by its declaration: slow, plain, and what the scan is tested against."""
+"""The engine that reads every record by the declaration of its format. It is slow and plain, the scan's reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..scan.message_batches import is_live, message_batches, one_by_one
 
 
 class DeclarationEngine:
-    """The construct declaration alone: slow, plain, and what the scan is tested against."""
+    """Reads every record by its declaration. The scan engine is tested against it."""
 
     def __init__(self, format: Format, options: ReadOptions, threads: int) -> None:
         self._reader = Reader(format, options)
@@ -38,9 +38,11 @@ class DeclarationEngine:
         for index, message in one_by_one(messages, first) if is_live(messages) else all_messages:
             yield from self._reader.read(message, index)
 
-    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
-        """See Engine.lost."""
-        return self._reader.lost(data, index, stream_offset, error)
+    def unframed(
+        self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
+    ) -> Iterator[Located]:
+        """See Engine.unframed."""
+        return self._reader.unframed(data, index, stream_offset, error)
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""

@@ -1,4 +1,4 @@
-"""What an engine is: messages to events or record batches."""
+"""The interface of an engine."""
 
 from __future__ import annotations
 
@@ -13,23 +13,31 @@ from ...stream.reader import Located
 
 
 class Engine(Protocol):
-    """Turns messages into events or record batches; both keep their state from call to call."""
+    """Turns messages into events or record batches. Each of the two keeps its state from call to call."""
 
     @property
     def dropped(self) -> int:
-        """How many records DROPMALFORMED has left out."""
+        """How many records DROPMALFORMED has dropped."""
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
-        """The events of all messages; raises DecodeError in FAILFAST, after the events before it.
+        """Yields the events of all messages; raises DecodeError in FAILFAST, after the events before the error.
 
-        Of messages whose number is not known, as in a generator, the events come before the next one is asked for.
+        first   index of the first message
+
+        If the number of messages is not known, as with a generator, the events of a message are yielded before the
+        next message is requested.
         """
 
     def set_relations(self, relations: Relations) -> None:
-        """Continue with these relations; formats without relations ignore them."""
+        """Continues with these relations; formats without relations ignore them."""
 
-    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
-        """What to say of bytes of a stream in which no message can be found; raises DecodeError in FAILFAST."""
+    def unframed(
+        self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
+    ) -> Iterator[Located]:
+        """Yields a CORRUPT event for bytes in which no message can be found; raises DecodeError in FAILFAST.
+
+        error   the reason; None if the framing broke before these bytes
+        """
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
-        """The rows of all messages, some megabytes at a time; raises as `events`."""
+        """Yields the rows of all messages, some megabytes at a time; raises the errors of `events`."""

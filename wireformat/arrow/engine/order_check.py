@@ -1,4 +1,4 @@
-"""An engine around an engine: checks the order of records, in events and in record batches alike."""
+"""An engine that wraps another one and checks the order of the records, in events and in record batches."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _FLAGS = {"true": True, "false": False}
 
 
 class OrderChecked:
-    """Lets another engine read every kind of record, and raises OrderError at the first one that may not come.
+    """Raises OrderError at the first record of another engine that is out of order. The engine must read all kinds.
 
-    Events and rows have each their own place in the stream, from call to call.
+    Events and rows each keep their own state of the stream from call to call.
     """
 
     def __init__(self, engine: Engine, format: str) -> None:
@@ -43,12 +43,14 @@ class OrderChecked:
         return self._engine.dropped
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
-        """See Engine.events; raises OrderError after the events before it."""
+        """See Engine.events; raises OrderError after the events before the error."""
         return self._checked(self._engine.events(messages, first))
 
-    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
-        """See Engine.lost."""
-        return self._checked(self._engine.lost(data, index, stream_offset, error))
+    def unframed(
+        self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
+    ) -> Iterator[Located]:
+        """See Engine.unframed."""
+        return self._checked(self._engine.unframed(data, index, stream_offset, error))
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches; raises OrderError."""
@@ -67,12 +69,12 @@ class OrderChecked:
     def _check_rows(self, batch: pa.RecordBatch) -> None:
         for row, kind in enumerate(batch["kind"].to_pylist()):
             if not self._rows.passes(kind):
-                found = {name: batch[name][row].as_py() for name in _COLUMNS}
-                lsn = None if found["lsn"] is None else unsigned(found["lsn"])
-                self._rows.take(_facts(found), message=found["message"], number=found["record"], lsn=lsn)
+                cells = {name: batch[name][row].as_py() for name in _COLUMNS}
+                lsn = None if cells["lsn"] is None else unsigned(cells["lsn"])
+                self._rows.take(_record_facts(cells), message=cells["message"], number=cells["record"], lsn=lsn)
 
 
-def _facts(row: dict[str, Any]) -> RecordFacts:
+def _record_facts(row: dict[str, Any]) -> RecordFacts:
     detail = dict(row["detail"] or ())
     return RecordFacts(
         row["kind"],

@@ -1,4 +1,4 @@
-"""Work done ahead in threads, with its results in order. The compiled functions hold no lock of Python's."""
+"""Runs work ahead in threads and yields the results in order. Compiled functions do not hold Python's global lock."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Result = TypeVar("Result")
 
 
 def checked_threads(threads: object) -> int:
-    """How many threads to use; None is as many as Arrow uses (`pyarrow.cpu_count`). Raises OptionError."""
+    """Returns how many threads to use; None means as many as Arrow uses (`pyarrow.cpu_count`). Raises OptionError."""
     if threads is None:
         return int(pa.cpu_count())
     return number("threads", threads, 1)
 
 
 def map_in_order(items: Iterator[Item], work: Callable[[Item], Result], threads: int) -> Iterator[tuple[Item, Result]]:
-    """Each item with the result of its work, in order; `threads` items are worked on at a time, and as many wait.
+    """Yields each item with the result of its work, in order. No more than `threads` results are computed ahead.
 
-    One item, or one thread, starts no other thread.
+    With a single item or a single thread, the work runs in the calling thread.
     """
     first = list(islice(items, 2))
     if threads == 1 or len(first) < 2:

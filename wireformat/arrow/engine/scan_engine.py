@@ -1,4 +1,4 @@
-"""The fast engine: compiled scan and gather; the declaration reads what the scan gives back."""
+"""The fast engine: the compiled scan and the gather. The declaration reads the records that the scan cannot read."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ..columns.rows_from_events import build, row_count
 from ..scan.message_batches import is_live, one_by_one
 from ..scan.notes import ScannedRows
 from .parallel import map_in_order
-from .scanner import Scanner, Walk
-from .splice import joined, spliced
+from .scanner import BatchScan, Scanner
+from .splice import BatchSlice, joined, spliced
 
 SCANNED_ALONE_BYTES = 128
-"""A message of a live source that is no longer than this is read by its declaration: a scan of one message takes as
-long as the declaration takes for so many bytes."""
+"""A message of a live source that is no longer than this is read by its declaration. To scan a single message takes as
+long as to read this many bytes by the declaration."""
 
 
 class ScanEngine:
-    """Compiled scan and gather; the declaration reads what the scan gives back.
+    """The compiled scan and the gather. The declaration reads the records that the scan cannot read.
 
-    threads     how many of them make record batches
+    threads   how many threads make record batches
     """
 
     def __init__(self, format: Format, options: ReadOptions, threads: int) -> None:
@@ -65,84 +65,89 @@ class ScanEngine:
         for scanned in self._scanner.scan(messages, first):
             yield from located_events(scanned)
 
-    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
-        """See Engine.lost."""
-        return self._scanner.reader.lost(data, index, stream_offset, error)
+    def unframed(
+        self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
+    ) -> Iterator[Located]:
+        """See Engine.unframed."""
+        return self._scanner.reader.unframed(data, index, stream_offset, error)
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
         scanner = self._scanner
 
-        def good_rows(walk: Walk) -> tuple[list[pa.RecordBatch], int, pa.RecordBatch | None]:
-            """Batches up to the first step in which a row is given back, how many rows that has, and their batch.
+        def good_batches(batch_scan: BatchScan) -> tuple[list[pa.RecordBatch], int, pa.RecordBatch | None]:
+            """Returns the batches of all steps before the first one with an unfinished row, and about that step: how
+            many rows it has, and their batch.
 
-            There is a batch of them if their notes stay as they are; it is empty where a row was given back. Steps
-            whose texts are many are left, so that few batches of them are held at once.
+            That batch is None if the second look will change the notes of the step. If the batches have become large,
+            the steps that remain are left for later, so that few large batches are in memory at once.
             """
             batches: list[pa.RecordBatch] = []
-            held = 0
-            while not walk.ended and held < BATCH_TEXT_BYTES:
-                count = walk.step()
+            batch_bytes = 0
+            while not batch_scan.ended and batch_bytes < BATCH_TEXT_BYTES:
+                count = batch_scan.step()
                 if not count:
                     continue
                 batch = None
-                if walk.notes_stay(count):
+                if batch_scan.notes_are_final(count):
                     with suppress(TooMuchText):
-                        batch = record_batch(walk.notes(count), schema)
-                if batch is None or not walk.all_good(count):
+                        batch = record_batch(batch_scan.notes(count), schema)
+                if batch is None or not batch_scan.all_good(count):
                     return batches, count, batch
                 batches.append(batch)
-                held += batch.nbytes
-            if walk.ended:
-                walk.close()
+                batch_bytes += batch.nbytes
+            if batch_scan.ended:
+                batch_scan.close()
             return batches, 0, None
 
-        for walk, (batches, count, gathered) in map_in_order(scanner.walks(messages, first), good_rows, self._threads):
+        for batch_scan, (batches, count, gathered) in map_in_order(
+            scanner.batch_scans(messages, first), good_batches, self._threads
+        ):
             yield from batches
-            try:  # in this thread: what rows mean that are given back may depend on those before them
+            try:  # in this thread, since the meaning of unfinished records may depend on the records before them
                 if count:
-                    for scanned in scanner.settled(walk, count):
-                        yield from self._merged(scanned, schema, gathered)
+                    for scanned in scanner.finished_rows(batch_scan, count):
+                        yield from self._batches_of(scanned, schema, gathered)
                         gathered = None
-                for scanned in scanner.rest(walk):
-                    yield from self._merged(scanned, schema, None)
+                for scanned in scanner.remaining_rows(batch_scan):
+                    yield from self._batches_of(scanned, schema, None)
             finally:
-                walk.close()
+                batch_scan.close()
 
-    def _merged(
+    def _batches_of(
         self, scanned: ScannedRows, schema: pa.Schema, gathered: pa.RecordBatch | None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, those that the scan gave back replaced by what the declaration made of them.
+        """Yields the rows, with those that the declaration read in place of those that the scan could not read.
 
-        gathered    the batch of all rows, if there is one already
+        gathered   the batch of all rows, if it was made already
         """
         if gathered is not None and not scanned.events and gathered.num_rows == scanned.row_count:
             yield gathered
             return
         for batches in in_ranges(
-            scanned, lambda part: self._replaced(part, schema, gathered if part is scanned else None)
+            scanned, lambda rows: self._with_events(rows, schema, gathered if rows is scanned else None)
         ):
             yield from batches
 
-    def _replaced(
+    def _with_events(
         self, scanned: ScannedRows, schema: pa.Schema, gathered: pa.RecordBatch | None
     ) -> Iterable[pa.RecordBatch]:
-        """See `_merged`; raises TooMuchText where the rows should be split."""
+        """See `_batches_of`; raises TooMuchText if the rows must be split."""
         batch = record_batch(scanned, schema) if gathered is None else gathered
         if not scanned.events and batch.num_rows == scanned.row_count:
             return [batch]
-        read = [item for row in sorted(scanned.events) for item in scanned.events[row]]
-        building = build(read, schema, self._factor)
-        built, second = next(building), next(building, None)
+        events = [event for row in sorted(scanned.events) for event in scanned.events[row]]
+        built_batches = build(events, schema, self._factor)
+        built, second = next(built_batches), next(built_batches, None)
         if second is not None:
             if scanned.row_count > 1:
                 raise TooMuchText
-            return chain([built, second], building)
-        parts: list[tuple[pa.RecordBatch, int, int]] = []
+            return chain([built, second], built_batches)
+        ranges: list[BatchSlice] = []
         begin = done = 0
         for row in sorted(scanned.events):
             count = row_count(scanned.events[row])
-            parts += [(batch, begin, row), (built, done, done + count)]
+            ranges += [(batch, begin, row), (built, done, done + count)]
             begin, done = row + 1, done + count
-        parts.append((batch, begin, scanned.row_count))
-        return spliced(joined([part for part in parts if part[1] < part[2]]), batch, built)
+        ranges.append((batch, begin, scanned.row_count))
+        return spliced(joined([(rows, start, stop) for rows, start, stop in ranges if start < stop]), batch, built)

@@ -1,4 +1,4 @@
-"""The fast engine's first half: runs the scan over message batches, and gives the declaration what the scan left."""
+"""Runs the scan over message batches, and finishes the rows that the scan could not finish."""
 
 from __future__ import annotations
 
@@ -42,36 +42,39 @@ from ..scan.scratch import return_scratch, take_scratch
 from .second_look import SecondLook
 
 
-class Walk:
-    """The scan of one message batch, as many rows at a time as the scratch holds; holds the scratch until it is closed.
+class BatchScan:
+    """The scan of one message batch, in steps of as many rows as the scratch has space for. Keeps it until `close`.
 
-    message_batch   the messages that it scans
-    notes           of the rows that the last step noted; valid until the next step
+    message_batch   the messages to scan
+
+    The notes of a step are valid until the next step.
     """
 
     def __init__(
-        self, scan: Callable[..., int], message_batch: MessageBatch, known: ScanInput, filters: tuple[Array, Array]
+        self, scan: Callable[..., int], message_batch: MessageBatch, scan_input: ScanInput, filters: tuple[Array, Array]
     ) -> None:
         self._scan = scan
-        self._known = known
+        self._input = scan_input
         self._filters = filters
         self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
         self._scratch: Notes | None = None
         self.message_batch = message_batch
 
     def step(self) -> int:
-        """Scan on; how many rows were noted. None are when all is done, or when all rows were filtered out."""
-        cursor, known = self._cursor, self._known
-        text_begin = len(DICTIONARY_TEXT) + len(known.text)
+        """Scans on, and returns how many rows were noted: 0 at the end, or if the filters left no row."""
+        cursor, scan_input = self._cursor, self._input
+        text_begin = len(DICTIONARY_TEXT) + len(scan_input.text)
         while not self.ended:
             self._scratch = scratch = take_scratch(
-                self.message_batch, self._scratch, int(cursor[TEXT_NEEDED]), len(known.text)
+                self.message_batch, self._scratch, int(cursor[TEXT_NEEDED]), len(scan_input.text)
             )
-            scratch.text[len(DICTIONARY_TEXT) : text_begin] = np.frombuffer(known.text, np.uint8)
+            scratch.text[len(DICTIONARY_TEXT) : text_begin] = np.frombuffer(scan_input.text, np.uint8)
             cursor[TEXT_USED] = text_begin
-            count = self._scan(*self.message_batch, cursor, *scratch, known.dictionary, known.settings, *self._filters)
-            assert count >= 0, "a record took more scratch than text_needed or DETAILS_PER_ROW say"
-            if count:  # else the next record needs more text than the scratch has
+            count = self._scan(
+                *self.message_batch, cursor, *scratch, scan_input.dictionary, scan_input.settings, *self._filters
+            )
+            assert count >= 0, "a record used more scratch than text_needed or DETAILS_PER_ROW allow"
+            if count:  # otherwise the next record needs more text than the scratch has space for
                 return int(count)
         return 0
 
@@ -84,21 +87,21 @@ class Walk:
     def scratch(self) -> Notes:
         """The notes of the last step."""
         if self._scratch is None:
-            raise RuntimeError("the walk has not begun, or is closed")
+            raise RuntimeError("the scan has not begun, or is closed")
         return self._scratch
 
     @property
     def dictionary(self) -> Array:
         """See ScanInput."""
-        return self._known.dictionary
+        return self._input.dictionary
 
     @property
     def text_used(self) -> int:
-        """Bytes of the scratch's text that the last step has used."""
+        """How many bytes of the scratch's text the last step has used."""
         return int(self._cursor[TEXT_USED])
 
     def notes(self, count: int) -> ScannedRows:
-        """The rows of the last step, whose notes must stay as they are."""
+        """Returns the rows of the last step, as the scan noted them."""
         return ScannedRows(
             self.scratch.rows,
             count,
@@ -113,12 +116,12 @@ class Walk:
         """Whether no row of the last step needs a second look."""
         return not self.scratch.rows[STATUS : NEEDS + 1, :count].any()
 
-    def notes_stay(self, count: int) -> bool:
-        """Whether a second look changes no note of the last step: it only reads records anew."""
+    def notes_are_final(self, count: int) -> bool:
+        """Whether the second look leaves the notes of the last step as they are, and only reads records again."""
         return not self.scratch.rows[NEEDS, :count].any()
 
     def close(self) -> None:
-        """Return the scratch, for other walks."""
+        """Returns the scratch, for other scans."""
         if self._scratch is not None:
             return_scratch(self._scratch)
             self._scratch = None
@@ -127,7 +130,7 @@ class Walk:
 class Scanner:
     """Scans messages, one message batch at a time.
 
-    reader      reads what the scan gives back, and counts what it drops
+    reader   reads the records that the scan could not read, and counts the records that are dropped
     """
 
     def __init__(self, format: Format, options: ReadOptions) -> None:
@@ -138,74 +141,77 @@ class Scanner:
         self.reader = Reader(format, options)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
-        """The rows of all messages, in order; what is yielded is valid until the next step.
+        """Yields the rows of all messages, in order. Yielded rows are valid until the next ones are requested.
 
-        Raises DecodeError in FAILFAST, after the rows before it.
+        Raises DecodeError in FAILFAST, after the rows before the error.
         """
-        for walk in self.walks(messages, first):
+        for batch_scan in self.batch_scans(messages, first):
             try:
-                yield from self.rest(walk)
+                yield from self.remaining_rows(batch_scan)
             finally:
-                walk.close()
+                batch_scan.close()
 
-    def walks(self, messages: Any, first: int = 0) -> Iterator[Walk]:
-        """A walk for each chunk. They can be done at the same time; what they give back is settled in their order."""
-        find_input = self._preparation.begin(self.reader.format)
-        for chunk in message_batches(messages, first):
-            yield Walk(self._scan, chunk, find_input(chunk), self._filters)
+    def batch_scans(self, messages: Any, first: int = 0) -> Iterator[BatchScan]:
+        """Yields a scan for each message batch. They may run at the same time; their rows must be finished in order."""
+        input_of = self._preparation.begin(self.reader.format)
+        for message_batch in message_batches(messages, first):
+            yield BatchScan(self._scan, message_batch, input_of(message_batch), self._filters)
 
-    def rest(self, walk: Walk) -> Iterator[ScannedRows]:
-        """The rows that a walk has not noted yet; see `scan`."""
-        while not walk.ended:
-            count = walk.step()
+    def remaining_rows(self, batch_scan: BatchScan) -> Iterator[ScannedRows]:
+        """Yields the rows that a scan has not noted yet; see `scan`."""
+        while not batch_scan.ended:
+            count = batch_scan.step()
             if count:
-                yield from self.settled(walk, count)
+                yield from self.finished_rows(batch_scan, count)
 
-    def settled(self, walk: Walk, count: int) -> Iterator[ScannedRows]:
-        """The rows of the walk's last step after a second look at those that need it; see `scan`."""
+    def finished_rows(self, batch_scan: BatchScan, count: int) -> Iterator[ScannedRows]:
+        """Yields the rows of a scan's last step, after the second look at the rows that need it; see `scan`."""
         begin = 0
         while begin < count:
-            scanned, error = self._settled(walk, begin, count)
+            scanned, error = self._finish(batch_scan, begin, count)
             yield rows_between(scanned, begin, scanned.row_count) if begin else scanned
             if error is not None:
                 raise error
             begin = scanned.row_count
 
-    def _settled(self, walk: Walk, begin: int, count: int) -> tuple[ScannedRows, DecodeError | None]:
-        """Transcode the rows that ask for it, and read by declaration those that the scan gave back.
+    def _finish(self, batch_scan: BatchScan, begin: int, count: int) -> tuple[ScannedRows, DecodeError | None]:
+        """Transcodes the texts that need it, and reads the records that the scan could not read by their declaration.
 
-        begin   the first row that is looked at
-        With an error come the rows before it, and the events before it in its own message. Rows end earlier too where
-        their texts become many.
+        begin   the first row to finish
+
+        Returns fewer rows at an error, up to the events before the error in its own message, and if the texts have
+        grown too much.
         """
-        message_batch, (rows, cells, text) = walk.message_batch, walk.scratch
+        message_batch, (rows, cells, text) = batch_scan.message_batch, batch_scan.scratch
+        buffer, dictionary = message_batch.buffer, batch_scan.dictionary
         events: dict[int, list[Located]] = {}
-        todo = (begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])).tolist()
-        if not todo:
-            return ScannedRows(rows, count, cells, text, message_batch.buffer, walk.dictionary, events), None
-        if not walk.notes_stay(count):
-            expand_complete_images(rows, count, cells, walk.dictionary)
-        again = SecondLook(message_batch, text[: walk.text_used].tobytes(), self._options)
+        unfinished = (begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])).tolist()
+        if not unfinished:
+            return ScannedRows(rows, count, cells, text, buffer, dictionary, events), None
+        if not batch_scan.notes_are_final(count):
+            expand_complete_images(rows, count, cells, dictionary)
+        second_look = SecondLook(message_batch, text[: batch_scan.text_used].tobytes(), self._options)
         error: DecodeError | None = None
-        for row in todo:
-            if again.is_full:
+        for row in unfinished:
+            if second_look.is_full:
                 count = row
                 break
             try:
-                if rows[STATUS, row] != GOOD or not again.finish(rows, cells, row):
+                if rows[STATUS, row] != GOOD or not second_look.finish(rows, cells, row):
                     events[row] = []
-                    events[row].extend(self._read(message_batch, rows[:, row], again))
-                elif not again.keeps(rows[:, row]):
+                    events[row].extend(self._read(message_batch, rows[:, row], second_look))
+                elif not second_look.keeps(rows[:, row]):
                     events[row] = []
-            except DecodeError as found:  # where the framing is broken, after events of the same message
-                count, error = row + 1, found
+            except DecodeError as raised:  # if the framing is broken, after events of the same message
+                count, error = row + 1, raised
                 break
-        return ScannedRows(rows, count, cells, again.all_text(), message_batch.buffer, walk.dictionary, events), error
+        return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events), error
 
-    def _read(self, message_batch: MessageBatch, row: Array, again: SecondLook) -> Iterator[Located]:
+    def _read(self, message_batch: MessageBatch, row: Array, second_look: SecondLook) -> Iterator[Located]:
+        """Yields the events of the record of a row, or of its message from this record on."""
         index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))
         batch_index = int(np.searchsorted(message_batch.indexes, index))
-        message = again.message(batch_index)
+        message = second_look.message(batch_index)
         if row[STATUS] == READ_REST:
             return self.reader.read(message, index, record)
         start -= int(message_batch.starts[batch_index])

@@ -1,4 +1,4 @@
-"""Rows that the scan read and rows that the declaration read, put together in their order."""
+"""Joins rows that the scan read and rows that the declaration read, in their order."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-FEW_PARTS, MOST_PARTS = 8, 100
-"""Up to how many parts rows stay where they are, and up to how many it is faster to copy parts than to gather rows."""
+MOST_SLICES = 8
+"""Up to this number of ranges, each range becomes a record batch of its own, and no row is copied."""
 
-RowRange = tuple[pa.RecordBatch, int, int]
-"""Rows of a batch, from, to."""
+MOST_COPIED_RANGES = 100
+"""Up to this number of ranges it is faster to copy whole ranges than to gather single rows."""
+
+BatchSlice = tuple[pa.RecordBatch, int, int]
+"""Rows of a batch: the first row, and one past the last."""
 
 
-def joined(parts: list[RowRange]) -> list[RowRange]:
-    """The same parts, those that follow each other in one batch as one."""
-    joined: list[RowRange] = []
-    for source, start, stop in parts:
+def joined(ranges: list[BatchSlice]) -> list[BatchSlice]:
+    """Joins ranges that follow each other in the same batch."""
+    joined: list[BatchSlice] = []
+    for source, start, stop in ranges:
         if joined and joined[-1][0] is source and joined[-1][2] == start:
             joined[-1] = (source, joined[-1][1], stop)
         else:
@@ -24,19 +27,22 @@ def joined(parts: list[RowRange]) -> list[RowRange]:
     return joined
 
 
-def spliced(parts: list[RowRange], batch: pa.RecordBatch, built: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Parts of two batches in their order: few as they are, others in one batch."""
-    if len(parts) <= FEW_PARTS:
-        yield from (source.slice(start, stop - start) for source, start, stop in parts)
+def spliced(ranges: list[BatchSlice], scanned: pa.RecordBatch, built: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yields ranges of two batches in this order: a few as slices, more of them as one batch.
+
+    scanned, built   the rows that the scan and the declaration read
+    """
+    if len(ranges) <= MOST_SLICES:
+        yield from (source.slice(start, stop - start) for source, start, stop in ranges)
         return
-    schema = batch.schema
-    if len(parts) <= MOST_PARTS:
-        pieces = [source.slice(start, stop - start) for source, start, stop in parts]
-        columns = [pa.concat_arrays([piece.column(column) for piece in pieces]) for column in range(len(schema))]
+    schema = scanned.schema
+    if len(ranges) <= MOST_COPIED_RANGES:
+        slices = [source.slice(start, stop - start) for source, start, stop in ranges]
+        columns = [pa.concat_arrays([rows.column(column) for rows in slices]) for column in range(len(schema))]
     else:
-        shift = batch.num_rows
-        order = [row + (shift if source is built else 0) for source, *rows in parts for row in range(*rows)]
+        shift = scanned.num_rows
+        order = [row + (shift if source is built else 0) for source, *rows in ranges for row in range(*rows)]
         indices = pa.array(order, pa.int64())
-        whole = [pa.concat_arrays([batch.column(column), built.column(column)]) for column in range(len(schema))]
-        columns = [array.take(indices) for array in whole]
+        both = [pa.concat_arrays([scanned.column(column), built.column(column)]) for column in range(len(schema))]
+        columns = [array.take(indices) for array in both]
     yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""An engine around an engine: leaves out whole transactions, in events and in record batches alike."""
+"""An engine that wraps another one and filters whole transactions, in events and in record batches."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class FilteredTransactions:
-    """Lets another engine read every kind of record, since what stays depends on records that are not wanted.
+    """Filters the transactions of another engine, which must read all kinds: any record may decide what is kept.
 
-    The kinds that are wanted are applied behind the filter; tables before it, so that a transaction without rows of the
-    tables that are wanted is empty.
+    The option `kinds` is applied after this filter. The option `tables` is applied before it, so that a transaction
+    without rows of the requested tables is empty.
     """
 
     def __init__(self, engine: Engine, options: ReadOptions) -> None:
@@ -48,9 +48,11 @@ class FilteredTransactions:
         """See Engine.events."""
         return self._kept(self._engine.events(messages, first))
 
-    def lost(self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None) -> Iterator[Located]:
-        """See Engine.lost."""
-        return self._kept(self._engine.lost(data, index, stream_offset, error))
+    def unframed(
+        self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
+    ) -> Iterator[Located]:
+        """See Engine.unframed."""
+        return self._kept(self._engine.unframed(data, index, stream_offset, error))
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
@@ -59,14 +61,17 @@ class FilteredTransactions:
             yield self._kept_rows(batch).select(schema.names)
 
     def _kept(self, records: Iterable[Located]) -> Iterator[Located]:
-        for found in records:
-            username = getattr(found.event, "username", None)
-            for located in self._events.take(RecordFacts.of(found.event), username, found):
+        for record in records:
+            username = getattr(record.event, "username", None)
+            for located in self._events.take(RecordFacts.of(record.event), username, record):
                 if self._options.keeps(located.event.kind, None):
                     yield located
 
     def _kept_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that stay, before them those that were held; what is held again is a batch of its own."""
+        """Returns the rows to keep, after those of earlier batches that were held back and are kept.
+
+        Rows at the end on which later rows decide are held back, as a batch of their own.
+        """
         begin = 0
         if self._held is not None:
             begin = len(self._held)
@@ -86,7 +91,7 @@ class FilteredTransactions:
 
 
 def _facts(batch: pa.RecordBatch) -> list[RecordFacts]:
-    """Those of all rows, as far as the filters ask for them."""
+    """Returns the facts of all rows, as far as the filters need them."""
     kinds = batch["kind"].to_pylist()
     present = {*kinds}
     nothing = [None] * len(kinds)

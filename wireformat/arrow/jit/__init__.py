@@ -1,1 +1,1 @@
-"""How this package compiles with numba: the cache, linking, and single machine instructions."""
+"""Compiling with numba: the cache, linking, and functions of single machine instructions."""

@@ -1,4 +1,4 @@
-"""How this package compiles: numba, with a cache in a folder that can be written and belongs to this user."""
+"""Compiles functions with numba. The cache is in a writable folder of the current user."""
 
 from __future__ import annotations
 
@@ -24,53 +24,55 @@ from .linking import linking
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CHECKED = bool(numba.config.BOUNDSCHECK or numba.config.DISABLE_JIT)
-"""Whether compiled code checks what is proven elsewhere, as bounds are checked then."""
+"""Whether numba checks bounds or does not compile. The plain versions of functions are used then."""
 
 _SETTINGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True, "no_rewrites": True}
-"""Nothing is allocated, called from C or written with whole arrays; what numba does for such code takes a part of a
-cold start."""
+"""The compiled code does not allocate, is not called from C, and has no expressions of whole arrays. Without numba's
+support for these, a cold start is shorter."""
 
 _INNER: set[str] = set()
-"""The names of functions that only compiled ones call."""
+"""The qualified names of functions that only compiled functions call."""
 
 
 def inner(function: Function) -> Function:
-    """Let compiled functions call this one; for everybody else it stays plain Python.
+    """Lets compiled functions call this function; for Python it stays a plain function.
 
-    Unlike njit this compiles one version for all constant arguments, which is most of the time of a cold start.
+    Unlike njit this compiles one version for all constant arguments, which saves most of the time of a cold start.
     """
     _INNER.add(function.__qualname__)
     return numba.extending.register_jitable(**_SETTINGS)(function)
 
 
 def hot(function: Function) -> Function:
-    """An inner function that is copied into its callers: a call for each cell costs, as an array is seven arguments."""
+    """An inner function that is inlined. A call for each cell would be slow, since each array is seven arguments."""
     _INNER.add(function.__qualname__)
     return numba.extending.register_jitable(**_SETTINGS, forceinline=True)(function)
 
 
 def compiled(function: Function) -> Function:
-    """Compile an entry point at its first call, or load it from the cache.
+    """Compiles an entry point at its first call, or loads it from the cache.
 
-    Its callers always pass the same types: numba's cache writes its files whole, but two processes that add different
-    signatures of one function at the same time could mix up their index.
+    Callers must always pass the same types. numba replaces its cache files as a whole, but if two processes add
+    different signatures of one function at the same time, they can damage its index.
     """
-    before, folder = numba.config.CACHE_DIR, cache_folder()
+    previous, folder = numba.config.CACHE_DIR, cache_folder()
     numba.config.CACHE_DIR = folder
     try:
         dispatcher = numba.njit(nogil=True, cache=True, **_SETTINGS)(function)
-    except RuntimeError:  # numba finds no place for a cache
+    except RuntimeError:  # numba finds no folder for its cache
         dispatcher = None
     finally:
-        numba.config.CACHE_DIR = before
+        numba.config.CACHE_DIR = previous
     if dispatcher is None or not _is_cached_in(folder, dispatcher):
         dispatcher = numba.njit(nogil=True, **_SETTINGS)(function)
     return _quick_to_load(dispatcher)
 
 
 def _is_cached_in(folder: str, dispatcher: Any) -> bool:
-    """Whether numba keeps the code there, and nowhere else, as for a package inside a zip file: elsewhere the name of
-    the folder does not tell what was compiled in. True where numba was told not to compile."""
+    """Whether numba caches the code in this folder. True if numba does not compile.
+
+    For a package in a zip file, numba uses another folder, whose name has no digest of the sources.
+    """
     if not isinstance(dispatcher, Dispatcher):
         return True
     path = getattr(getattr(dispatcher, "_cache", None), "cache_path", None)
@@ -78,25 +80,24 @@ def _is_cached_in(folder: str, dispatcher: Any) -> bool:
 
 
 def _quick_to_load(dispatcher: Any) -> Any:
-    """Let compiled code be loaded from the cache without what only the compiler needs.
+    """Lets compiled code be loaded from the cache without loading the compiler's tables, which numba fills first.
 
-    numba fills the compiler's tables before it looks into its cache. If a release of numba is made in another way, the
-    function stays as it is; so does one that numba was told not to compile.
+    The function is not changed if numba does not compile, or in a release of numba that works differently.
     """
     if not isinstance(dispatcher, Dispatcher):
         return dispatcher
-    held = getattr(dispatcher, "_cache", None)
-    if isinstance(held, FunctionCache) and hasattr(held, "_load_overload"):
+    code_cache = getattr(dispatcher, "_cache", None)
+    if isinstance(code_cache, FunctionCache) and hasattr(code_cache, "_load_overload"):
 
         def load_overload(signature: Any, context: Any) -> Any:
-            with held._guard_against_spurious_io_errors():
-                return held._load_overload(signature, context)
+            with code_cache._guard_against_spurious_io_errors():
+                return code_cache._load_overload(signature, context)
 
-        held.load_overload = load_overload
+        code_cache.load_overload = load_overload
     compile_now = dispatcher.compile
 
-    def compile_undisturbed(signature: Any) -> Any:
-        """Most of the compiler's objects live on: to look through them for garbage again and again takes its time."""
+    def compile_without_collecting(signature: Any) -> Any:
+        """Compiles without garbage collection, which would often search the compiler's objects, though most survive."""
         was_enabled = gc.isenabled()
         gc.disable()
         try:
@@ -106,16 +107,16 @@ def _quick_to_load(dispatcher: Any) -> Any:
             if was_enabled:
                 gc.enable()
 
-    dispatcher.compile = compile_undisturbed
+    dispatcher.compile = compile_without_collecting
     return dispatcher
 
 
 @cache
 def cache_folder() -> str:
-    """The first of NUMBA_CACHE_DIR, the user's cache folder, the temporary folder and a new one that can be written.
+    """Returns the first usable one of NUMBA_CACHE_DIR, the user's cache folder, the temporary folder and a new folder.
 
-    The package's own folder may be read-only. The name below it holds a digest of all that is compiled in, since numba
-    looks only at the file of the entry point.
+    The package's own folder may be read-only. The folder's name has a digest of all compiled sources, since numba
+    checks only the file of the entry point.
     """
     name = f"wireformat-{digest()}"
     owner = os.getuid() if hasattr(os, "getuid") else None
@@ -130,32 +131,32 @@ def cache_folder() -> str:
 
 
 def _usable(folder: Path, owner: int | None) -> bool:
-    """Whether the folder can be written, and by this user alone: what lies in it will be run.
+    """Whether this user, and no other user, can write to the folder or replace it: the code in it will be run.
 
-    Nor may others put another folder in its place. Where users have no numbers, files have no such bits either.
+    owner   the user's number; None on systems without such numbers, where files have no permission bits either
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
-        facts = folder.lstat()
-        above = [parent.stat() for parent in folder.resolve().parents]
+        status = folder.lstat()
+        parents = [parent.stat() for parent in folder.resolve().parents]
     except OSError:
         return False
     if owner is None:
-        return stat.S_ISDIR(facts.st_mode)
-    others_write = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return stat.S_ISDIR(status.st_mode)
+    others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     others_replace = any(
         parent.st_uid not in (0, owner) or (parent.st_mode & stat.S_IWOTH and not parent.st_mode & stat.S_ISVTX)
-        for parent in above
+        for parent in parents
     )
-    return stat.S_ISDIR(facts.st_mode) and not others_write and not others_replace and facts.st_uid == owner
+    return stat.S_ISDIR(status.st_mode) and not others_write and not others_replace and status.st_uid == owner
 
 
 def outside_mark(function: Callable[..., Any]) -> str:
-    """Nothing for a function of this package; for others a digest of the package or module that it is in.
+    """Returns "" for a function of this package, and a digest of its package or module for any other function.
 
-    The folder of the cache is named after the sources of this package alone.
+    It goes into the names of compiled functions, since the name of the cache folder covers this package alone.
     """
     top = function.__module__.partition(".")[0]
     if top == __name__.partition(".")[0]:
@@ -167,19 +168,19 @@ def outside_mark(function: Callable[..., Any]) -> str:
 
 
 _CODE_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
-"""Settings of numba that change the code. Its own cache tells releases of Python and of numba apart, and processors."""
+"""Settings of numba that change the code. numba's cache itself distinguishes releases of Python and numba, and CPUs."""
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120 - Path takes longer
 
 
 def digest(package: str = _PACKAGE) -> str:
-    """Of all that compiled code may hold: every source of the package, the libraries that compile it, their settings.
+    """Returns a digest of everything that affects compiled code: all sources, the compiling libraries, their settings.
 
-    Constants of any module are compiled in, through any number of others; to read all of them takes 3 ms.
+    Compiled code can contain constants of any module. Reading all of them takes 3 ms.
     """
     settings = [str(getattr(numba.config, name, None)) for name in _CODE_SETTINGS]
-    found = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, np.__version__, settings)).encode())
+    hashed = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, np.__version__, settings)).encode())
     for folder, folders, names in os.walk(package):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(names):
@@ -187,6 +188,6 @@ def digest(package: str = _PACKAGE) -> str:
                 path = os.path.join(folder, name)  # noqa: PTH118
                 with open(path, "rb", buffering=0) as file:  # noqa: PTH123
                     source = file.read()
-                found.update(f"{path[len(package) :]} {len(source)} ".encode())
-                found.update(source)
-    return found.hexdigest()[:16]
+                hashed.update(f"{path[len(package) :]} {len(source)} ".encode())
+                hashed.update(source)
+    return hashed.hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""Reading big-endian numbers, comparing bytes and copying short texts a machine word at a time.
+"""Functions that read big-endian numbers, compare bytes and copy short texts a machine word at a time.
 
-The plain functions say what is meant. They run uncompiled, and compiled where bounds are to be checked; elsewhere each
-is replaced by one or two machine instructions, for numba makes of the plain ones a load and a check for every byte.
+The plain functions define the behaviour. They are used where numba does not compile, or checks bounds. Elsewhere, one
+or two machine instructions replace each, since numba would compile the plain ones to a load and a check per byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..ascii import APOSTROPHE, BACKSLASH, QUOTE, SPACE
 from .compiler import CHECKED, inner
 
 BLOCK = 16
-"""Bytes that `copy_block` copies, `same_block` compares and `find_special` looks at."""
+"""The number of bytes that `copy_block` copies, `same_block` compares and `find_special` searches."""
 
 
 def _plain_read(size: int) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
-"""Keeps numba from making machine code of functions that only others call: a good part of a cold start.
+"""Keeps numba from making machine code of functions that only compiled functions call, to shorten a cold start.
 
-They are linked into their callers before these are optimised. It takes parts of numba that are not public, so it is
-done for the releases that it was tried with; with others everything is compiled as numba does it.
+They are linked into their callers, which are optimised afterwards. This uses parts of numba that are not public, so it
+is limited to the releases that it was tested with. With other releases, numba compiles everything in its own way.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 RELEASES = ((0, 68),)
+"""The releases of numba that linking was tested with."""
 
 
 class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc] # numba has no types
-    """LLVM's code of one function, as it was lowered."""
+    """The LLVM code of one function, not optimised and without machine code."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -30,13 +31,13 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc] # numba has no types
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """0, as for every function without machine code."""
+        """Returns 0, as for every function without machine code."""
         return 0
 
 
 @contextmanager
 def linking(names: Collection[str]) -> Iterator[None]:
-    """While this lasts, functions with these qualified names are compiled for their callers alone."""
+    """Within this context, functions with these qualified names get no machine code of their own."""
     if numba.version_info.short not in RELEASES:
         yield
         return

@@ -1,1 +1,1 @@
-"""Committed changes to a table's own columns."""
+"""Typed tables: the changes of one table, in columns of the table's own types."""

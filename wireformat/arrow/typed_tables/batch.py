@@ -1,4 +1,4 @@
-"""The typed rows of one record batch: values read, old images, key changes, values that do not fit."""
+"""The typed rows of one record batch: typed values, old images, key changes, and values that do not fit."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ...options.reading import MODES
 from ..arrays import Array
 from ..schemas import SEQUENCE
 from .columns import TypedColumn
-from .rows import DELETE, INSERT, UPDATE, ChangeRows, position
+from .rows import DELETE, INSERT, UPDATE, ChangeRows, row_position
 from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
-ABOUT = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged", "_error")
-"""Columns beside those of the table, the last one in PERMISSIVE only."""
+ADDED_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged", "_error")
+"""The columns that typed tables add to those of the table; the last one in PERMISSIVE mode only."""
 
-LABELS = ("insert", "update", "delete", "truncate", "update_preimage", "update_postimage")
-"""What stands in `_change_type`."""
+CHANGE_TYPES = ("insert", "update", "delete", "truncate", "update_preimage", "update_postimage")
+"""The values of `_change_type`."""
 
 _PREIMAGE, _POSTIMAGE = 4, 5
 IMAGES = ("new", "both")
 
 
 class TypedOptions:
-    """What is asked for; raises OptionError.
+    """The checked options of `typed`; raises OptionError.
 
-    keys   those whose change splits an UPDATE; none if none is split
+    keys   an UPDATE that changes one of these columns is split; empty if no UPDATE is split
     """
 
     def __init__(self, mode: str, images: str, complete: bool, split: bool, keys: Sequence[str] | None) -> None:
@@ -46,44 +46,51 @@ class TypedOptions:
 
 @dataclass(frozen=True)
 class TableBatch:
-    """The changes of the table in one record batch, and the version of each."""
+    """The changes of one table in one record batch.
+
+    version_indices   int64[n]: for each change, the index of its version in `versions`
+    """
 
     rows: ChangeRows
-    versions: Array
+    version_indices: Array
+    versions: Sequence[Version]
     table: str
-    known: Sequence[Version]
-    """Those versions."""
 
-    def of_version(self, number: int) -> TableBatch:
-        """The changes of one version of the table."""
-        places = np.flatnonzero(self.versions == number)
-        return TableBatch(self.rows.chosen(places), self.versions[places], self.table, self.known)
+    def of_version(self, version: int) -> TableBatch:
+        """Returns the changes of one version of the table."""
+        indices = np.flatnonzero(self.version_indices == version)
+        return TableBatch(self.rows.chosen(indices), self.version_indices[indices], self.versions, self.table)
 
-    def where(self, place: int) -> dict[str, Any]:
-        """The place of a change, as attributes of an error."""
-        return {"table": self.table, **position(*self.rows.at(place))}
+    def location(self, index: int) -> dict[str, Any]:
+        """Returns the table and the position of a change, as attributes of an error."""
+        return {"table": self.table, **row_position(*self.rows.at(index))}
 
 
 def _split_keys(split: bool, keys: Sequence[str] | None) -> tuple[str, ...]:
-    named = () if keys is None else texts("keys", keys)
-    if flag("split_key_changes", split) and not named:
+    checked = () if keys is None else texts("keys", keys)
+    if flag("split_key_changes", split) and not checked:
         raise OptionError("option split_key_changes: needs keys, the columns of the table's key")
-    return named if split else ()
+    return checked if split else ()
 
 
 def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: TypedOptions) -> pa.Schema:
-    """The schema of typed rows; raises OptionError where names collide."""
+    """Returns the schema of typed rows; raises OptionError if names collide.
+
+    kept   the columns that are copied from the changes, and come first
+    """
     fields = [pa.field(column.name, column.type) for column in columns]
-    taken = [field.name for field in fields if field.name in ABOUT]
-    if taken:
-        raise OptionError(f"option schema: the table has a column {taken[0]} of its own; give a schema without it")
-    taken = [field.name for field in kept if field.name in {*ABOUT, *(column.name for column in columns)}]
-    if taken:
-        raise OptionError(f"option keep: the result has a column {taken[0]!r} of its own; rename the one in changes")
+    colliding = [field.name for field in fields if field.name in ADDED_COLUMNS]
+    if colliding:
+        raise OptionError(f"option schema: the table has a column {colliding[0]} of its own; give a schema without it")
+    colliding = [field.name for field in kept if field.name in {*ADDED_COLUMNS, *(column.name for column in columns)}]
+    if colliding:
+        raise OptionError(
+            f"option keep: the result has a column {colliding[0]!r} of its own; rename the one in changes"
+        )
     missing = [key for key in options.keys if key not in {field.name for field in fields}]
     if missing:
         raise OptionError(f"option keys: the table has no column {missing[0]}")
-    about = [
+    added = [
         pa.field("_change_type", pa.string()),
         pa.field("_sequence", SEQUENCE),
         pa.field("_xid", pa.int64()),
@@ -92,16 +99,21 @@ def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: Type
         pa.field("_unchanged", _NAMES),
         *([pa.field("_error", pa.string())] if options.mode == "PERMISSIVE" else ()),
     ]
-    return pa.schema([*kept, *fields, *about])
+    return pa.schema([*kept, *fields, *added])
 
 
-class _Wrong(NamedTuple):
-    """A value that does not fit."""
+class _BadValue(NamedTuple):
+    """A value that does not fit the type of its column.
+
+    row      index of the change
+    image    `new` or `old`
+    found    a description of the value, without the value itself
+    """
 
     row: int
     image: str
     column: TypedColumn
-    words: str
+    found: str
 
     @property
     def expected(self) -> str:
@@ -109,183 +121,194 @@ class _Wrong(NamedTuple):
 
 
 def typed_batch(
-    part: TableBatch, columns: list[TypedColumn], kept: int, schema: pa.Schema, options: TypedOptions
+    changes: TableBatch, columns: list[TypedColumn], kept: int, schema: pa.Schema, options: TypedOptions
 ) -> tuple[pa.RecordBatch, int]:
-    """The typed rows of one record batch, and how many changes were left out.
+    """Returns the typed rows of one record batch, and the number of changes that DROPMALFORMED dropped.
 
-    kept   so many columns of the schema come first, as they are in the changes
+    kept   the number of columns at the beginning of the schema that are copied from the changes
     """
-    rows, count = part.rows, len(part.rows.kinds)
-    _check_numbered(part, columns)
+    rows, count = changes.rows, len(changes.rows.kinds)
+    _check_numbered(changes, columns)
     is_delete = rows.kinds == DELETE
     has_old = rows.old.valid
-    wrong: list[_Wrong] = []
-    texts: dict[str, list[pa.StringArray]] = {}
+    bad_values: list[_BadValue] = []
+    key_texts: dict[str, list[pa.StringArray]] = {}
     values, olds, filled = [], [], {}
-    unsent = unsent_columns(rows, part.versions, part.known, [column.name for column in columns])
-    for place, column in enumerate(columns):
-        read = {}
-        for image, cells in (("new", rows.new), ("old", rows.old)):
-            text = cells.texts(column.name, place, rows.numbered if image == "new" else None)
+    unsent = unsent_columns(rows, changes.version_indices, changes.versions, [column.name for column in columns])
+    for column_index, column in enumerate(columns):
+        value_of_image = {}
+        for image, images in (("new", rows.new), ("old", rows.old)):
+            text = images.texts(column.name, column_index, rows.numbered if image == "new" else None)
             if column.name in options.keys:
-                texts.setdefault(column.name, []).append(text)
-            read[image], misfits = column.read(text, part.versions)
-            wrong += [_Wrong(row, image, column, words) for row, words in misfits.items()]
-        value = read["new"]
+                key_texts.setdefault(column.name, []).append(text)
+            value_of_image[image], misfits = column.read(text, changes.version_indices)
+            bad_values += [_BadValue(row, image, column, found) for row, found in misfits.items()]
+        value, old_value = value_of_image["new"], value_of_image["old"]
         takes_old = is_delete
         if options.complete:
-            fills = is_unsent(unsent, column.name) & ~is_delete & read["old"].is_valid().to_numpy(zero_copy_only=False)
+            fills = is_unsent(unsent, column.name) & ~is_delete & old_value.is_valid().to_numpy(zero_copy_only=False)
             if fills.any():
                 filled[column.name] = fills
                 takes_old = is_delete | fills
         if takes_old.any():
-            value = read["old"] if takes_old.all() else pc.if_else(pa.array(takes_old), read["old"], value)
+            value = old_value if takes_old.all() else pc.if_else(pa.array(takes_old), old_value, value)
         values.append(value)
-        olds.append(read["old"])
-    if wrong and options.mode == "FAILFAST":
-        first = min(wrong, key=lambda one: one.row)
+        olds.append(old_value)
+    if bad_values and options.mode == "FAILFAST":
+        first = min(bad_values, key=lambda bad: bad.row)
         raise BadCell(
             first.expected,
-            first.words,
-            **part.where(first.row),
+            first.found,
+            **changes.location(first.row),
             column=first.column.name,
             sql_type=first.column.sql,
             path=first.image,
         )
-    output = _output(rows, wrong, _changed_keys(rows, columns, values, olds, texts, options), options)
+    output = _output(rows, bad_values, _changes_key(rows, columns, values, olds, key_texts, options), options)
     fields = list(schema.field("_old").type)
     old = (
         pa.StructArray.from_arrays(olds, fields=fields, mask=pa.array(~has_old))
         if fields
         else pa.array([{} if valid else None for valid in has_old.tolist()], schema.field("_old").type)
     )
-    plain = output.is_plain
-    source = pa.array(output.source)
+    change_of_row = pa.array(output.changes)
 
-    def spread(array: pa.Array) -> pa.Array:
-        return array if plain else array.take(source)
+    def per_row(array: pa.Array) -> pa.Array:
+        """Repeats or drops the values of the changes, as the output has two rows of a change, one or none."""
+        return array if output.is_one_to_one else array.take(change_of_row)
 
-    def blanked(array: pa.Array, flags: Array) -> pa.Array:
-        """Null where the flag is set."""
+    def null_where(flags: Array, array: pa.Array) -> pa.Array:
         return pc.if_else(pa.array(flags), pa.scalar(None, array.type), array) if flags.any() else array
 
-    if not plain and output.is_first.any():
-        pick = pa.array(np.where(output.is_first, output.source + count, output.source))
-        values = [pa.concat_arrays([new, before]).take(pick) for new, before in zip(values, olds, strict=True)]
+    if not output.is_one_to_one and output.is_before.any():
+        in_both = pa.array(np.where(output.is_before, output.changes + count, output.changes))
+        values = [pa.concat_arrays([new, before]).take(in_both) for new, before in zip(values, olds, strict=True)]
     else:
-        values = [spread(value) for value in values]
-    labels = output.labels
-    as_they_are = [spread(rows.column(field.name, field.type)) for field in list(schema)[:kept]]
-    about = [
-        pa.DictionaryArray.from_arrays(pa.array(labels, pa.int32()), pa.array(LABELS)).cast(pa.string()),
-        spread(rows.column("sequence", SEQUENCE)),
-        spread(rows.column("xid", pa.int64())),
-        spread(rows.column("commit_time", pa.timestamp("us", "UTC"))),
-        blanked(spread(old), (labels == _PREIMAGE) | output.is_inserted),
-        blanked(spread(unsent_lists(unsent, filled)), output.is_first),
+        values = [per_row(value) for value in values]
+    change_types = output.change_types
+    kept_columns = [per_row(rows.column(field.name, field.type)) for field in list(schema)[:kept]]
+    added = [
+        pa.DictionaryArray.from_arrays(pa.array(change_types, pa.int32()), pa.array(CHANGE_TYPES)).cast(pa.string()),
+        per_row(rows.column("sequence", SEQUENCE)),
+        per_row(rows.column("xid", pa.int64())),
+        per_row(rows.column("commit_time", pa.timestamp("us", "UTC"))),
+        null_where((change_types == _PREIMAGE) | output.is_split_insert, per_row(old)),
+        null_where(output.is_before, per_row(unsent_lists(unsent, filled))),
     ]
     if options.mode == "PERMISSIVE":
-        about.append(_errors(wrong, output))
-    return pa.RecordBatch.from_arrays([*as_they_are, *values, *about], schema=schema), output.dropped
+        added.append(_errors(bad_values, output))
+    return pa.RecordBatch.from_arrays([*kept_columns, *values, *added], schema=schema), output.dropped
 
 
-def _check_numbered(part: TableBatch, columns: list[TypedColumn]) -> None:
-    """Values without names are those of all columns in their order. Raises BadRows where there are more or fewer."""
-    shapes = part.rows.new.shapes
-    counts = np.array([len(names or ()) for names in shapes.lists])[shapes.ids]
-    others = np.flatnonzero(part.rows.numbered & (counts != len(columns)))
+def _check_numbered(changes: TableBatch, columns: list[TypedColumn]) -> None:
+    """Raises BadRows if a row whose columns have no names has more or fewer values than the schema has columns."""
+    names = changes.rows.new.names
+    counts = np.array([len(image or ()) for image in names.lists])[names.codes]
+    others = np.flatnonzero(changes.rows.numbered & (counts != len(columns)))
     if len(others):
-        place = int(others[0])
+        first = int(others[0])
         raise BadRows(
-            f"{len(columns)} values, one for each column of the schema, where columns have no names",
-            f"{counts[place]}",
-            **part.where(place),
+            f"{len(columns)} values, one for each column of the schema, since the row does not name its columns",
+            f"{counts[first]}",
+            **changes.location(first),
         )
 
 
-def _changed_keys(
+def _changes_key(
     rows: ChangeRows,
     columns: list[TypedColumn],
     values: list[pa.Array],
     olds: list[pa.Array],
-    texts: Mapping[str, list[pa.StringArray]],
+    key_texts: Mapping[str, list[pa.StringArray]],
     options: TypedOptions,
 ) -> Array:
-    """bool[n]: UPDATEs whose old image has another key. Texts may differ where values do not, as those of 0 and -0."""
+    """Returns bool[n]: whether the change is an UPDATE whose old image has another key.
+
+    Values are compared, not their texts alone: 0 and -0 are equal.
+    """
     changed = np.zeros(len(rows.kinds), bool)
-    known = (rows.kinds == UPDATE) & rows.old.valid
+    has_old_key = (rows.kinds == UPDATE) & rows.old.valid
     for column, value, old in zip(columns, values, olds, strict=True):
         if column.name in options.keys:
-            new_text, old_text = texts[column.name]
-            known &= old_text.is_valid().to_numpy(zero_copy_only=False)
-            other_text = pc.fill_null(pc.not_equal(new_text, old_text), False).to_numpy(zero_copy_only=False)
-            changed |= _differ(value, old, other_text & known)
-    return changed & known
+            new_text, old_text = key_texts[column.name]
+            has_old_key &= old_text.is_valid().to_numpy(zero_copy_only=False)
+            texts_differ = pc.fill_null(pc.not_equal(new_text, old_text), False).to_numpy(zero_copy_only=False)
+            changed |= _differ(value, old, texts_differ & has_old_key)
+    return changed & has_old_key
 
 
 def _differ(left: pa.Array, right: pa.Array, among: Array) -> Array:
-    """bool[n]: which of some pairs are two values that are not the same; a null is no value."""
+    """Returns bool[n]: whether the row is among those to compare, and has two different values, both not null."""
     differs = np.zeros(len(among), bool)
-    places = np.flatnonzero(among)
-    chosen = [array.take(pa.array(places)) for array in (left, right)]
+    indices = np.flatnonzero(among)
+    chosen = [array.take(pa.array(indices)) for array in (left, right)]
     if pa.types.is_nested(left.type):  # Arrow does not compare lists
         pairs = zip(*(array.to_pylist() for array in chosen), strict=True)
-        differs[places] = [one is not None and other is not None and one != other for one, other in pairs]
+        differs[indices] = [one is not None and other is not None and one != other for one, other in pairs]
     else:
-        differs[places] = pc.fill_null(pc.not_equal(*chosen), False).to_numpy(zero_copy_only=False)
+        differs[indices] = pc.fill_null(pc.not_equal(*chosen), False).to_numpy(zero_copy_only=False)
     return differs
 
 
 @dataclass(frozen=True)
 class _Output:
-    """Which rows come out.
+    """The rows of the result: one for each change, two for a change that is split or returned with both images.
 
-    source       int64[m], the change
-    is_first     bool[m], whether it is the first of two rows of a change, which holds the old image
-    is_inserted  bool[m], whether it is the second of a change of key
-    labels       int64[m], places in LABELS
+    changes          int64[m]: the index of the change
+    is_before        bool[m]: whether it is the first of two rows of a change, which has the old image
+    is_split_insert  bool[m]: whether it is the second row of a change of the key
+    change_types     int64[m]: indices in CHANGE_TYPES
+    is_one_to_one    whether each change has exactly one row
+    dropped          the number of changes without a row
     """
 
-    source: Array
-    is_first: Array
-    is_inserted: Array
-    labels: Array
-    is_plain: bool
+    changes: Array
+    is_before: Array
+    is_split_insert: Array
+    change_types: Array
+    is_one_to_one: bool
     dropped: int
 
 
-def _output(rows: ChangeRows, wrong: list[_Wrong], split: Array, options: TypedOptions) -> _Output:
+def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, options: TypedOptions) -> _Output:
+    """Returns the rows of the result.
+
+    is_split   bool[n]: whether the change becomes a delete and an insert
+    """
     count = len(rows.kinds)
-    kept = np.ones(count, bool)
+    is_kept = np.ones(count, bool)
     if options.mode == "DROPMALFORMED":
-        kept[[one.row for one in wrong]] = False
+        is_kept[[bad.row for bad in bad_values]] = False
     is_update = rows.kinds == UPDATE
-    both = options.images == "both"
-    doubled = (split | (is_update & rows.old.valid)) if both else split
-    labels = rows.kinds
-    if both:
-        labels = np.where(is_update, _POSTIMAGE, labels)
-    times = np.where(doubled, 2, 1) * kept
-    source = np.repeat(np.arange(count), times)
-    is_first = doubled[source]
-    is_first[1:] &= source[1:] != source[:-1]
-    labels = labels[source]
-    labels = np.where(split[source], np.where(is_first, DELETE, INSERT), np.where(is_first, _PREIMAGE, labels))
-    is_plain = bool((times == 1).all())
-    return _Output(source, is_first, split[source] & ~is_first, labels, is_plain, count - int(kept.sum()))
+    with_both_images = options.images == "both"
+    has_two_rows = (is_split | (is_update & rows.old.valid)) if with_both_images else is_split
+    types = np.where(is_update, _POSTIMAGE, rows.kinds) if with_both_images else rows.kinds
+    row_counts = np.where(has_two_rows, 2, 1) * is_kept
+    changes = np.repeat(np.arange(count), row_counts)
+    is_before = has_two_rows[changes]
+    is_before[1:] &= changes[1:] != changes[:-1]
+    types = np.where(
+        is_split[changes], np.where(is_before, DELETE, INSERT), np.where(is_before, _PREIMAGE, types[changes])
+    )
+    return _Output(
+        changes,
+        is_before,
+        is_split[changes] & ~is_before,
+        types,
+        is_one_to_one=bool((row_counts == 1).all()),
+        dropped=count - int(is_kept.sum()),
+    )
 
 
-def _errors(wrong: list[_Wrong], output: _Output) -> pa.Array:
-    """What does not fit, for each row that comes out; a row with the old image alone tells of that."""
+def _errors(bad_values: list[_BadValue], output: _Output) -> pa.Array:
+    """Returns the error text of each row of the result. A row that has the old image alone has its errors alone."""
     texts: dict[tuple[int, bool], list[str]] = {}
-    for one in wrong:
-        words = (
-            f"column {one.column.name}, type {one.column.sql}, {one.image}: expected {one.expected}, got {one.words}"
-        )
-        texts.setdefault((one.row, False), []).append(words)
-        if one.image == "old":
-            texts.setdefault((one.row, True), []).append(words)
+    for bad in bad_values:
+        text = f"column {bad.column.name}, type {bad.column.sql}, {bad.image}: expected {bad.expected}, got {bad.found}"
+        texts.setdefault((bad.row, False), []).append(text)
+        if bad.image == "old":
+            texts.setdefault((bad.row, True), []).append(text)
     if not texts:
-        return pa.nulls(len(output.source), pa.string())
-    keys = zip(output.source.tolist(), output.is_first.tolist(), strict=True)
+        return pa.nulls(len(output.changes), pa.string())
+    keys = zip(output.changes.tolist(), output.is_before.tolist(), strict=True)
     return pa.array(["; ".join(texts[key]) if key in texts else None for key in keys], pa.string())

@@ -1,4 +1,4 @@
-"""Text values of a whole column to an Arrow column of its type: a fast cast, and one by one what it leaves over."""
+"""Casts the texts of a whole column to its Arrow type, and reads the values that the cast refuses one by one."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 
 Misfits = dict[int, str]
-"""Place in the column to what is wrong with its value, in words. The cell there is null."""
+"""Index of a row to a description of its value, which does not fit the type. The cell is null."""
 
-_FEW = 16
-"""So many values, or fewer, are read one by one rather than halved again."""
+_FEW_VALUES = 16
+"""Up to this number, values are read one by one rather than halved again."""
 
 
 class Reader(Protocol):
-    """How the texts of a type are read."""
+    """Reads the texts of a column as values of a type."""
 
     @property
     def type(self) -> pa.DataType:
-        """Of the column that comes out."""
+        """The type of the values."""
 
     def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
-        """The values, null for a null text, and what does not fit."""
+        """Returns the values, null for a null text, and the values that do not fit."""
 
 
 class TextReader:
-    """Texts as they are."""
+    """Returns texts unchanged."""
 
     type = pa.string()
 
@@ -48,66 +48,69 @@ class TextReader:
 class CastReader:
     """Values that Arrow casts from their texts.
 
-    letters   all that the texts may consist of; where there is anything else in the column, `form` tells which they are
-    shortest  the fewest bytes of a text: Arrow reads shortened forms that no server prints
-    form      a regular expression of the texts that the cast reads, and reads right
-    cast      of the whole column; raises ArrowInvalid if one value does not fit
-    one       one value, or Misfit
+    alphabet  the bytes that texts of this type consist of. A column with other bytes is checked with `pattern`
+    shortest  the fewest bytes of a text: Arrow also reads shortened forms, which no server prints
+    pattern   a regular expression of the texts that the cast reads correctly
+    cast      casts a whole column; raises ArrowInvalid if a value does not fit
+    read_one  reads one text; raises Misfit
     """
 
     type: pa.DataType
-    letters: bytes
+    alphabet: bytes
     shortest: int
-    form: str
+    pattern: str
     cast: Callable[[pa.StringArray, pa.DataType], pa.Array]
-    one: text_values.One
+    read_one: text_values.One
 
     def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
         """See Reader.read."""
         if texts.null_count == len(texts):
             return pa.nulls(len(texts), self.type), {}
-        if self._is_plain(texts):
+        if self._has_plain_texts(texts):
             try:
                 return self.cast(texts, self.type), {}
             except pa.ArrowInvalid:
                 pass
-        odd = np.flatnonzero(_mask(pc.invert(pc.match_substring_regex(texts, self.form))))
+        others = np.flatnonzero(_mask(pc.invert(pc.match_substring_regex(texts, self.pattern))))
         misfits: Misfits = {}
-        if not len(odd):
-            return self._halved(texts, 0, misfits), misfits
-        is_odd = np.zeros(len(texts), bool)
-        is_odd[odd] = True
-        plain = pc.if_else(pa.array(is_odd), pa.scalar(None, pa.string()), texts)
-        values = self._one_by_one(texts.take(pa.array(odd)), odd, misfits)
-        column = pc.replace_with_mask(self._halved(plain, 0, misfits), pa.array(is_odd), values)
+        if not len(others):
+            return self._cast_in_halves(texts, 0, misfits), misfits
+        is_other = np.zeros(len(texts), bool)
+        is_other[others] = True
+        plain = pc.if_else(pa.array(is_other), pa.scalar(None, pa.string()), texts)
+        values = self._read_one_by_one(texts.take(pa.array(others)), others, misfits)
+        column = pc.replace_with_mask(self._cast_in_halves(plain, 0, misfits), pa.array(is_other), values)
         return column, dict(sorted(misfits.items()))
 
-    def _is_plain(self, texts: pa.StringArray) -> bool:
+    def _has_plain_texts(self, texts: pa.StringArray) -> bool:
         bounds = pc.min_max(pc.binary_length(texts)).as_py()
-        return bounds["min"] >= self.shortest and not _bytes(texts).translate(None, self.letters)
+        return bounds["min"] >= self.shortest and not _bytes(texts).translate(None, self.alphabet)
 
-    def _halved(self, texts: pa.StringArray, first: int, misfits: Misfits) -> pa.Array:
-        """Cast what can be cast in halves of halves, so that one bad value costs little."""
+    def _cast_in_halves(self, texts: pa.StringArray, first: int, misfits: Misfits) -> pa.Array:
+        """Casts ever smaller halves, so that one value that does not fit costs little."""
         try:
             return self.cast(texts, self.type)
         except pa.ArrowInvalid:
             pass
-        if len(texts) <= _FEW:
-            return self._one_by_one(texts, range(first, first + len(texts)), misfits)
+        if len(texts) <= _FEW_VALUES:
+            return self._read_one_by_one(texts, range(first, first + len(texts)), misfits)
         half = len(texts) // 2
         return pa.concat_arrays(
-            [self._halved(texts[:half], first, misfits), self._halved(texts[half:], first + half, misfits)]
+            [
+                self._cast_in_halves(texts[:half], first, misfits),
+                self._cast_in_halves(texts[half:], first + half, misfits),
+            ]
         )
 
-    def _one_by_one(self, texts: pa.StringArray, places: Any, misfits: Misfits) -> pa.Array:
+    def _read_one_by_one(self, texts: pa.StringArray, rows: Any, misfits: Misfits) -> pa.Array:
         values: list[object] = []
-        for place, text in zip(places, texts.to_pylist(), strict=True):
+        for row, text in zip(rows, texts.to_pylist(), strict=True):
             value = None
             if text is not None:
                 try:
-                    value = self.one(text)
+                    value = self.read_one(text)
                 except Misfit as misfit:
-                    misfits[int(place)] = str(misfit)
+                    misfits[int(row)] = str(misfit)
             values.append(value)
         return pa.array(values, self.type)
 
@@ -116,7 +119,7 @@ class CastReader:
 class ListReader:
     """Arrays, or vectors such as int2vector, whose elements another reader reads.
 
-    split   texts to lists of the elements' texts, nested as deep as there are dimensions, and what is none
+    split   splits texts into lists of the elements' texts, nested by dimension; also returns the texts that do not fit
     """
 
     element: Reader
@@ -132,7 +135,7 @@ class ListReader:
         """See Reader.read."""
         lists, misfits = self.split(texts, self.dimensions)
         column, inner = self._read_elements(lists, self.dimensions)
-        misfits |= {place: f"{words}, in an element" for place, words in inner.items()}
+        misfits |= {row: f"{found}, in an element" for row, found in inner.items()}
         if not inner:
             return column, misfits
         bad = np.zeros(len(texts), bool)
@@ -140,7 +143,7 @@ class ListReader:
         return pc.if_else(pa.array(bad), pa.scalar(None, self.type), column), dict(sorted(misfits.items()))
 
     def _read_elements(self, lists: pa.Array, depth: int) -> tuple[pa.Array, Misfits]:
-        """The lists with their elements read; misfits by the place of the outermost list."""
+        """Returns the lists with typed elements; misfits have the row of the outermost list."""
         if not depth:
             return self.element.read(lists)
         offsets = _offsets(lists)
@@ -148,19 +151,19 @@ class ListReader:
         misfits: Misfits = {}
         if inner:
             owners = np.searchsorted(offsets - offsets[0], list(inner), "right") - 1
-            for owner, words in zip(owners.tolist(), inner.values(), strict=True):
-                misfits.setdefault(owner, words)
-        built = pa.ListArray.from_arrays(
+            for owner, found in zip(owners.tolist(), inner.values(), strict=True):
+                misfits.setdefault(owner, found)
+        column = pa.ListArray.from_arrays(
             pa.array((offsets - offsets[0]).astype(np.int32)),
             column,
             type=list_type(self.element.type, depth),
             mask=lists.is_null() if lists.null_count else None,
         )
-        return built, misfits
+        return column, misfits
 
 
 def list_type(element: pa.DataType, dimensions: int = 1) -> pa.DataType:
-    """A list of lists of … elements, named as Spark names them."""
+    """Returns the type of nested lists, with Spark's name for the elements."""
     for _ in range(dimensions):
         element = pa.list_(pa.field("element", element))
     return element
@@ -171,12 +174,12 @@ def _offsets(lists: pa.Array) -> Any:
 
 
 def _mask(flags: pa.BooleanArray) -> Any:
-    """bool[n]; null is false."""
+    """Returns bool[n]; null is false."""
     return pc.fill_null(flags, False).to_numpy(zero_copy_only=False)
 
 
 def _bytes(texts: pa.StringArray) -> bytes:
-    """All text of the column in one piece."""
+    """Returns the text of all rows, joined."""
     _, offsets, data = texts.buffers()
     if data is None:
         return b""
@@ -191,40 +194,38 @@ def _split_arrays(delimiter: str) -> Callable[[pa.StringArray, int], tuple[pa.Ar
     simple = rf'^\{{[^{{}}"\\{delimiter}]+(?:{delimiter}[^{{}}"\\{delimiter}]+)*\}}$'
 
     def split(texts: pa.StringArray, dimensions: int) -> tuple[pa.Array, Misfits]:
-        """Arrays of one dimension without quotes are cut by Arrow; the others are parsed."""
+        """Arrow splits arrays of one dimension without quotes; all others are parsed one by one."""
         is_simple = pc.match_substring_regex(texts, simple)
-        places = np.flatnonzero(_mask(pc.invert(is_simple)))
-        if dimensions > 1:
-            places = np.flatnonzero(_mask(texts.is_valid()))
-        is_odd = np.zeros(len(texts), bool)
-        is_odd[places] = True
+        others = np.flatnonzero(_mask(texts.is_valid() if dimensions > 1 else pc.invert(is_simple)))
+        is_other = np.zeros(len(texts), bool)
+        is_other[others] = True
         misfits: Misfits = {}
-        parsed: list[object] = []
-        for place, text in zip(places.tolist(), texts.take(pa.array(places)).to_pylist(), strict=True):
+        lists: list[object] = []
+        for row, text in zip(others.tolist(), texts.take(pa.array(others)).to_pylist(), strict=True):
             try:
-                parsed.append(text_values.array(text, dimensions, delimiter))
+                lists.append(text_values.array(text, dimensions, delimiter))
             except Misfit as misfit:
-                misfits[place] = str(misfit)
-                parsed.append(None)
-        odd = pa.array(parsed, list_type(pa.string(), dimensions))
-        if len(places) == len(texts):
-            return odd, misfits
+                misfits[row] = str(misfit)
+                lists.append(None)
+        parsed = pa.array(lists, list_type(pa.string(), dimensions))
+        if len(others) == len(texts):
+            return parsed, misfits
         if dimensions > 1:
-            plain = pa.nulls(len(texts), odd.type)
+            plain = pa.nulls(len(texts), parsed.type)
         else:
-            others = pc.if_else(pa.array(is_odd), pa.scalar(None, pa.string()), texts) if len(places) else texts
-            plain = _cut(pc.utf8_trim(others, "{}"), delimiter)
-        if not len(places):
+            simple_texts = pc.if_else(pa.array(is_other), pa.scalar(None, pa.string()), texts) if len(others) else texts
+            plain = _split_elements(pc.utf8_trim(simple_texts, "{}"), delimiter)
+        if not len(others):
             return plain, misfits
         order = np.arange(len(texts))
-        order[places] = len(texts) + np.arange(len(places))
-        return pa.concat_arrays([plain, odd]).take(pa.array(order)), misfits
+        order[others] = len(texts) + np.arange(len(others))
+        return pa.concat_arrays([plain, parsed]).take(pa.array(order)), misfits
 
     return split
 
 
-def _cut(texts: pa.StringArray, delimiter: str) -> pa.Array:
-    """Texts to lists of texts; NULL is null."""
+def _split_elements(texts: pa.StringArray, delimiter: str) -> pa.Array:
+    """Splits texts at the delimiter; the element NULL is null."""
     lists = pc.split_pattern(texts, delimiter)
     offsets = _offsets(lists)
     values = lists.values[offsets[0] : offsets[-1]]
@@ -238,7 +239,7 @@ def _cut(texts: pa.StringArray, delimiter: str) -> pa.Array:
 
 
 def _split_vectors(texts: pa.StringArray, dimensions: int) -> tuple[pa.Array, Misfits]:
-    """Vectors, and arrays of them: numbers with a blank between."""
+    """Splits vectors, which are numbers separated by blanks, and arrays of vectors."""
     vectors, misfits = (texts, {}) if dimensions == 1 else _split_arrays(",")(texts, dimensions - 1)
     lists = pa.array(_vector_items(vectors.to_pylist()), list_type(pa.string(), dimensions))
     return lists, misfits
@@ -254,18 +255,18 @@ def _cast(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
     return texts.cast(type)
 
 
-_TRUTHS = pa.array(["t", "true", "1", "f", "false", "0"])
+_BOOLEANS = pa.array(["t", "true", "1", "f", "false", "0"])
 
 
 def _cast_boolean(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
-    places = pc.index_in(texts, value_set=_TRUTHS)
-    if places.null_count != texts.null_count:
+    indices = pc.index_in(texts, value_set=_BOOLEANS)
+    if indices.null_count != texts.null_count:
         raise pa.ArrowInvalid("no boolean")
-    return pc.less(places, 3)
+    return pc.less(indices, 3)
 
 
 def _cast_float(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
-    """Arrow makes an infinity of a number that is too large."""
+    """Refuses numbers that are too large, which Arrow casts to infinity."""
     values = texts.cast(type)
     infinite = pc.is_inf(values)
     if pc.any(infinite).as_py() and not pc.all(pc.ends_with(texts.filter(infinite), "Infinity")).as_py():
@@ -274,7 +275,7 @@ def _cast_float(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
 
 
 def _cast_years(first: int, last: int, integers: pa.DataType) -> Callable[[pa.StringArray, pa.DataType], pa.Array]:
-    """A cast to dates or times that refuses those outside of the years 1 to 9999, in UTC."""
+    """Returns a cast to dates or times that refuses values outside the years 1 to 9999, in UTC."""
 
     def cast(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
         values = texts.cast(type)
@@ -290,14 +291,14 @@ _cast_timestamp = _cast_years(FIRST_MICROS, LAST_MICROS, pa.int64())
 
 
 def _cast_time(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
-    """Arrow reads no times of day, but timestamps."""
+    """Casts by way of timestamps, since Arrow does not cast texts to times of day."""
     return pc.binary_join_element_wise("1970-01-01", texts, " ").cast(pa.timestamp("us")).cast(pa.int64()).cast(type)
 
 
 def _cast_hex(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
-    r"""Texts that all begin with `\x`, or none."""
-    begin = pc.starts_with(texts, "\\x")
-    start = 2 if pc.all(begin).as_py() else 0
+    r"""Casts texts that either all begin with `\x` or all do not."""
+    have_prefix = pc.starts_with(texts, "\\x")
+    start = 2 if pc.all(have_prefix).as_py() else 0
     try:
         return pa.array([text if text is None else bytes.fromhex(text[start:]) for text in texts.to_pylist()], type)
     except ValueError:
@@ -321,31 +322,30 @@ def _integer(type: pa.DataType) -> Reader:
 
 
 def _float(type: pa.DataType) -> Reader:
-    form = r"^-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity|NaN)$"
-    return CastReader(
-        type, _DIGITS + b"-+.eNaInfity", 1, form, _cast_float, text_values.floating(64 if type == pa.float64() else 32)
-    )
+    pattern = r"^-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity|NaN)$"
+    read_one = text_values.floating(64 if type == pa.float64() else 32)
+    return CastReader(type, _DIGITS + b"-+.eNaInfity", 1, pattern, _cast_float, read_one)
 
 
 def _decimal(type: pa.DataType) -> Reader:
-    one = text_values.decimal(type.precision, type.scale)
-    return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast, one)
+    read_one = text_values.decimal(type.precision, type.scale)
+    return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast, read_one)
 
 
 def _timestamp(type: pa.DataType) -> Reader:
     if type.tz is None:
-        form = rf"^\d{{4}}-\d{{2}}-\d{{2}} {_CLOCK}$"
-        return CastReader(type, _DIGITS + b"-:. ", 19, form, _cast_timestamp, text_values.timestamp)
-    form = rf"^\d{{4}}-\d{{2}}-\d{{2}} {_CLOCK}[+-]\d{{2}}(?::\d{{2}})?$"
-    return CastReader(type, _DIGITS + b"+-:. ", 22, form, _cast_timestamp, text_values.timestamp_with_zone)
+        pattern = rf"^\d{{4}}-\d{{2}}-\d{{2}} {_CLOCK}$"
+        return CastReader(type, _DIGITS + b"-:. ", 19, pattern, _cast_timestamp, text_values.timestamp)
+    pattern = rf"^\d{{4}}-\d{{2}}-\d{{2}} {_CLOCK}[+-]\d{{2}}(?::\d{{2}})?$"
+    return CastReader(type, _DIGITS + b"+-:. ", 22, pattern, _cast_timestamp, text_values.timestamp_with_zone)
 
 
 def _bytes_reader(hex_only: bool) -> Reader:
     if hex_only:
-        one, cast, form = text_values.hexadecimal, _cast_hex, r"^(?:[0-9A-Fa-f]{2})*$"
+        read_one, cast, pattern = text_values.hexadecimal, _cast_hex, r"^(?:[0-9A-Fa-f]{2})*$"
     else:
-        one, cast, form = text_values.bytea, _cast_bytea, r"^\\x(?:[0-9A-Fa-f]{2})*$"
-    return CastReader(pa.binary(), _HEX_DIGITS + b"\\x", 0 if hex_only else 2, form, cast, one)
+        read_one, cast, pattern = text_values.bytea, _cast_bytea, r"^\\x(?:[0-9A-Fa-f]{2})*$"
+    return CastReader(pa.binary(), _HEX_DIGITS + b"\\x", 0 if hex_only else 2, pattern, cast, read_one)
 
 
 _READERS: dict[int, Callable[[pa.DataType], Reader]] = {
@@ -370,17 +370,17 @@ _READERS: dict[int, Callable[[pa.DataType], Reader]] = {
     ),
     pa.timestamp("us").id: _timestamp,
 }
-"""The readers that an Arrow type alone decides."""
+"""Arrow type id to its reader, for the types that do not depend on anything else."""
 
 _UNITS = {pa.timestamp("us").id: "us", pa.time64("us").id: "us"}
 
 
 @cache
 def reader_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Reader | None:
-    """The reader for an Arrow type; None if texts are not read into it.
+    """Returns the reader for an Arrow type; None if texts cannot be read as values of it.
 
-    reading     `hex` for binary: hex digits without a prefix; `integer vector`: numbers between blanks
-    delimiter   between the elements of an array
+    reading     `hex` for binary: hex digits without a prefix; `integer vector`: numbers separated by blanks
+    delimiter   the separator of the elements of an array
     """
     if reading == "hex" and type == pa.binary():
         return _bytes_reader(hex_only=True)
@@ -399,7 +399,7 @@ def reader_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Rea
     return _READERS[type.id](type)
 
 
-_PRINTED = re.compile(r"decimal128\((\d+), (\d+)\)|list<element: (.*)>")
+_PARAMETRIC = re.compile(r"decimal128\((\d+), (\d+)\)|list<element: (.*)>")
 _BY_TEXT = {
     str(type): type
     for type in (
@@ -410,8 +410,8 @@ _BY_TEXT = {
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type that prints so, of those in the table of column types."""
-    match = _PRINTED.fullmatch(text)
+    """Returns the Arrow type that prints as this text, out of the types in the table of column types."""
+    match = _PARAMETRIC.fullmatch(text)
     if match is None:
         return _BY_TEXT[text]
     return list_type(arrow_type(match[3])) if match[3] else pa.decimal128(int(match[1]), int(match[2]))

@@ -1,4 +1,4 @@
-"""The columns of a typed table: their types, from the table's versions or as given, and how their texts are read."""
+"""The columns of a typed table: their types, from the versions of the table or from the caller, and their readers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from .versions import Version
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """A column and how its texts are read.
+    """A column of a typed table.
 
-    type     of the column
-    sql      its SQL type, in words for errors
-    readers  one for each version of the table, or one for all
+    sql      its SQL type, for errors
+    readers  the readers of its texts: one for each version of the table, or one for all versions
     """
 
     name: str
@@ -33,27 +32,27 @@ class TypedColumn:
     sql: str
     readers: tuple[Reader, ...]
 
-    def read(self, texts: pa.StringArray, versions: Array) -> tuple[pa.Array, Misfits]:
-        """The values of a column; what does not fit is null, and is listed.
+    def read(self, texts: pa.StringArray, version_indices: Array) -> tuple[pa.Array, Misfits]:
+        """Returns the values of the column, and the values that do not fit, which are null.
 
-        versions   int64[n], the version of each row
+        version_indices   int64[n]: the index of the version of each row
         """
-        used = np.unique(versions).tolist() if len(self.readers) > 1 else [0]
-        readers = {version: self.readers[min(version, len(self.readers) - 1)] for version in used}
+        occurring = np.unique(version_indices).tolist() if len(self.readers) > 1 else [0]
+        readers = {version: self.readers[min(version, len(self.readers) - 1)] for version in occurring}
         if len(set(map(id, readers.values()))) <= 1:
-            return self._read_with(readers[used[0]] if used else self.readers[0], texts)
-        pieces = []
+            return self._read_with(readers[occurring[0]] if occurring else self.readers[0], texts)
+        columns = []
         order = np.empty(len(texts), np.int64)
         misfits: Misfits = {}
         done = 0
         for version, reader in readers.items():
-            places = np.flatnonzero(versions == version)
-            column, wrong = self._read_with(reader, texts.take(pa.array(places)))
-            pieces.append(column)
-            order[places] = done + np.arange(len(places))
-            misfits |= {int(places[place]): words for place, words in wrong.items()}
-            done += len(places)
-        return pa.concat_arrays(pieces).take(pa.array(order)), dict(sorted(misfits.items()))
+            rows = np.flatnonzero(version_indices == version)
+            column, misfits_of_version = self._read_with(reader, texts.take(pa.array(rows)))
+            columns.append(column)
+            order[rows] = done + np.arange(len(rows))
+            misfits |= {int(rows[row]): found for row, found in misfits_of_version.items()}
+            done += len(rows)
+        return pa.concat_arrays(columns).take(pa.array(order)), dict(sorted(misfits.items()))
 
     def _read_with(self, reader: Reader, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
         column, misfits = reader.read(texts)
@@ -61,37 +60,40 @@ class TypedColumn:
 
 
 def columns_of_versions(versions: Sequence[Version]) -> list[TypedColumn]:
-    """All columns of all versions, in the order in which they came, each of the widest of its types."""
+    """Returns the columns of all versions, in the order in which they first occur. Each has the widest of its types."""
     names = list(dict.fromkeys(name for version in versions for name in version.types))
     return [_column_of_versions(name, [version.sql_type(name) for version in versions]) for name in names]
 
 
 def _column_of_versions(name: str, types: Sequence[SqlType | None]) -> TypedColumn:
-    known = list(dict.fromkeys(type for type in types if type is not None))
-    if not known:
+    different = list(dict.fromkeys(type for type in types if type is not None))
+    if not different:
         return TypedColumn(name, pa.string(), "unknown", (TextReader(),))
-    sources = {sql: column_type(sql) for sql in known}
-    widest = arrow_type(sources[known[0]].arrow)
+    sources = {sql: column_type(sql) for sql in different}
+    widest = arrow_type(sources[different[0]].arrow)
     for source in sources.values():
         widest = wider(widest, arrow_type(source.arrow))
     readers = {sql: _reader(source, widest) for sql, source in sources.items()}
-    latest = readers[known[-1]]
+    latest = readers[different[-1]]
     if len(set(sources.values())) == 1:
-        return TypedColumn(name, widest, str(known[-1]), (latest,))
-    each = tuple(latest if sql is None else readers[sql] for sql in types)
-    return TypedColumn(name, widest, " or ".join(map(str, known)), each)
+        return TypedColumn(name, widest, str(different[-1]), (latest,))
+    of_versions = tuple(latest if sql is None else readers[sql] for sql in types)
+    return TypedColumn(name, widest, " or ".join(map(str, different)), of_versions)
 
 
 def _reader(source: ColumnType, target: pa.DataType) -> Reader:
-    """How texts of a type go into a column: by their own type, if Arrow casts what comes out, else as texts."""
-    own = arrow_type(source.arrow)
-    type = target if _leaf(target) == pa.string() else own
+    """Returns a reader of the texts of a type, for a column of another type that holds its values.
+
+    It reads values of the texts' own type, which Arrow then casts, except where the column holds texts.
+    """
+    type = target if _leaf(target) == pa.string() else arrow_type(source.arrow)
     reader = reader_of(type, source.reading, source.delimiter)
-    assert reader is not None  # all types of the table have one
+    assert reader is not None, "every type in the table of column types has a reader"
     return reader
 
 
 def _leaf(type: pa.DataType) -> pa.DataType:
+    """Returns the type of the innermost elements of nested lists, or the type itself."""
     while pa.types.is_list(type):
         type = type.value_type
     return type
@@ -107,14 +109,14 @@ WIDER = (
     (pa.float32(), pa.float64(), pa.float64()),
     (pa.date32(), pa.timestamp("us"), pa.timestamp("us")),
 )
-"""Two types and the one that holds the values of both; other pairs of scalar types have none but string."""
+"""Two types, and the type that holds the values of both. For other pairs of scalar types it is string."""
 
-_DIGITS = {pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
-"""The decimal digits of integers."""
+_INTEGER_DIGITS = {pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+"""How many decimal digits the largest value of an integer type has."""
 
 
 def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """The type that holds the values of both without loss: string where there is no other."""
+    """Returns the type that holds the values of both types without loss: string if there is no other."""
     if one == other:
         return one
     if pa.types.is_list(one) and pa.types.is_list(other):
@@ -123,25 +125,25 @@ def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         if {one, other} == {first, second}:
             return both
     if pa.types.is_decimal(one) or pa.types.is_decimal(other):
-        sizes = [_before_and_after(type) for type in (one, other)]
+        sizes = [_digits(type) for type in (one, other)]
         if None not in sizes:
-            before, after = (max(parts) for parts in zip(*sizes, strict=True))
+            before, after = (max(digits) for digits in zip(*sizes, strict=True))
             if before + after <= MAX_DIGITS:
                 return pa.decimal128(before + after, after)
     return pa.string()
 
 
-def _before_and_after(type: pa.DataType) -> tuple[int, int] | None:
-    """Digits before and after the point, of decimals and integers."""
+def _digits(type: pa.DataType) -> tuple[int, int] | None:
+    """Returns how many digits a decimal or integer type has before and after the point; None for other types."""
     if pa.types.is_decimal(type):
         return type.precision - type.scale, type.scale
-    return (_DIGITS[type], 0) if type in _DIGITS else None
+    return (_INTEGER_DIGITS[type], 0) if type in _INTEGER_DIGITS else None
 
 
 def given_columns(schema: Any, versions: Sequence[Version]) -> list[TypedColumn]:
-    """The columns as the caller wants them; raises OptionError for a type that no text is read into.
+    """Returns the columns of a schema that the caller gives; raises OptionError for a type without a reader.
 
-    versions   of the table, which tell a binary column how its texts are written
+    versions   the versions of the table. Their SQL types tell how the texts of a binary column are written
     """
     if isinstance(schema, pa.Schema):
         return [_column_of_field(field, versions) for field in schema]
@@ -153,7 +155,7 @@ def given_columns(schema: Any, versions: Sequence[Version]) -> list[TypedColumn]
 
 
 def check_named(columns: Sequence[TypedColumn], versions: Sequence[Version], table: str) -> None:
-    """Raises OptionError for a column that no row of the table names, where a row names all columns."""
+    """Raises OptionError for a column that no row of the table names, if some row names all columns."""
     named = list(dict.fromkeys(name for version in versions for name in version.types))
     missing = [column.name for column in columns if column.name not in named]
     if missing and any(version.is_complete for version in versions):
@@ -161,26 +163,26 @@ def check_named(columns: Sequence[TypedColumn], versions: Sequence[Version], tab
 
 
 _NUMBER = re.compile(r"\$\d+")
-"""The name of a value without one, which the rows of an INSERT of sql-decoding have."""
+"""The number that sql-decoding writes in place of a column name, in an INSERT."""
 
 
 def check_has_all(columns: Sequence[TypedColumn], versions: Sequence[Version], table: str) -> None:
-    """Raises OptionError for a column that rows name and the schema lacks, where other rows name no columns.
+    """Raises OptionError for a column that the schema lacks, if other rows do not name their columns.
 
-    The schema then has all columns in their order, so a name that it lacks is spelled in another way.
+    The values of those rows are assigned in order, so the schema must list all columns.
     """
     given = [column.name for column in columns]
     names = dict.fromkeys(name for version in versions for name in version.types)
-    lost = [name for name in names if name not in given and not _NUMBER.fullmatch(name)]
-    if lost:
+    missing = [name for name in names if name not in given and not _NUMBER.fullmatch(name)]
+    if missing:
         raise OptionError(
-            f"option schema: rows of {table} name a column {lost[0]!r}, which is not in the schema"
-            f"{nearest(lost[0], given)}; the INSERTs name no columns, so the schema must have all of them in order"
+            f"option schema: rows of {table} name a column {missing[0]!r}, which is not in the schema"
+            f"{nearest(missing[0], given)}; the INSERTs name no columns, so the schema must have all of them in order"
         )
 
 
 def no_such_column(name: str, named: Sequence[str], table: str) -> OptionError:
-    """The error for a column of a schema that the rows of the table do not name."""
+    """Returns the error for a column of a schema that no row of the table names."""
     return OptionError(
         f"option schema: no row of {table} names a column {name!r}{nearest(name, named)}; there are {', '.join(named)}"
     )
@@ -193,7 +195,7 @@ def _column_of_sql(name: str, text: Any) -> TypedColumn:
     if not is_known(sql):
         raise OptionError(
             f"option schema: unknown type {text!r} of column {name}{nearest(text, known_names())}; a type that is not "
-            "built in, as an enum or a domain, is text"
+            "built in, such as an enum or a domain, is text"
         )
     source = column_type(sql)
     type_ = arrow_type(source.arrow)
@@ -205,13 +207,13 @@ def _column_of_field(field: pa.Field, versions: Sequence[Version]) -> TypedColum
     type_ = list_type(_leaf(field.type), _depth(field.type))
     readers = []
     for source in sources or [TEXT]:
-        is_own = _leaf(arrow_type(source.arrow)) == _leaf(type_)
-        reader = reader_of(type_, source.reading if is_own else "", source.delimiter)
+        is_same = _leaf(arrow_type(source.arrow)) == _leaf(type_)
+        reader = reader_of(type_, source.reading if is_same else "", source.delimiter)
         if reader is None:
-            raise OptionError(f"option schema: no text is read into the type {field.type} of column {field.name}")
+            raise OptionError(f"option schema: texts cannot be read as the type {field.type} of column {field.name}")
         readers.append(reader)
-    same = len({id(reader) for reader in readers}) == 1
-    return TypedColumn(field.name, field.type, str(field.type), tuple(readers[:1] if same else readers))
+    are_same = len({id(reader) for reader in readers}) == 1
+    return TypedColumn(field.name, field.type, str(field.type), tuple(readers[:1] if are_same else readers))
 
 
 def _depth(type: pa.DataType) -> int:

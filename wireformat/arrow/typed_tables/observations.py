@@ -1,4 +1,7 @@
-"""What rows say about the columns of their tables, each thing once: little, to be put together from many places."""
+"""Observations: what the rows of one task tell about the columns of their tables, small enough to join all tasks'.
+
+Each different fact about a table is one row, with the positions of the first and the last row that tells it.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Array
-from .images import combined
+from .images import combined_codes
 from .rows import RELATION, ChangeRows, rows_of_tables
 from .tables import tables_schema, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 
 
-def sayings_schema(position: pa.DataType) -> pa.Schema:
-    """The schema of sayings, with positions of this type."""
+def observations_schema(position: pa.DataType) -> pa.Schema:
+    """Returns the schema of observations, with positions of this type."""
     return pa.schema(
         [
             pa.field("table_schema", pa.string()),
@@ -31,53 +34,53 @@ def sayings_schema(position: pa.DataType) -> pa.Schema:
     )
 
 
-def sayings(batch: pa.RecordBatch, positions: pa.StructArray) -> pa.RecordBatch:
-    """What the rows of a batch say, each saying of a table once.
+def observations(batch: pa.RecordBatch, positions: pa.StructArray) -> pa.RecordBatch:
+    """Returns the observations of the rows of a batch, each once per table.
 
-    positions   of each row, in any order
-    returns     table_schema, table_name; facts, as JSON; first and last position; changes, without RELATIONs
+    positions   the position of each row; the rows need not be in order
+    returns     table_schema, table_name; facts, as JSON; first and last position; changes: the number of rows, without
+                RELATION
     """
     rows = rows_of_tables(batch)
     found = []
     if len(rows.kinds):
-        ((_, chosen),) = rows.pieces
-        taken = positions.take(pa.array(chosen))
-        flat = pa.table({str(place): column for place, column in enumerate(taken.flatten())})
-        order = np.asarray(pc.sort_indices(flat, [(name, "ascending") for name in flat.column_names]))
-        codes = combined([*_table_codes(rows), rows.layouts, _relation_codes(rows)])[order]
-        sorted_codes = np.argsort(codes, kind="stable")
-        groups = np.split(sorted_codes, np.flatnonzero(np.diff(codes[sorted_codes])) + 1)
-        for group in groups:
-            own = order[group]
-            place = int(own[0])
-            is_relation = rows.kinds[place] == RELATION
-            facts = relation_facts(rows, place) if is_relation else image_facts(rows, place)
-            _, row = rows.at(place)
+        ((_, chosen),) = rows.selections
+        chosen_positions = positions.take(pa.array(chosen))
+        fields = pa.table({str(index): column for index, column in enumerate(chosen_positions.flatten())})
+        by_position = np.asarray(pc.sort_indices(fields, [(name, "ascending") for name in fields.column_names]))
+        codes = combined_codes([*_table_codes(rows), rows.layouts, _relation_codes(rows)])[by_position]
+        by_code = np.argsort(codes, kind="stable")
+        for group in np.split(by_code, np.flatnonzero(np.diff(codes[by_code])) + 1):
+            indices = by_position[group]
+            first = int(indices[0])
+            is_relation = rows.kinds[first] == RELATION
+            facts = relation_facts(rows, first) if is_relation else image_facts(rows, first)
+            _, row = rows.at(first)
             found.append(
                 {
                     "table_schema": batch["table_schema"][row].as_py(),
                     "table_name": batch["table_name"][row].as_py(),
                     "facts": _to_json(facts),
-                    "first": taken[place].as_py(),
-                    "last": taken[int(own[-1])].as_py(),
-                    "changes": 0 if is_relation else len(own),
+                    "first": chosen_positions[first].as_py(),
+                    "last": chosen_positions[int(indices[-1])].as_py(),
+                    "changes": 0 if is_relation else len(indices),
                 }
             )
-    return pa.RecordBatch.from_pylist(found, sayings_schema(positions.type))
+    return pa.RecordBatch.from_pylist(found, observations_schema(positions.type))
 
 
-def versions_of_sayings(said: Iterable[dict[str, Any]], position: pa.DataType) -> pa.Table:
-    """The versions of one table, as `tables` lists them.
+def versions_of_observations(observed: Iterable[dict[str, Any]], position: pa.DataType) -> pa.Table:
+    """Returns the versions of one table, as `tables` lists them.
 
-    said   rows of sayings, each of their facts once
+    observed   all observations of the table, the rows with equal facts joined into one
     """
     versions = TableVersions()
     totals: dict[int, dict[str, Any]] = {}
-    for row in sorted(said, key=lambda row: (tuple(row["first"].values()), row["facts"])):
+    for row in sorted(observed, key=lambda row: (tuple(row["first"].values()), row["facts"])):
         number = versions.find(_from_json(row["facts"]))
         versions.current = number
         total = totals.setdefault(number, {**row, "changes": 0})
-        total["last"] = max(total["last"], row["last"], key=lambda place: tuple(place.values()))
+        total["last"] = max(total["last"], row["last"], key=lambda sequence: tuple(sequence.values()))
         total["changes"] += row["changes"]
     listed = [
         {**total, "version": number + 1, **version_columns(versions.versions[number])}
@@ -87,16 +90,17 @@ def versions_of_sayings(said: Iterable[dict[str, Any]], position: pa.DataType) -
 
 
 def _table_codes(rows: ChangeRows) -> list[Array]:
+    """Returns int64[n] of the schema and of the table name: equal texts have equal codes."""
     texts = [rows.column(name, pa.string()) for name in ("table_schema", "table_name")]
     return [np.asarray(text.dictionary_encode().indices.fill_null(-1)).astype(np.int64) + 1 for text in texts]
 
 
 def _relation_codes(rows: ChangeRows) -> Array:
-    """int64[n]: RELATIONs that say different things have different numbers; all else has 0."""
+    """Returns int64[n]: RELATIONs with different facts get different codes; all other rows get 0."""
     codes = np.zeros(len(rows.kinds), np.int64)
-    known: dict[str, int] = {}
-    for place in np.flatnonzero(rows.kinds == RELATION).tolist():
-        codes[place] = known.setdefault(_to_json(relation_facts(rows, place)), len(known) + 1)
+    code_of: dict[str, int] = {}
+    for index in np.flatnonzero(rows.kinds == RELATION).tolist():
+        codes[index] = code_of.setdefault(_to_json(relation_facts(rows, index)), len(code_of) + 1)
     return codes
 
 

@@ -1,4 +1,4 @@
-"""Changes of one table with a column of its own type for each of the table's columns."""
+"""`typed`: the changes of one table, with a typed column for each column of the table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def typed(
     OptionError; OptionError also if a mapping or a pyarrow Schema has a column that no row names.
     """
     options = TypedOptions(mode, images, complete, split_key_changes, keys)
-    return _typed(changes, table, schema, versions, options, evolution, keep, format, whole=True)
+    return _typed(changes, table, schema, versions, options, evolution, keep, format, is_whole=True)
 
 
 def typed_part(
@@ -81,9 +81,9 @@ def typed_part(
     keep: Sequence[str] = (),
     format: str | None = None,
 ) -> Any:
-    """`typed` of some changes of an input, as one of many tasks has them: what needs all of them is not judged."""
+    """`typed` for some changes of an input, in one of many tasks. It skips the checks that need the whole input."""
     options = TypedOptions(mode, images, complete, split_key_changes, keys)
-    return _typed(changes, table, schema, versions, options, evolution, keep, format, whole=False)
+    return _typed(changes, table, schema, versions, options, evolution, keep, format, is_whole=False)
 
 
 def _typed(
@@ -96,7 +96,7 @@ def _typed(
     keep: Sequence[str],
     format: str | None,
     *,
-    whole: bool,
+    is_whole: bool,
 ) -> Any:
     namespace, name = _table_name(table)
     one_of("evolution", evolution, EVOLUTIONS)
@@ -105,50 +105,58 @@ def _typed(
             f"option versions: expected the pyarrow Table that `tables` gives, got {shown(given_versions)}"
         )
     keep = _checked_keep(keep)
-    before = schema if isinstance(schema, pa.Table) else given_versions
-    source = Source(changes, keep, others=[] if before is None else [before.schema], format=format, whole=whole)
-    kept = [pa.field(name, pa.null()) if source.schema is None else source.schema.field(name) for name in keep]
-    known = (
-        TableVersions(format=source.format) if before is None else versions_of(before, namespace, name, source.format)
+    tables_list = schema if isinstance(schema, pa.Table) else given_versions
+    source = Source(
+        changes,
+        keep,
+        other_schemas=[] if tables_list is None else [tables_list.schema],
+        format=format,
+        is_whole=is_whole,
     )
-    parts = []
-    listed = len(known.versions)
+    kept = [pa.field(name, pa.null()) if source.schema is None else source.schema.field(name) for name in keep]
+    versions = (
+        TableVersions(format=source.format)
+        if tables_list is None
+        else versions_of(tables_list, namespace, name, source.format)
+    )
+    batches = []
+    listed = len(versions.versions)
     try:
         for rows in rows_of_table(source.batches(), namespace, name, keep):
-            numbers = known.take(rows, np.arange(len(rows.kinds)))
+            version_indices = versions.take(rows, np.arange(len(rows.kinds)))
             is_change = np.flatnonzero(rows.kinds != RELATION)
-            parts.append(TableBatch(rows.chosen(is_change), numbers[is_change], table, known.versions))
+            batches.append(TableBatch(rows.chosen(is_change), version_indices[is_change], versions.versions, table))
     except BadRows as error:
-        raise source.told(error) from None
+        raise source.with_hint(error) from None
     source.check()
-    if schema is None and not known.versions:
+    if schema is None and not versions.versions:
         raise BadRows("changes of this table, or a schema", "none", table=table)
     if isinstance(schema, pa.Table):
-        columns = columns_of_versions(known.versions[:listed])
+        columns = columns_of_versions(versions.versions[:listed])
     elif schema is None:
-        _check_typed(known, parts, table)
-        columns = columns_of_versions(known.versions)
+        _check_types_are_known(versions, batches)
+        columns = columns_of_versions(versions.versions)
     else:
-        columns = given_columns(schema, known.versions)
-        typed_schema(columns, kept, options)  # whose errors are plainer
-        if whole:
-            is_numbered = any(part.rows.numbered.any() for part in parts)
-            (check_has_all if is_numbered else check_named)(columns, known.versions, table)
+        columns = given_columns(schema, versions.versions)
+        typed_schema(columns, kept, options)  # its errors are plainer than those of the checks below
+        if is_whole:
+            is_numbered = any(batch.rows.numbered.any() for batch in batches)
+            (check_has_all if is_numbered else check_named)(columns, versions.versions, table)
     if evolution == "error":
-        _check_columns(known, parts, None if schema is None else {column.name for column in columns})
+        _check_same_columns(versions, batches, None if schema is None else {column.name for column in columns})
     if evolution != "versions":
-        return _table(parts, columns, kept, options)
-    found = sorted({int(version) for part in parts for version in np.unique(part.versions)})
+        return _table(batches, columns, kept, options)
+    found = sorted({int(version) for batch in batches for version in np.unique(batch.version_indices)})
     return {
-        number + 1: _table(
-            [part.of_version(number) for part in parts],
-            columns_of_versions([known.versions[number]])
+        version + 1: _table(
+            [batch.of_version(version) for batch in batches],
+            columns_of_versions([versions.versions[version]])
             if schema is None or isinstance(schema, pa.Table)
             else columns,
             kept,
             options,
         )
-        for number in found
+        for version in found
     }
 
 
@@ -164,28 +172,29 @@ def _table_name(table: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _check_typed(known: TableVersions, parts: list[TableBatch], table: str) -> None:
-    """Values without types cannot be guessed at."""
-    if any(version.is_untyped for version in known.versions):
-        for part in parts:
-            untyped = np.flatnonzero((part.rows.types.ids == 0) & (part.rows.new.valid | part.rows.old.valid))
+def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -> None:
+    """Raises BadRows at the first row whose values have no types: types are not guessed."""
+    if any(version.is_untyped for version in versions.versions):
+        for batch in batches:
+            rows = batch.rows
+            untyped = np.flatnonzero((rows.types.codes == 0) & (rows.new.valid | rows.old.valid))
             if len(untyped):
                 raise BadRows(
-                    "rows that say the types of their values, or a schema", "none", **part.where(int(untyped[0]))
+                    "rows that name the types of their values, or a schema", "none", **batch.location(int(untyped[0]))
                 )
 
 
-def _check_columns(known: TableVersions, parts: list[TableBatch], given: set[str] | None) -> None:
-    """Raise BadRows at the first change with other columns than the first, or than those given."""
-    for part in parts:
-        for version in np.unique(part.versions).tolist():
-            names = known.versions[version].types.keys()
+def _check_same_columns(versions: TableVersions, batches: list[TableBatch], given: set[str] | None) -> None:
+    """Raises BadRows at the first change with other columns than the first change, or than the given columns."""
+    for batch in batches:
+        for version in np.unique(batch.version_indices).tolist():
+            names = versions.versions[version].types.keys()
             if (names > given or not names <= given) if given is not None else version > 0:
-                place = int(np.flatnonzero(part.versions == version)[0])
+                first = int(np.flatnonzero(batch.version_indices == version)[0])
                 raise BadRows(
-                    "the same columns all the time, as evolution=error wants",
-                    f"other columns, or types: version {version + 1} of the table",
-                    **part.where(place),
+                    "the same columns and types in all changes, because of evolution='error'",
+                    f"other columns or types: version {version + 1} of the table",
+                    **batch.location(first),
                 )
 
 
@@ -198,14 +207,14 @@ def _checked_keep(keep: Sequence[str]) -> Sequence[str]:
 
 
 def _table(
-    parts: list[TableBatch], columns: list[TypedColumn], kept: list[pa.Field], options: TypedOptions
+    batches: list[TableBatch], columns: list[TypedColumn], kept: list[pa.Field], options: TypedOptions
 ) -> pa.Table:
     schema = typed_schema(columns, kept, options)
     dropped = 0
-    batches = []
-    for part in parts:
-        batch, left_out = typed_batch(part, columns, len(kept), schema, options)
-        dropped += left_out
-        batches.append(batch)
-    table = pa.Table.from_batches(batches, schema)
+    typed_batches = []
+    for batch in batches:
+        rows, dropped_of_batch = typed_batch(batch, columns, len(kept), schema, options)
+        dropped += dropped_of_batch
+        typed_batches.append(rows)
+    table = pa.Table.from_batches(typed_batches, schema)
     return table.replace_schema_metadata({DROPPED: str(dropped)}) if options.mode == "DROPMALFORMED" else table

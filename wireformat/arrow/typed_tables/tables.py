@@ -1,4 +1,4 @@
-"""The list of tables that changes are about, with their columns as they were over time."""
+"""The list of the tables of a stream, with the versions of their columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...errors import OptionError
 from ..arrays import Array
 from ..row_changes import RowChanges
 from ..schemas import with_format
-from .images import combined
+from .images import combined_codes
 from .rows import RELATION, ChangeRows, Source, rows_of_tables
 from .versions import TableVersions, Version
 
@@ -42,30 +42,30 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
         rows = rows_of_tables(batch)
         positions = _positions(batch)
         position = position or positions.type
-        for table, places in _by_table(rows):
-            numbers = versions.setdefault(table, TableVersions()).take(rows, places)
-            for number in np.unique(numbers).tolist():
-                own = places[numbers == number]
-                first, last = (positions[rows.at(int(place))[1]].as_py() for place in (own[0], own[-1]))
-                total = totals.setdefault((table, number), [first, last, 0])
+        for table, indices in _by_table(rows):
+            version_indices = versions.setdefault(table, TableVersions()).take(rows, indices)
+            for version in np.unique(version_indices).tolist():
+                of_version = indices[version_indices == version]
+                first, last = (positions[rows.at(int(index))[1]].as_py() for index in of_version[[0, -1]])
+                total = totals.setdefault((table, version), [first, last, 0])
                 total[1] = last
-                total[2] += int((rows.kinds[own] != RELATION).sum())
+                total[2] += int((rows.kinds[of_version] != RELATION).sum())
     source.check()
     listed = [
         {
             "table_schema": table[0],
             "table_name": table[1],
-            "version": number + 1,
-            **version_columns(versions[table].versions[number]),
-            **dict(zip(("first", "last", "changes"), totals[table, number], strict=True)),
+            "version": version + 1,
+            **version_columns(versions[table].versions[version]),
+            **dict(zip(("first", "last", "changes"), totals[table, version], strict=True)),
         }
-        for table, number in sorted(totals)
+        for table, version in sorted(totals)
     ]
     return pa.Table.from_pylist(listed, with_format(tables_schema(position or pa.struct(_POSITIONS)), source.format))
 
 
 def tables_schema(position: pa.DataType) -> pa.Schema:
-    """The schema of the list of tables, with positions of this type."""
+    """Returns the schema of the list of tables, with positions of this type."""
     return pa.schema(
         [
             pa.field("table_schema", pa.string()),
@@ -83,7 +83,7 @@ def tables_schema(position: pa.DataType) -> pa.Schema:
 
 
 def version_columns(version: Version) -> dict[str, Any]:
-    """What the list says about a version's columns."""
+    """Returns the fields of a version's columns, as in the list of tables."""
     return {
         "columns": list(version.types),
         "types": list(version.types.values()),
@@ -93,6 +93,7 @@ def version_columns(version: Version) -> dict[str, Any]:
 
 
 def _positions(batch: pa.RecordBatch) -> pa.StructArray:
+    """Returns the position of each row: its `sequence`, or else its message and record."""
     if "sequence" in batch.schema.names:
         return batch["sequence"]
     names = [name for name in _POSITIONS if name in batch.schema.names]
@@ -100,25 +101,25 @@ def _positions(batch: pa.RecordBatch) -> pa.StructArray:
 
 
 def _by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
-    """The tables, and for each the places of its rows, in order."""
+    """Returns the tables, each with the indices of its rows, in order."""
     if not len(rows.kinds):
         return []
     texts = [rows.column(name, pa.string()) for name in ("table_schema", "table_name")]
-    codes = combined(
+    codes = combined_codes(
         [np.asarray(text.dictionary_encode().indices.fill_null(-1)).astype(np.int64) + 1 for text in texts]
     )
     order = np.argsort(codes, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     schemas, names = texts
-    return [((schemas[int(own[0])].as_py() or "", names[int(own[0])].as_py()), own) for own in groups]
+    return [((schemas[int(group[0])].as_py() or "", names[int(group[0])].as_py()), group) for group in groups]
 
 
 def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -> TableVersions:
-    """The versions of a table out of the list that `tables` made; raises OptionError if it is not in it.
+    """Returns the versions of a table from the result of `tables`; raises OptionError if the table is not listed.
 
-    format   of the rows that name the types; None where it is not known
+    format   the format of the rows that name the types; None if it is not known
     """
-    found = TableVersions(format=format)
+    versions = TableVersions(format=format)
     missing = [name for name in tables_schema(pa.null()).names if name not in listed.column_names]
     if missing:
         raise OptionError(f"option schema: expected the list that `tables` gives, missing: {', '.join(missing)}")
@@ -128,7 +129,7 @@ def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -
         types = dict(zip(row["columns"], row["types"], strict=True))
         typmods = None if row["typmods"] is None else dict(zip(types, row["typmods"], strict=True))
         keys = None if row["key_columns"] is None else tuple(row["key_columns"])
-        found.versions.append(Version(types, True, typmods, keys, format=format))
-    if not found.versions:
+        versions.versions.append(Version(types, True, typmods, keys, format=format))
+    if not versions.versions:
         raise OptionError(f"option schema: the list of tables has no {schema}.{table}")
-    return found
+    return versions

@@ -1,4 +1,4 @@
-"""The versions of a table: which columns its rows have, from where to where."""
+"""The versions of a table: its columns and their types between two changes of its definition."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .rows import DELETE, INSERT, RELATION, ChangeRows
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What one record says about the columns of its table.
+    """What one record tells about the columns of its table.
 
-    types        column to type, None where it is not said
+    types        column to type, or to None if the record names none
     is_complete  whether these are all columns, in their order
-    typmods      column to type modifier, where they are said
-    keys         columns of the replica identity, where they are said
-    is_untyped   whether there are values without types
+    typmods      column to type modifier; None if the record has none
+    keys         columns of the replica identity; None if the record does not name them
+    is_untyped   whether the record has values without types
     """
 
     types: Mapping[str, str | None]
@@ -36,9 +36,9 @@ class ColumnFacts:
 
 @dataclass
 class Version:
-    """The columns of a table for some time; the fields are those of ColumnFacts, as they became known.
+    """The columns of a table between two changes of its definition. Its fields are those of ColumnFacts.
 
-    format   of the rows that name the types; None where it is not known
+    format   of the rows that name the types; None if it is not known
     """
 
     types: dict[str, str | None]
@@ -49,19 +49,19 @@ class Version:
     format: str | None = None
 
     def sql_type(self, name: str) -> SqlType | None:
-        """The column's type with its modifiers, as far as they are known."""
-        known = self.types.get(name)
+        """Returns the column's type, with its modifiers if they are known."""
+        type = self.types.get(name)
         server = None if self.format is None else find_row(self.format).types
-        return None if known is None else with_typmod(known, (self.typmods or {}).get(name), server)
+        return None if type is None else with_typmod(type, (self.typmods or {}).get(name), server)
 
-    def holds(self, facts: ColumnFacts) -> bool:
-        """Whether a record that says this may be of this version as it is."""
+    def fits(self, facts: ColumnFacts) -> bool:
+        """Whether a record with these facts may belong to this version, without a new column."""
         if not facts.types.keys() <= self.types.keys() or not self._agrees(facts):
             return False
         return not facts.is_complete or (self.is_complete and len(facts.types) == len(self.types))
 
-    def may_grow(self, facts: ColumnFacts) -> bool:
-        """Whether this version may be one that the record knows more columns of."""
+    def fits_with_more_columns(self, facts: ColumnFacts) -> bool:
+        """Whether a record with these facts may belong to this version, and name columns that were not known before."""
         return (
             not self.is_complete
             and self._agrees(facts)
@@ -75,9 +75,9 @@ class Version:
         return all(own is None or type is None or own == type for own, type in pairs)
 
     def learn(self, facts: ColumnFacts) -> None:
-        """Take over what the record says."""
-        known = {name: type or self.types.get(name) for name, type in facts.types.items()}
-        self.types = known if facts.is_complete else {**self.types, **known}
+        """Adds the facts of a record of this version."""
+        types = {name: type or self.types.get(name) for name, type in facts.types.items()}
+        self.types = types if facts.is_complete else {**self.types, **types}
         self.is_complete |= facts.is_complete
         self.is_untyped |= facts.is_untyped
         self.typmods = self.typmods if facts.typmods is None else dict(facts.typmods)
@@ -86,50 +86,53 @@ class Version:
 
 @dataclass
 class TableVersions:
-    """All versions of one table that were met, in the order in which they were.
+    """All versions of one table, in the order in which they first occur.
 
-    A version that comes again, as when transactions of before and after a change are delivered in another order, is the
-    same one.
+    A version can occur again, since transactions from before and after a change of the table can be delivered in
+    another order. It keeps its index.
 
-    format   of the rows; None where it is not known
+    current   index of the version of the last row; -1 before the first row
+    format    of the rows; None if it is not known
     """
 
     versions: list[Version] = field(default_factory=list)
     current: int = -1
     format: str | None = None
 
-    def take(self, rows: ChangeRows, places: Array) -> Array:
-        """The version of each row: int64[n].
+    def take(self, rows: ChangeRows, indices: Array) -> Array:
+        """Returns int64[n]: the index of each row's version. The versions learn from the rows.
 
-        places   int64[n], those of the rows that are of this table, in order
+        indices   int64[n]: the indices of the rows of this table, in order
         """
-        layouts = rows.layouts[places]
-        starts = rows.kinds[places] == RELATION
-        starts[1:] |= layouts[1:] != layouts[:-1]
-        starts[:1] = True
-        begins = np.flatnonzero(starts)
-        begun = places[begins]
-        known: dict[tuple[int, int], int] = {}
+        layouts = rows.layouts[indices]
+        is_first = rows.kinds[indices] == RELATION
+        is_first[1:] |= layouts[1:] != layouts[:-1]
+        is_first[:1] = True
+        range_starts = np.flatnonzero(is_first)  # of ranges of rows with the same layout
+        firsts = indices[range_starts]
+        version_of: dict[tuple[int, int], int] = {}
         found = []
-        runs = zip(begun.tolist(), layouts[begins].tolist(), (rows.kinds[begun] == RELATION).tolist(), strict=True)
-        for place, layout, is_relation in runs:
+        ranges = zip(
+            firsts.tolist(), layouts[range_starts].tolist(), (rows.kinds[firsts] == RELATION).tolist(), strict=True
+        )
+        for index, layout, is_relation in ranges:
             key = self.current, layout
             if is_relation:
-                self.current = self.find(relation_facts(rows, place))
-            elif key in known:
-                self.current = known[key]
+                self.current = self.find(relation_facts(rows, index))
+            elif key in version_of:
+                self.current = version_of[key]
             else:
-                self.current = known[key] = self.find(image_facts(rows, place))
+                self.current = version_of[key] = self.find(image_facts(rows, index))
             found.append(self.current)
-        return np.repeat(np.array(found, np.int64), np.diff(begins, append=len(places)))
+        return np.repeat(np.array(found, np.int64), np.diff(range_starts, append=len(indices)))
 
     def find(self, facts: ColumnFacts) -> int:
-        """The number of the version that a record of these facts is of; it may be a new one."""
-        for number in self._newest_first():
-            if self.versions[number].holds(facts):
-                self.versions[number].learn(facts)
-                return number
-        if self.current >= 0 and self.versions[self.current].may_grow(facts):
+        """Returns the index of the version that a record with these facts belongs to, and adds one if none fits."""
+        for index in self._newest_first():
+            if self.versions[index].fits(facts):
+                self.versions[index].learn(facts)
+                return index
+        if self.current >= 0 and self.versions[self.current].fits_with_more_columns(facts):
             self.versions[self.current].learn(facts)
             return self.current
         self.versions.append(Version({}, False, format=self.format))
@@ -139,28 +142,28 @@ class TableVersions:
     def _newest_first(self) -> Iterator[int]:
         if self.current >= 0:
             yield self.current
-        yield from (number for number in reversed(range(len(self.versions))) if number != self.current)
+        yield from (index for index in reversed(range(len(self.versions))) if index != self.current)
 
 
-def image_facts(rows: ChangeRows, place: int) -> ColumnFacts:
-    """Of an INSERT, UPDATE, DELETE or TRUNCATE. Only an INSERT has all columns: an UPDATE may leave out unsent ones."""
+def image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
+    """Returns the facts of an INSERT, UPDATE, DELETE or TRUNCATE. Only an INSERT is sure to name all columns."""
     new, old, types, unchanged = (
-        shapes.lists[shapes.ids[place]] for shapes in (rows.new.shapes, rows.old.shapes, rows.types, rows.unchanged)
+        column.lists[column.codes[index]] for column in (rows.new.names, rows.old.names, rows.types, rows.unchanged)
     )
-    sent = old if rows.kinds[place] == DELETE or new is None else new
-    images = [names for names in (old, None if rows.numbered[place] else new) if names]
+    sent = old if rows.kinds[index] == DELETE or new is None else new
+    images = [names for names in (old, None if rows.numbered[index] else new) if names]
     if sent is None or not images:
         return ColumnFacts({}, is_untyped=bool(new or old) and types is None)
     found: dict[str, str | None] = dict.fromkeys(max(images, key=len))
     found |= dict.fromkeys(name for names in (*images, unchanged or ()) for name in names)
     if types is not None:
         found |= dict(zip(sent, types, strict=False))
-    return ColumnFacts(found, is_complete=rows.kinds[place] == INSERT and not unchanged, is_untyped=types is None)
+    return ColumnFacts(found, is_complete=rows.kinds[index] == INSERT and not unchanged, is_untyped=types is None)
 
 
-def relation_facts(rows: ChangeRows, place: int) -> ColumnFacts:
-    """Of a RELATION."""
-    batch, row = rows.at(place)
+def relation_facts(rows: ChangeRows, index: int) -> ColumnFacts:
+    """Returns the facts of a RELATION."""
+    batch, row = rows.at(index)
     if "detail" not in batch.schema.names:
         return ColumnFacts({})
     detail = dict(batch["detail"][row].as_py() or ())
