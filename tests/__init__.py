@@ -3,5 +3,5 @@
 codec_checks    one check for everything that is encoded        strategies     generated events of gaussdb-binary
 handmade        messages put together byte by byte              mutations      valid bytes made bad
 engines         both engines at once; rows to compare           accounting     where every input byte went
-golden_cases    the reference captures and what they say
+golden_cases    the reference captures and what they say         support        what differs between formats
 """

@@ -8,30 +8,34 @@ from typing import Any
 import wireformat as wf
 from wireformat.formats.registry import find_format
 
-from .accounting import EVERYTHING, account_all
-from .engines import ENGINES, FORMAT, agree, read
+from .accounting import account_all
+from .engines import ENGINES, FORMAT, agree
 from .mutations import truncations
-
-MANY = 1 << 40
-"""More bytes than any batch has: nothing is closed by size."""
+from .support import Sample, Support
 
 FEW_CUTS = 48
 """How many truncations of a long message are tried at each end of it, and in between."""
 
 
-def check_message(message: bytes, events: Sequence[wf.Event], *, encoding: str = "utf-8") -> None:
-    """All checks of one message that the encoder would write as it is."""
-    check_whole([message], events, encoding=encoding)
-    check_byte_by_byte(message, events, encoding=encoding)
-    check_tail(message, events, encoding=encoding)
-    check_truncations(message, events, encoding=encoding)
-    check_same_bytes(message, events, encoding=encoding)
+def check_message(support: Support, message: bytes, events: Sequence[wf.Event], **options: Any) -> None:
+    """All checks of one message, whose events may be written in another way; `options` are those of the reader."""
+    check_whole([*support.before, message], events, format=support.format, skip=len(support.before), **options)
+    check_truncations(support, message, events, **options)
+    if support.says_its_end(message):
+        data = message + find_format(support.format).separator
+        check_byte_by_byte(data, events, format=support.format, **options)
+        if support.is_batched:
+            check_tail(message, events, format=support.format, **options)
 
 
-def check_whole(messages: Sequence[bytes], events: Sequence[wf.Event], *, encoding: str = "utf-8") -> None:
-    """Both engines give exactly these events."""
-    for engine in ENGINES:
-        assert read(messages, engine, encoding=encoding) == list(events), engine
+def check_whole(
+    messages: Sequence[bytes], events: Sequence[wf.Event], *, format: str = FORMAT, skip: int = 0, **options: Any
+) -> None:
+    """Both engines give exactly these events behind the first ones, and every byte is in one place."""
+    answer = agree(messages, format=format, mode="PERMISSIVE", **options)
+    assert answer.events[skip:] == list(events)
+    if "encoding" not in options:
+        account_all(messages, answer.by_message(), format)
 
 
 def check_byte_by_byte(data: bytes, events: Sequence[wf.Event], *, format: str = FORMAT, **options: Any) -> None:
@@ -52,15 +56,15 @@ def check_pieces(pieces: Sequence[bytes], events: Sequence[wf.Event], *, format:
         assert decoder.events() == []
 
 
-def check_tail(message: bytes, events: Sequence[wf.Event], *, encoding: str = "utf-8") -> None:
-    """Bytes after the message change nothing of what it says, and are reported."""
+def check_tail(message: bytes, events: Sequence[wf.Event], *, format: str = FORMAT, **options: Any) -> None:
+    """Bytes after a message that may be a batch change nothing of what it says, and are reported."""
     tail = b"\x2a"
-    answer = agree([message + tail], encoding=encoding, mode="PERMISSIVE")
+    answer = agree([message + tail], format=format, mode="PERMISSIVE", **options)
     assert answer.events[:-1] == list(events)
     assert isinstance(answer.events[-1], wf.Corrupt)
     assert answer.events[-1].raw == tail
     for engine in ENGINES:
-        decoder = wf.Decoder(FORMAT, engine=engine, encoding=encoding, mode="PERMISSIVE")
+        decoder = wf.Decoder(format, engine=engine, mode="PERMISSIVE", **options)
         decoder.feed(message + tail)
         assert decoder.events() == list(events), engine
         decoder.close()
@@ -69,30 +73,35 @@ def check_tail(message: bytes, events: Sequence[wf.Event], *, encoding: str = "u
         assert rest.raw == tail
 
 
-def check_truncations(message: bytes, events: Sequence[wf.Event], *, encoding: str = "utf-8") -> None:
-    """Every truncation is bad, in both engines in the same words, after a beginning of the events."""
-    cut = _some(truncations(message))
-    answer = agree(cut, encoding=encoding, mode="PERMISSIVE")
+def check_truncations(support: Support, message: bytes, events: Sequence[wf.Event], **options: Any) -> None:
+    """Both engines say the same of every truncation. Of what may be a batch each is bad, after some of the events."""
+    skip = len(support.before)
+    cut = [*support.before, *_some(truncations(message))]
+    answer = agree(cut, format=support.format, mode="PERMISSIVE", **options)
     by_message = answer.by_message()
-    if encoding == "utf-8":
-        account_all(cut, by_message)
-    for index in range(len(cut)):
+    if "encoding" not in options:
+        account_all(cut, by_message, support.format)
+    if not (support.is_batched and support.says_its_end(message)):
+        return
+    for index in range(skip, len(cut)):
         *good, last = by_message[index]
         assert isinstance(last, wf.Corrupt), f"cut at {len(cut[index])}"
         assert good == list(events[: len(good)]), f"cut at {len(cut[index])}"
 
 
-def check_same_bytes(message: bytes, events: Sequence[wf.Event], *, encoding: str = "utf-8") -> None:
+def check_same_bytes(support: Support, sample: Sample, events: Sequence[wf.Event]) -> None:
     """The events of one message are written as the same bytes, closed in the same way."""
-    assert b"".join(rewritten(message, events, encoding=encoding)) == message
+    written = b"".join(rewritten(support, sample, events))
+    assert written == (sample.message if sample.written is None else sample.written)
 
 
-def rewritten(message: bytes, events: Sequence[wf.Event], *, encoding: str = "utf-8") -> Iterator[bytes]:
-    """The events written again; the last record closes the message by size, unless it was closed by timeout."""
-    by_timeout = message.endswith(b"P\0\0\0\0")
-    batch_bytes = MANY if by_timeout else 25 + len(message) - 2
-    options = {**EVERYTHING[FORMAT], "sending-batch": 1}
-    writer = find_format(FORMAT).writer(options, encoding=encoding, batch_bytes=batch_bytes)
+def rewritten(support: Support, sample: Sample, events: Sequence[wf.Event]) -> Iterator[bytes]:
+    """The events written again, behind those that come before any."""
+    options = {**support.writing, **sample.writing}
+    writer = find_format(support.format).writer(options, encoding="utf-8", batch_bytes=sample.batch_bytes)
+    for message in support.before:
+        for event in wf.decode([message], support.format):
+            assert writer.write(event) == [message]
     for event in events:
         yield from writer.write(event)
     yield from writer.flush()

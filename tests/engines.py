@@ -87,7 +87,11 @@ def _rows_before_the_error(messages: Any, engine: str, format: str, options: dic
 
 def agree(messages: Sequence[Any], **options: Any) -> Answer:
     """The answer of both engines; fails at the first thing in which they differ."""
-    scan, declaration = (ask(messages, engine, **options) for engine in ENGINES)
+    return same(messages, *(ask(messages, engine, **options) for engine in ENGINES))
+
+
+def same(messages: Sequence[Any], scan: Answer, declaration: Answer) -> Answer:
+    """The answer of the scan; fails at the first thing in which that of the declaration differs."""
     assert facts(scan.error) == facts(declaration.error)
     for place, (left, right) in enumerate(zip(scan.events, declaration.events, strict=False)):
         assert left == right, f"event {place}: {left} by scan, {right} by declaration"

@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 
 import wireformat as wf
 
+from .engines import Answer, ask
+
 FOLDER = Path(__file__).parent / "golden"
 TYPES = Path(__file__).parent.parent / "tools" / "types.csv"
 
@@ -106,7 +108,7 @@ class Case:
         path = FOLDER / f"{self.name}.txt"
         return path.read_bytes() if path.exists() else None
 
-    @property
+    @cached_property
     def messages(self) -> list[bytes]:
         return self.array.to_pylist()
 
@@ -135,6 +137,12 @@ CASES = _cases()
 
 
 BINARY = tuple(case for case in CASES if case.format == "gaussdb-binary")
+
+
+@cache
+def answer_of(case: Case, engine: str) -> Answer:
+    """What an engine makes of a capture. Each engine reads each capture once; the tests share what it said."""
+    return ask(case.array, engine, format=case.format, mode="PERMISSIVE", **case.reading)
 
 
 def find_case(name: str) -> Case:

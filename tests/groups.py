@@ -1,14 +1,26 @@
-"""Tests that share a fixture, and so run in one process: those of a file, or of a folder with one session for all."""
+"""Tests that share something run in one process: those of a file, or of a folder with one session for all.
+
+Where a file has tests for all formats, those of a format share its compiled scan.
+"""
 
 from __future__ import annotations
+
+from wireformat.formats.registry import ROWS
 
 FIRST = ("spark", "servers", "arrow/test_compiled.py", "spark/test_connect.py")
 """Folders with one session or server for all their tests, and files that take longest: these groups begin first."""
 
 
+BY_FORMAT = ("formats/test_conformance.py",)
+"""Files of which the tests of each format are a group."""
+
+
 def group_of(nodeid: str) -> str:
     """The group of a test; `nodeid` begins with the path of its file below the repository."""
-    path = nodeid.split("::")[0].split("/", 1)[1]
+    path, _, test = nodeid.split("/", 1)[1].partition("::")
+    if path in BY_FORMAT:
+        parameters = test.partition("[")[2]
+        return " ".join([path, *(format for format in ROWS if parameters.startswith(format))])
     folder = path.split("/")[0]
     return folder if folder in FIRST and path not in FIRST else path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +50,15 @@ def ids(value: Any) -> str:
     return value.name if isinstance(value, Case) else ""
 
 
+@cache
+def events_of(case: Case) -> list[wf.Event]:
+    """A case is in many pairs."""
+    return read(case.messages, format=case.format, **reading(case))
+
+
 @pytest.mark.parametrize(("left", "right"), PAIRS, ids=ids)
 def test_the_same_changes_give_the_same_events(left: Case, right: Case) -> None:
-    pairs = zip(
-        read(left.messages, format=left.format, **reading(left)),
-        read(right.messages, format=right.format, **reading(right)),
-        strict=True,
-    )
-    for first, second in pairs:
+    for first, second in zip(events_of(left), events_of(right), strict=True):
         wanted, _ = adapted(first, right.format)
         assert comparable(wanted, second) == comparable(second, wanted)
 

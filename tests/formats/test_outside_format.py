@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +19,7 @@ from wireformat.formats.registry import ROWS, all_rows
 from wireformat.formats.row import FormatRow, load
 
 from ..cli.commands import run
-from ..engines import ENGINES, agree, read
+from ..engines import agree, read
 
 FOLDER = Path(__file__).parents[1] / "outside"
 PAGE = Path(__file__).parents[2] / "docs" / "adding_a_format.md"
@@ -66,55 +64,11 @@ def test_other_encodings() -> None:
     assert agree([messages()[2].replace(b"\xc3", b"\xff")], format=FORMAT).error is not None
 
 
-def mutants() -> Iterator[bytes]:
-    """Each record cut at many places, and with bytes of its own in other places."""
-    chosen = random.Random(13)
-    for message in messages():
-        yield from (message[:length] for length in range(1, len(message), 7))
-        for _ in range(100):
-            data = bytearray(message)
-            data[chosen.randrange(len(data))] = chosen.choice(b"+-=~ a\xc3\xff" + message[:7])
-            yield bytes(data)
-
-
-def test_both_engines_agree_on_bad_input() -> None:
-    answer = agree(list(mutants()), format=FORMAT, mode="PERMISSIVE")
-    assert {"CORRUPT", "UNKNOWN", "INSERT"} <= {event.kind for event in answer.events}
-
-
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        (slice(0, 20), "bad length: expected 39 bytes and 72 for each column, got 20 bytes"),
-        ((39, b"?"), r"bad tag: expected \+ or -"),
-        ((80, b"?"), "bad tag: expected = and a value"),
-        ((7, b" " * 16), "bad tag: expected a name"),
-    ],
-)
-def test_errors_say_what_and_where(change: slice | tuple[int, bytes], error: str) -> None:
-    data = messages()[3]
-    if isinstance(change, slice):
-        data = data[change]
-    else:
-        at, other = change
-        data = data[:at] + other + data[at + len(other) :]
-    for engine in ENGINES:
-        with pytest.raises(wf.DecodeError, match=error):
-            read([data], engine, format=FORMAT)
-
-
 def test_tables_of_its_changes() -> None:
     rows = wf.arrow.changes(messages(), FORMAT)
     (insert, update, delete) = wf.arrow.typed(rows, "public.orders").to_pylist()
     assert (insert["id"], insert["note"], insert["empty"]) == ("1", None, "")
     assert (update["note"], delete["_change_type"]) == ("à la carte", "delete")
-
-
-def test_order_is_checked() -> None:
-    first, *_, last = messages()
-    for engine in ENGINES:
-        with pytest.raises(wf.OrderError, match=r"between transactions: expected .* got COMMIT xid 5 \[fixed-width"):
-            read([first, last, last], engine, format=FORMAT, strict=True)
 
 
 def test_it_is_recognised() -> None:

@@ -1,77 +1,18 @@
-"""Bad texts, spot by spot: the whole text of each error, what is kept of the rest, and that no error shows a value."""
+"""Bad texts: what comes after them in a batch or a stream, what is kept as unknown, and what must take no time."""
 
 from __future__ import annotations
 
-import json
-import pickle
-import re
 import time
-from itertools import chain
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import wireformat as wf
 
-from ..accounting import account, account_all
-from ..engines import ENGINES, agree, ask, read
-from ..mutations import changed_bytes, inserted_and_deleted, overwritten_lengths, splices, truncations
-from ..text_samples import SAMPLES, J, batched, insert
-
-
-def _bad() -> dict[tuple[str, str], tuple[bytes, str]]:
-    with (Path(__file__).parent / "bad_texts.jsonl").open(encoding="ascii") as file:
-        rows = [json.loads(line) for line in file]
-    return {(row["format"], row["name"]): (row["message"].encode("latin-1"), row["error"]) for row in rows}
-
-
-BAD = _bad()
-"""By format and name: the message, and the text of its error but for the number of the message."""
+from ..engines import ENGINES, agree, read
+from ..support import SUPPORTED
+from ..text_samples import J, batched, insert
 
 DEEP = b'{"JDDL": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
-
-GOOD = {
-    "gaussdb-binary": bytes.fromhex("00000009 000000000CFE5E68 43 46"),
-    "gaussdb-json": J,
-    "gaussdb-text": insert(b" a[integer]:1"),
-    "mppdb-json": J,
-    "opengauss-test-decoding": b"table s.t: INSERT: a[integer]:1",
-    "sql-decoding": b"insert into s.t values (1);",
-    "test-decoding": b"table s.t: INSERT: a[integer]:1",
-}
-
-
-def without_message(text: str) -> str:
-    return re.sub(r"message \d+, ", "", text, count=1)
-
-
-each_case = pytest.mark.parametrize(("format", "name"), BAD)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@each_case
-def test_failfast_says_what_is_wrong_and_where(format: str, name: str, engine: str) -> None:
-    data, text = BAD[format, name]
-    answer = ask([GOOD[format], None, data, GOOD[format]], engine, format=format)
-    assert without_message(str(answer.error)) == text
-    assert answer.error is not None
-    assert answer.error.message == 2
-    copy = pickle.loads(pickle.dumps(answer.error))
-    assert (type(copy), str(copy)) == (type(answer.error), str(answer.error))
-
-
-@each_case
-def test_permissive_keeps_it_and_goes_on(format: str, name: str) -> None:
-    data, text = BAD[format, name]
-    good = GOOD[format]
-    answer = agree([good, data, good], format=format, mode="PERMISSIVE")
-    by_message = answer.by_message()
-    account(data, by_message[1], format)
-    assert by_message[0] == by_message[2] == read([good], format=format)
-    first = next(event for event in by_message[1] if isinstance(event, wf.Corrupt))
-    assert without_message(first.error) == text
-    agree([good, data, good], format=format, mode="DROPMALFORMED")
 
 
 def test_recursion_is_bounded() -> None:
@@ -104,73 +45,17 @@ def test_what_no_form_matches_is_kept() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_decoder_cannot_take_texts_that_are_not_batched(format: str, engine: str) -> None:
     decoder = wf.Decoder(format, engine=engine)
-    decoder.feed(batched(GOOD[format]))
+    decoder.feed(batched(SUPPORTED[format].good))
     with pytest.raises(wf.DecodeError, match="expected batches, which say where they end, got a text without framing"):
-        decoder.feed(GOOD[format])
+        decoder.feed(SUPPORTED[format].good)
     (event,) = decoder.events()
     assert event.kind == "INSERT"
     lenient = wf.Decoder(format, engine=engine, mode="PERMISSIVE")
-    lenient.feed(batched(GOOD[format]) + GOOD[format])
+    lenient.feed(batched(SUPPORTED[format].good) + SUPPORTED[format].good)
     lenient.feed(b"more")
     first, rest, more = lenient.events()
-    assert (first.kind, rest.raw, more.raw) == ("INSERT", GOOD[format], b"more")
+    assert (first.kind, rest.raw, more.raw) == ("INSERT", SUPPORTED[format].good, b"more")
     assert "a text without framing" in rest.error
-
-
-@pytest.mark.parametrize("format", ["mppdb-json", "opengauss-test-decoding", "sql-decoding"])
-def test_a_decoder_cannot_take_serial_formats(format: str) -> None:
-    with pytest.raises(wf.OptionError, match=r"does not say where it ends.* give whole messages to decode"):
-        wf.Decoder(format).feed(b"")
-
-
-@pytest.mark.parametrize("mutations", [truncations, changed_bytes, overwritten_lengths, inserted_and_deleted])
-@pytest.mark.parametrize("format", SAMPLES)
-def test_mutants(format: str, mutations: Any) -> None:
-    """Nothing but a WireformatError, both engines alike, and every byte in one place."""
-    messages = list(chain.from_iterable(mutations(sample) for sample in SAMPLES[format]))[
-        :: 1 + 4 * (mutations != truncations)
-    ]
-    answer = agree(messages, format=format, mode="PERMISSIVE")
-    account_all(messages, answer.by_message(), format)
-    assert any(isinstance(event, wf.Corrupt) for event in answer.events)
-
-
-@pytest.mark.parametrize("format", SAMPLES)
-def test_splices(format: str) -> None:
-    others = [sample for samples in SAMPLES.values() for sample in samples]
-    messages = [mutant for left in SAMPLES[format] for right in others for mutant in splices(left, right, step=23)]
-    for encoding in ("utf-8", "gbk"):
-        answer = agree(messages, format=format, mode="PERMISSIVE", encoding=encoding)
-        account_all(messages, answer.by_message(), format)
-
-
-MARKER = "s3cr3t-0f-th3-r0w"
-
-
-def marked(format: str) -> list[bytes]:
-    """Row changes whose values are all the marker."""
-    type_ = "?string" if format == "sql-decoding" else "text"
-    new = wf.TupleData(("$1", "$2"), (MARKER, MARKER), (type_, type_))
-    old = wf.TupleData(("a", "B c"), (MARKER, MARKER), (type_, type_))
-    changes = [
-        wf.Insert(table_schema="s", table_name="t", new=new),
-        wf.Update(table_schema="s", table_name="t", new=new, old=old),
-        wf.Delete(table_schema="s", table_name="t", old=old),
-    ]
-    return list(wf.encode(changes, format))
-
-
-@pytest.mark.parametrize("format", SAMPLES)
-def test_an_error_never_shows_a_value(format: str) -> None:
-    """Not even four bytes of it."""
-    every = (truncations, changed_bytes, inserted_and_deleted)
-    mutants = [mutant for data in marked(format) for mutations in every for mutant in mutations(data)]
-    events = read(mutants, format=format, mode="PERMISSIVE")
-    texts = [event.error for event in events if isinstance(event, wf.Corrupt)]
-    assert len(texts) > 500
-    pieces = [MARKER[place : place + 4] for place in range(len(MARKER) - 3)]
-    shown = [*pieces, *(piece.encode().hex(" ") for piece in pieces)]
-    assert [text for text in texts if any(piece in text for piece in shown)] == []
 
 
 def test_many_marks_and_quotes_take_no_time() -> None:

@@ -279,16 +279,18 @@ def test_without_a_home(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPat
 
 
 UNCOMPILED = [
-    *("tests/agreement", "tests/test_times.py", "tests/formats/test_text_bad_input.py"),
-    *("tests/formats/test_pgoutput_bad_input.py", "tests/formats/test_pgoutput_round_trip.py"),
+    *("tests/agreement", "tests/test_times.py", "tests/formats/test_conformance.py"),
+    *("tests/formats/test_text_bad_input.py", "tests/formats/test_pgoutput_bad_input.py"),
+    "tests/formats/test_pgoutput_streams.py",
     *("-k", "not readings and not batches and not overwritten and not inserted"),
 ]
 BOUNDS_CHECKED = [
     "tests/agreement",
     "tests/fuzz",
+    "tests/formats/test_conformance.py",
     "tests/formats/test_text_bad_input.py",
     "tests/formats/test_pgoutput_bad_input.py",
-    "tests/formats/test_pgoutput_round_trip.py",
+    "tests/formats/test_pgoutput_streams.py",
     "tests/formats/test_relations.py",
     "tests/arrow/scan/test_scratch.py",
     "tests/arrow/columns/test_gather.py",

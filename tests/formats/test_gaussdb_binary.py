@@ -1,4 +1,4 @@
-"""Events to bytes and back: the identity, for every event, any batch size and any cut of the bytes."""
+"""gaussdb-binary: what its messages say, when a batch is closed, and rows as wide as there can be."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ from hypothesis import strategies as st
 import wireformat as wf
 
 from .. import strategies
-from ..accounting import EVERYTHING, account_all
-from ..codec_checks import check_message, check_pieces, check_same_bytes, check_whole
+from ..accounting import EVERYTHING
+from ..codec_checks import check_same_bytes
 from ..engines import ENGINES, FORMAT, agree, read
 from ..handmade import OTHER_SPELLINGS, SAMPLES, begin, cell, change, message, new, old, time, user, xid
+from ..support.gaussdb_binary import SUPPORT, sample
 
 BATCHED = {**EVERYTHING[FORMAT], "sending-batch": 1}
-batch_sizes = st.sampled_from([0, 1, 40, 200, 1000, 1 << 20])
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_small_messages_of_every_shape(name: str) -> None:
-    message = SAMPLES[name]
-    (*events,) = read([message], "declaration")
-    check_message(message, events)
 
 
 def test_what_the_samples_say() -> None:
@@ -69,33 +62,12 @@ def test_other_spellings_say_the_same(name: str) -> None:
     spelled, canonical = OTHER_SPELLINGS[name]
     events = agree([spelled]).events
     assert events == agree([canonical]).events
-    check_same_bytes(canonical, events)
 
 
 @given(strategies.events())
-def test_one_event(event: wf.Event) -> None:
+def test_one_event_closed_by_size(event: wf.Event) -> None:
     (message,) = wf.encode([event], FORMAT, options=EVERYTHING[FORMAT])
-    check_message(message, [event])
-
-
-@given(st.lists(strategies.events(), max_size=12), batch_sizes, st.data())
-def test_any_batch_size_and_any_cut(events: list[wf.Event], batch_bytes: int, data: st.DataObject) -> None:
-    messages = list(wf.encode(events, FORMAT, options=BATCHED, batch_bytes=batch_bytes))
-    check_whole(messages, events)
-    check_pieces(data.draw(strategies.cuts(b"".join(messages))), events)
-    answer = agree(messages, mode="PERMISSIVE")
-    account_all(messages, answer.by_message())
-
-
-@pytest.mark.parametrize("encoding", ["gbk", "latin-1", "gb18030", "big5"])
-def test_other_encodings(encoding: str) -> None:
-    @given(st.lists(strategies.events(encoding), max_size=6), batch_sizes)
-    def check(events: list[wf.Event], batch_bytes: int) -> None:
-        messages = list(wf.encode(events, FORMAT, options=BATCHED, encoding=encoding, batch_bytes=batch_bytes))
-        check_whole(messages, events, encoding=encoding)
-        agree(messages, encoding=encoding)
-
-    check()
+    check_same_bytes(SUPPORT, sample(message), [event])
 
 
 @given(st.lists(strategies.row_changes(), min_size=1, max_size=8), st.integers(0, 400))
