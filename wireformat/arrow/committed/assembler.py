@@ -63,6 +63,8 @@ class Transactions:
         self._own = RowSpill(memory_limit) if store is None else None
         self._held = OpenRows(self._own or store)
         if state is not None:
+            if not isinstance(state, (bytes, bytearray, memoryview, pa.Buffer)):
+                raise TypeError(f"state: expected the bytes of an earlier `state`, got {type(state).__name__}")
             self._seen, self._columns = read_state(state, self._machine, self._held)
         self._schema: pa.Schema | None = None
 
