@@ -51,9 +51,11 @@ class DecodeError(WireformatError, ValueError):
     record_lsn      LSN of the record
     table           `schema.table` of the record
     spot            the bytes of the field, at most 16; empty inside a cell value
+    advice          what to do; empty if nothing can be said in general
     """
 
     words = "bad data"
+    usual_advice = ""
 
     def __init__(self, expected: str, got: str, **where: Any) -> None:
         super().__init__(expected, got)
@@ -70,6 +72,7 @@ class DecodeError(WireformatError, ValueError):
         self.table: str | None = None
         self.spot: bytes = b""
         self.note: str | None = None
+        self.advice: str = self.usual_advice
         self.add(**where)
 
     def add(self, **where: Any) -> DecodeError:
@@ -94,7 +97,11 @@ class DecodeError(WireformatError, ValueError):
             ("row", self.note),
         )
         where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
-        return f"{self.words}: expected {self.expected}, got {self.got} [{self.format or 'unknown format'}: {where}]"
+        return f"{self._sentence()} [{self.format or 'unknown format'}: {where}]"
+
+    def _sentence(self) -> str:
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{self.words}: expected {self.expected}, got {self.got}{advice}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
@@ -115,7 +122,8 @@ class OrderError(WireformatError, ValueError):
     note            further identification, such as the kept columns of the row
     record_lsn      LSN of the record
     state           the state of the stream: a row of the table
-    open            the record that began the open transaction or block, and its message; None if none is open
+    open            the record that began the open transaction or block, and its message; None if none is open; empty if
+                    the error is not about transactions
     streamed        the streamed transactions that have not ended, and the message in which each began
     """
 
@@ -156,13 +164,14 @@ class OrderError(WireformatError, ValueError):
             ("message", self.message),
             ("record", self.record),
             ("lsn", _lsn(self.record_lsn)),
-            ("open", self.open or "nothing"),
+            ("open", "nothing" if self.open is None else self.open or None),
             ("streamed", "; ".join(shown) or None),
             ("at", self.note),
         )
         where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
         source = self.format or "row changes"
-        return f"bad order: {self.state}: expected {self.expected}, got {self.got} [{source}: {where}]"
+        text = f"bad order: {self.state}: expected {self.expected}, got {self.got}"
+        return f"{text} [{source}: {where}]" if where else f"{text} [{source}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
@@ -210,6 +219,10 @@ class UnknownRelation(DecodeError):
     """A row of a relation that no message has described; the text names its oid."""
 
     words = "unknown relation"
+    usual_advice = (
+        "the server describes a table before its first row on a connection: start earlier in the stream, "
+        "or on Spark pass relations=spark_udfs.relations(...)"
+    )
 
 
 class TrailingBytes(DecodeError):
@@ -253,10 +266,10 @@ class BadCell(DecodeError):
             ("row", self.note),
         )
         where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
-        return f"{self.words}: expected {self.expected}, got {self.got} [{where}]"
+        return f"{self._sentence()} [{where}]"
 
 
 class BadRows(BadCell):
-    """Rows that cannot become a typed table; the text says why, and what to do."""
+    """Rows that cannot be ordered, put into transactions or made a typed table; the text says why, and what to do."""
 
     words = "bad rows"

@@ -83,4 +83,5 @@ def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeErr
         _, _, looks = error.got.partition(LOOKS_LIKE)
         if not set(guess.candidates) <= set(looks.split(" or ")):
             error.got += f"; the messages look like {guess}"
+            error.advice = ""  # it would be about messages of the other format
     return error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,8 +169,12 @@ def check_has_all(columns: Sequence[TypedColumn], versions: Sequence[Version], t
 
     The schema then has all columns in their order, so a name that it lacks is spelled in another way.
     """
-    given = [column.name for column in columns]
-    names = dict.fromkeys(name for version in versions for name in version.types)
+    named = dict.fromkeys(name for version in versions for name in version.types)
+    check_no_column_lost([column.name for column in columns], named, table)
+
+
+def check_no_column_lost(given: Sequence[str], names: Iterable[str], table: str) -> None:
+    """`check_has_all`, of the names in the schema and the names in the rows."""
     lost = [name for name in names if name not in given and not _NUMBER.fullmatch(name)]
     if lost:
         raise OptionError(

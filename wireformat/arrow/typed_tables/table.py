@@ -13,6 +13,7 @@ from ...identifiers import split_pattern
 from ...options.checks import one_of, shown, texts
 from ..row_changes import RowChanges
 from ..schemas import DROPPED
+from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
 from .rows import RELATION, Source, rows_of_table
@@ -113,8 +114,9 @@ def _typed(
     )
     parts = []
     listed = len(known.versions)
+    tables = TablesSeen((namespace, name))
     try:
-        for rows in rows_of_table(source.batches(), namespace, name, keep):
+        for rows in rows_of_table(tables.noted(source.batches()), namespace, name, keep):
             numbers = known.take(rows, np.arange(len(rows.kinds)))
             is_change = np.flatnonzero(rows.kinds != RELATION)
             parts.append(TableBatch(rows.chosen(is_change), numbers[is_change], table, known.versions))
@@ -122,7 +124,7 @@ def _typed(
         raise source.told(error) from None
     source.check()
     if schema is None and not known.versions:
-        raise BadRows("changes of this table, or a schema", "none", table=table)
+        raise tables.error()
     if isinstance(schema, pa.Table):
         columns = columns_of_versions(known.versions[:listed])
     elif schema is None:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import OptionError
+from ...options.table_names import suggestion, written
 from ..arrays import Array
 from ..row_changes import RowChanges
 from ..schemas import with_format
@@ -113,6 +114,12 @@ def _by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
     return [((schemas[int(own[0])].as_py() or "", names[int(own[0])].as_py()), own) for own in groups]
 
 
+def _hint(listed: pa.Table, schema: str, table: str) -> str:
+    there = {written((row["table_schema"], row["table_name"])) for row in listed.to_pylist()}
+    wanted = written((schema, table))
+    return wanted + suggestion(wanted, there)
+
+
 def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -> TableVersions:
     """The versions of a table out of the list that `tables` made; raises OptionError if it is not in it.
 
@@ -130,5 +137,5 @@ def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -
         keys = None if row["key_columns"] is None else tuple(row["key_columns"])
         found.versions.append(Version(types, True, typmods, keys, format=format))
     if not found.versions:
-        raise OptionError(f"option schema: the list of tables has no {schema}.{table}")
+        raise OptionError(f"option schema: the list of tables has no {_hint(listed, schema, table)}")
     return found
