@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from wireformat.extras import needs
 
-import spark_udfs
+with needs("spark", "this example"):
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+    import spark_udfs
 
 CAPTURE = Path(__file__).resolve().with_name("sample_capture.parquet")
 FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else CAPTURE.parent.parent / "build" / "demo"

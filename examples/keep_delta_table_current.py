@@ -21,9 +21,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 
 import wireformat as wf
+from wireformat.extras import needs
+
+with needs("delta", "this example"):
+    from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 
 APP = "wireformat"
 """Under this name the Delta table keeps the position."""

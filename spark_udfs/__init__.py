@@ -1,20 +1,20 @@
 """spark_udfs decodes logical-decoding streams on Spark: DataFrames, SQL functions, and a local session.
 
 decode          a DataFrame of messages to a DataFrame of row changes        (dataframe)
-relations       what a pgoutput capture says about its tables, for decode    (relations)
+relations       the messages of pgoutput that describe tables, for decode    (relations)
 transactions    row changes of committed transactions, batch or streaming    (transactions)
 open_transactions  the rows of those that have not ended                     (transactions)
-unknown_prepared  prepared ones whose end came without their PREPARE         (transactions)
-tables          which tables there are, with their columns over time         (tables)
+unknown_prepared  prepared ones that ended without a known PREPARE           (transactions)
+tables          the tables of a stream, with their columns over time         (tables)
 typed           the changes of one table, with its columns                   (typed)
-latest          the rows of a table after its typed changes                  (latest)
+latest          the current rows of a table, from its typed changes          (latest)
 register        the SQL functions, once a session                            (registration)
-local_session   Spark on this machine, for tries and tests                   (session)
+local_session   a Spark session on this machine                              (session)
 
-On the driver: dataframe, registration, session, schemas. In the workers: task, which reads; and around it one file for
-each of Spark's ways to call Python: batches, frames, table_function, scalar_functions. Of transactions: chunked plans a
-batch, whose workers run labels; streaming runs in the workers of a stream; transactions_function is for SQL. Of latest:
-typed_rows reads the columns, latest_by_key and latest_by_row are the two ways to tell rows apart.
+The driver runs dataframe, registration, session and schemas. The workers run task, which decodes, and one file for each
+way in which Spark calls Python: batches, frames, table_function, scalar_functions. For transactions, chunked plans a
+batch and its workers run labels; streaming runs in the workers of a stream; transactions_function is for SQL.
+For latest, typed_rows reads the columns; latest_by_key and latest_by_row are the two ways to identify rows.
 """
 
 from __future__ import annotations

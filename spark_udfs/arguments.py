@@ -1,4 +1,4 @@
-"""Arguments of the SQL functions: options by place or by name, as Spark hands them to Python."""
+"""Arguments of the SQL functions: options by position or by name, as Spark passes them to Python."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import wireformat as wf
 from wireformat.options.table import nearest
 
 OPTIONS = ("mode", "encoding", "encoding_errors", "heartbeat_unit", "tables", "kinds", "known_tables", "dialect")
-"""The options of `wireformat.ReadOptions`, in their order behind `format`."""
+"""The options of `wireformat.ReadOptions`, in the order in which they follow `format`."""
 
 
 def read_arguments(function: str, format: pa.Array, given: Sequence[pa.Array], named: Mapping[str, pa.Array]) -> Any:
-    """`format` and the options as `Plan.check` takes them; NULL is the default.
+    """Returns `format` and the options as `Plan.check` takes them; NULL is the default.
 
-    Each argument is an array with one item a row, all of them equal; raises OptionError.
+    Each argument is an array with one item per row, all of them equal. Raises OptionError.
     """
     if len(given) > len(OPTIONS):
         raise wf.OptionError(f"{function}: expected at most {len(OPTIONS)} options: {', '.join(OPTIONS)}")

@@ -1,8 +1,8 @@
-"""Kept columns of types that Arrow or pandas cannot carry: they travel as text.
+"""Columns of types that Arrow or pandas cannot transport: they are sent as text.
 
-Spark takes no interval of months back from Python. pandas has no null beside NaN, turns integers with nulls into floats
-and instants into local times, of which an hour in autumn comes twice. Nested values travel as they are: pandas may harm
-such values inside of them.
+Spark does not take intervals of months back from Python. pandas has no null besides NaN, turns integers with nulls into
+floats, and instants into local times, which are ambiguous for an hour in autumn. Nested values are sent as they are, so
+pandas may change such values inside them.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ PANDAS_CANNOT: Types = (AtomicType, CalendarIntervalType)
 
 
 def is_text(field: StructField, cannot: Types) -> bool:
-    """Whether the column travels as text, where `cannot` are the types that have to."""
+    """Returns whether the column is sent as text; `cannot` are the types that cannot be sent as they are."""
     return isinstance(field.dataType, cannot) and not isinstance(field.dataType, (StringType, BinaryType))
 
 
 def carrier(field: StructField, cannot: Types) -> StructField:
-    """The field as it travels."""
+    """Returns the field as it is sent."""
     kind = StringType() if is_text(field, cannot) else field.dataType
     return StructField(field.name, kind, field.nullable, field.metadata)
 
 
 def packed(field: StructField, cannot: Types) -> Column:
-    """The column as it travels."""
+    """Returns the column as it is sent."""
     column = column_of(field)
     if not is_text(field, cannot):
         return column
@@ -48,7 +48,7 @@ def packed(field: StructField, cannot: Types) -> Column:
 
 
 def unpacked(field: StructField, cannot: Types) -> Column:
-    """The column after its travel, as it was."""
+    """Returns the received column with its original type."""
     column = column_of(field)
     if not is_text(field, cannot):
         return column
@@ -58,5 +58,5 @@ def unpacked(field: StructField, cannot: Types) -> Column:
 
 
 def column_of(field: StructField) -> Column:
-    """The column of this name, whatever characters are in it."""
+    """Returns the column of this name, which may contain any characters."""
     return F.col("`" + field.name.replace("`", "``") + "`")

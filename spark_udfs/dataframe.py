@@ -1,4 +1,4 @@
-"""decode: a DataFrame of messages to a DataFrame of row changes."""
+"""decode: decodes a DataFrame of messages into a DataFrame of row changes."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def decode(
         dialect=dialect,
     )
     timeline = None if relations is None else Timeline(relations, plan.options)
-    placed = [column_of(field_of(df, "relations", name)) for name in (timeline.columns if timeline else ())]
-    sent = [column_of(messages), *[packed(field, cannot) for field in kept], *placed]
-    places = [column.alias(str(place)) for place, column in enumerate(sent)]
-    decoded = run(df.select(*places), plan, timeline, [carrier(field, cannot) for field in kept])
+    positions = [column_of(field_of(df, "relations", name)) for name in (timeline.columns if timeline else ())]
+    sent = [column_of(messages), *[packed(field, cannot) for field in kept], *positions]
+    columns_sent = [column.alias(str(index)) for index, column in enumerate(sent)]
+    decoded = run(df.select(*columns_sent), plan, timeline, [carrier(field, cannot) for field in kept])
     if any(is_text(field, cannot) for field in kept):
         return decoded.select(*[unpacked(field, cannot) for field in kept], *names)
     return decoded
@@ -93,7 +93,9 @@ def _run_arrow(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Seque
 
 
 def _run_pandas(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:
-    nullable = [StructField(field.name, field.dataType, True, field.metadata) for field in kept]  # all of pandas is
+    nullable = [
+        StructField(field.name, field.dataType, True, field.metadata) for field in kept
+    ]  # pandas columns always are
     return df.mapInPandas(
         partial(decode_frames, plan, timeline), StructType([*nullable, *change_fields(plan.columns, plan.format)])
     )
@@ -103,7 +105,7 @@ ENGINES = {"arrow": (_run_arrow, ARROW_CANNOT), "pandas": (_run_pandas, PANDAS_C
 
 
 def _kept_fields(df: DataFrame, keep: Sequence[str], names: Sequence[str]) -> list[StructField]:
-    """The fields of the kept columns; raises OptionError where the result would have no columns or two of one name."""
+    """Returns the fields of the kept columns; raises OptionError if the result had no columns, or two of one name."""
     keep = texts("keep", keep)
     if not keep and not names:
         raise wf.OptionError("option columns: expected at least one column to return or to keep")

@@ -17,29 +17,30 @@ from .schemas import TYPES, format_key
 
 
 def format_of(dfs: Sequence[DataFrame], given: str | None) -> str | None:
-    """The format that row changes were read from, by the metadata of their column `types`; None where it is not known.
+    """Returns the format of row changes, from the metadata of their column `types`; None if it is not known.
 
-    dfs     row changes, and what `tables` lists
-    given   what the caller says
+    dfs     row changes, and the result of `tables`
+    given   the format that the caller gives
+
     Raises OptionError for an unknown format, and for two different ones.
     """
     from wireformat.arrow import schemas  # loads numba
 
     fields = [field for df in dfs for field in df.schema if field.name == TYPES]
-    said = [
+    named = [
         pa.schema([], {key: value for key, value in field.metadata.items() if key == format_key()}) for field in fields
     ]
-    return schemas.format_of(said, given)
+    return schemas.format_of(named, given)
 
 
 def check_frame(name: str, value: Any) -> None:
-    """Raises TypeError for what is no DataFrame."""
+    """Raises TypeError unless the value is a DataFrame."""
     if not isinstance(value, DataFrame):
         raise TypeError(f"{name}: expected a DataFrame, got {type(value).__name__}")
 
 
 def field_of(df: DataFrame, option: str, name: str) -> StructField:
-    """The one field of this name; raises OptionError."""
+    """Returns the only field of this name; raises OptionError."""
     if not isinstance(name, str):
         raise wf.OptionError(f"option {option}: expected the name of a column, got {shown(name)}")
     found = [field for field in df.schema if field.name == name]

@@ -1,7 +1,7 @@
-"""In the worker: narrow rows of chunks in, labels out, which say what becomes of each row; and summaries of the chunks.
+"""Labels of rows and summaries of chunks, computed in the worker from narrow rows; a label says if a row is delivered.
 
-Only what says to which transaction a row belongs comes here. The values of the rows never leave the JVM: taking them to
-Python and back is most of what a pass over whole rows costs.
+NarrowRows rows have only the columns that assign a row to its transaction. The values of the rows never leave the JVM,
+because moving them to Python and back is most of the cost of a pass over whole rows.
 """
 
 from __future__ import annotations
@@ -28,34 +28,37 @@ from wireformat.arrow.unread import Seen
 from wireformat.errors import add_hint
 from wireformat.stream.attempts import TransactionFacts
 
+from .position_errors import not_unique
+
 RECORD_COLUMNS = tuple(name for name in NEEDED_COLUMNS if name != "detail")
-"""Columns of the row-change table that go to the worker as they are. Of `detail` each key goes as a column, since Spark
-is slow to send maps."""
+"""Columns of the row-change table that are sent to the worker as they are. Each key of `detail` is sent as a column,
+because Spark is slow at sending maps."""
 
 TIE = "_tie"
 FACT_COLUMNS = TransactionFacts._fields[1:]
-"""The columns of the result that come from the transaction of a row, besides `sequence`."""
+"""The columns of the result that hold transaction facts, besides `sequence`."""
 
 FATE = tuple(name for name in FATES.names if name not in ("chunk", SEGMENT.name))
 
-Place = tuple[pa.Scalar, ...]
-"""A chunk, and the values of stream_by."""
+ChunkKey = tuple[pa.Scalar, ...]
+"""The number of a chunk, and the values of stream_by."""
 
 
 @dataclass(frozen=True)
-class Narrow:
-    """The columns of narrow rows: chunk; places; record and TIE, which tell rows of a message apart; RECORD_COLUMNS;
-    NEEDED_DETAILS.
-    The last one has the beginning of the bytes of rows that could not be read.
+class NarrowRows:
+    """The layout of narrow rows, and the options for putting them into transactions.
 
-    streams     how many of the places tell streams apart
-    places      their names
+    The columns are: chunk; stream_by and order_by; record and TIE, which identify the rows of a message;
+    RECORD_COLUMNS; NEEDED_DETAILS; the first bytes of rows that could not be read.
+
+    streams     the number of columns stream_by
+    positions   the names of the columns stream_by and order_by
     controls    whether control records have labels too
-    format      that the rows were read from; None where it is not known
+    format      the format of the rows; None if it is not known
     """
 
     streams: int
-    places: tuple[str, ...]
+    positions: tuple[str, ...]
     two_phase: str
     drop_resent: bool
     controls: bool = False
@@ -63,106 +66,110 @@ class Narrow:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the columns that tell rows apart, as errors show them."""
+        """The names of the columns that identify a row, as errors show them."""
         taken = set(wf.arrow.CHANGES.names)
-        return (*(f"{name}_" if name in taken else name for name in self.places), "record", TIE)
+        return (*(f"{name}_" if name in taken else name for name in self.positions), "record", TIE)
 
 
-def label_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs over rows sorted by chunk and key: chunk, key, sequence as two numbers, facts, segment."""
-    for place, chunk, parts in _chunks(narrow, batches):
-        for rows in _labelled(chunk, parts):
-            told = [rows[name] for name in (*FACT_COLUMNS, SEGMENT.name)]
-            keys = [rows[name] for name in narrow.keys]
-            number = pa.repeat(place[0], rows.num_rows)
-            yield _numbered([number, *keys], rows["sequence"].flatten(), told)
+def label_batches(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow over rows sorted by chunk and key.
 
-
-def summary_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs over the same rows: chunk, stream, the summary of the stream's part of the chunk, a Verdict.
-
-    An error is not raised here, where it would end one of several branches of the plan, but told: see `check_batches`.
+    Yields chunk, key, the two numbers of the sequence, transaction facts, segment.
     """
-    places: list[pa.DataType] = []
+    for key, chunk, own in _chunks(narrow, batches):
+        for rows in _labelled(chunk, own):
+            facts = [rows[name] for name in (*FACT_COLUMNS, SEGMENT.name)]
+            keys = [rows[name] for name in narrow.keys]
+            number = pa.repeat(key[0], rows.num_rows)
+            yield _numbered([number, *keys], rows["sequence"].flatten(), facts)
+
+
+def summary_batches(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow over the same rows: yields chunk, stream, summary of the chunk's stream, Verdict.
+
+    An error is returned in the Verdict and raised by `check_batches`. If it were raised here, it would be lost whenever
+    Spark drops this branch of the plan.
+    """
+    key_types: list[pa.DataType] = []
 
     def noted() -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            places[:] = batch.schema.types[: 1 + narrow.streams]
+            key_types[:] = batch.schema.types[: 1 + narrow.streams]
             yield batch
 
     try:
-        for place, chunk, parts in _chunks(narrow, noted()):
-            for _ in _labelled(chunk, parts):
+        for key, chunk, own in _chunks(narrow, noted()):
+            for _ in _labelled(chunk, own):
                 pass
-            said = [pa.array([chunk.summary], pa.binary()), Verdict(parts.seen).packed()]
-            yield _numbered([*[pa.repeat(value, 1) for value in place], *said])
+            results = [pa.array([chunk.summary], pa.binary()), Verdict(own.seen).packed()]
+            yield _numbered([*[pa.repeat(value, 1) for value in key], *results])
     except wf.WireformatError as error:
-        nowhere = [pa.nulls(1, type) for type in places]
-        yield _numbered([*nowhere, pa.nulls(1, pa.binary()), Verdict(Seen(is_read=True), error).packed()])
+        no_key = [pa.nulls(1, type) for type in key_types]
+        yield _numbered([*no_key, pa.nulls(1, pa.binary()), Verdict(Seen(is_read=True), error).packed()])
 
 
 class Verdict(NamedTuple):
-    """What is to be judged over all rows.
+    """What rows contribute to errors that are raised once for all rows.
 
-    seen     whether any of them could be read
-    error    the first one that rows gave
+    seen     whether any row could be read
+    error    the first error of the rows
     """
 
     seen: Seen
     error: wf.WireformatError | None = None
 
     def packed(self) -> pa.Array:
-        """As one value, for other tasks of the same query."""
+        """Returns the verdict as one value, for other tasks of the same query."""
         return pa.array([pickle.dumps(self)], pa.binary())
 
     def and_these(self, other: Verdict) -> Verdict:
-        """Of these rows and others."""
+        """Returns the verdict on these rows and others."""
         return Verdict(self.seen.and_these(other.seen), self.error or other.error)
 
     @classmethod
     def of(cls, packed: Iterable[bytes]) -> Verdict:
-        """The one of all these."""
+        """Returns the verdict on the rows of all these."""
         return reduce(cls.and_these, map(pickle.loads, packed), cls(Seen()))
 
 
-def fates_of_stream(narrow: Narrow, summaries: pa.Table) -> pa.Table:
-    """What applyInArrow runs over the summaries of one stream: chunk, stream, segment, FATE, and a null.
+def fates_of_stream(narrow: NarrowRows, summaries: pa.Table) -> pa.Table:
+    """The function for applyInArrow over the summaries of one stream: chunk, stream, segment, FATE, null.
 
-    One more row has nulls, and the Verdict of the stream. Where there is an error, there are no fates.
+    One more row has nulls and the Verdict of the stream. If there is an error, there are no fates.
     """
     (number, *stream), verdict, fates = _fates(narrow, summaries)
-    places = [column.take(fates["chunk"]) for column in (number, *stream)]
-    columns = [*places, *[fates[name] for name in (SEGMENT.name, *FATE)]]
-    said = [pa.concat_arrays([column.combine_chunks(), pa.nulls(1, column.type)]) for column in columns]
-    said.append(pa.concat_arrays([pa.nulls(len(fates), pa.binary()), verdict.packed()]))
-    return pa.table(said, names=[str(place) for place in range(len(said))])
+    keys = [column.take(fates["chunk"]) for column in (number, *stream)]
+    columns = [*keys, *[fates[name] for name in (SEGMENT.name, *FATE)]]
+    results = [pa.concat_arrays([column.combine_chunks(), pa.nulls(1, column.type)]) for column in columns]
+    results.append(pa.concat_arrays([pa.nulls(len(fates), pa.binary()), verdict.packed()]))
+    return pa.table(results, names=[str(index) for index in range(len(results))])
 
 
-def unknown_of_stream(narrow: Narrow, summaries: pa.Table) -> pa.Table:
-    """What applyInArrow runs over the same: stream and gid of each end of what the stream has not prepared."""
+def unknown_of_stream(narrow: NarrowRows, summaries: pa.Table) -> pa.Table:
+    """The function for applyInArrow over the same: stream and gid of each end of an unknown prepared transaction."""
     (_, *stream), verdict, fates = _fates(narrow, summaries)
     if verdict.error is not None:
         raise verdict.error
     gids = pa.array(json.loads(fates.schema.metadata[UNKNOWN_PREPARED]), pa.string())
     columns = [*[column.take(pa.array([0] * len(gids), pa.int64())) for column in stream], gids]
-    return pa.table(columns, names=[str(place) for place in range(len(columns))])
+    return pa.table(columns, names=[str(index) for index in range(len(columns))])
 
 
-def _fates(narrow: Narrow, summaries: pa.Table) -> tuple[list[pa.ChunkedArray], Verdict, pa.Table]:
-    """Chunk and the values of stream_by of one stream's summaries; its verdict; its fates, none with an error."""
+def _fates(narrow: NarrowRows, summaries: pa.Table) -> tuple[list[pa.ChunkedArray], Verdict, pa.Table]:
+    """Returns chunk and stream_by of one stream's summaries, its verdict, and its fates (none after an error)."""
     summaries = summaries.sort_by("0")
-    *places, texts, verdicts = summaries.columns
+    *keys, texts, verdicts = summaries.columns
     verdict, fates = Verdict.of(verdicts.to_pylist()), FATES.empty_table()
     if verdict.error is None:
         try:
             fates = segment_fates(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
         except wf.WireformatError as error:
             verdict = verdict._replace(error=error)
-    return places, verdict, fates
+    return keys, verdict, fates
 
 
-def check_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs over the verdicts of all streams: no rows. Raises their error, or BadRows."""
+def check_batches(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow over the verdicts of all streams. Yields no rows; raises their error, or BadRows."""
     verdict = Verdict.of(packed for batch in batches for packed in batch.column(0).to_pylist())
     if verdict.error is not None:
         raise verdict.error
@@ -170,39 +177,39 @@ def check_batches(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator
     yield from ()
 
 
-class _Parts:
-    """The rows of a chunk and stream, and whether any of those that were taken could be read."""
+class _ChunkRows:
+    """The rows of a stream in a chunk, and whether any of those that were iterated could be read."""
 
-    def __init__(self, parts: Iterator[tuple[Place, pa.RecordBatch]]) -> None:
-        self._parts = parts
+    def __init__(self, slices: Iterator[tuple[ChunkKey, pa.RecordBatch]]) -> None:
+        self._slices = slices
         self.seen = Seen()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for _, rows in self._parts:
+        for _, rows in self._slices:
             self.seen = self.seen.and_of(rows)
             yield rows.drop_columns(["raw"])
 
 
-def _chunks(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Place, Chunk, _Parts]]:
-    """Each chunk and stream, with its rows; those are to be read before the next one."""
-    for place, parts in groupby(_parts(narrow, batches), itemgetter(0)):
-        yield place, Chunk(drop_resent=narrow.drop_resent, controls=narrow.controls), _Parts(parts)
+def _chunks(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[ChunkKey, Chunk, _ChunkRows]]:
+    """Yields each chunk and stream with its rows, which must be read before the next one."""
+    for key, slices in groupby(_slices(narrow, batches), itemgetter(0)):
+        yield key, Chunk(drop_resent=narrow.drop_resent, controls=narrow.controls), _ChunkRows(slices)
 
 
-def _labelled(chunk: Chunk, parts: _Parts) -> Iterator[pa.RecordBatch]:
+def _labelled(chunk: Chunk, own: _ChunkRows) -> Iterator[pa.RecordBatch]:
     try:
-        for rows in parts:
+        for rows in own:
             yield from chunk.take(rows)
         yield from chunk.finish()
     except wf.OrderError as error:
-        add_hint(error, parts.seen.hint())
+        add_hint(error, own.seen.hint())
         raise
     finally:
         chunk.close()
 
 
-def _parts(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Place, pa.RecordBatch]]:
-    """Chunk and stream, and some of their rows as `Chunk` takes them."""
+def _slices(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
+    """Yields chunk and stream with some of their rows, as `Chunk` takes them."""
     before: list[pa.Scalar] | None = None
     for batch in batches:
         if not batch.num_rows:
@@ -220,35 +227,35 @@ def _parts(narrow: Narrow, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[
         _check_unique(narrow, keys, is_new)
         bounds = np.flatnonzero(np.logical_or.reduce(is_new[: 1 + narrow.streams]))
         for start, stop in pairwise([0, *bounds[bounds > 0].tolist(), len(chunk)]):
-            place = tuple(column[start] for column in (chunk, *keys[: narrow.streams]))
-            yield place, rows.slice(start, stop - start)
+            key = tuple(column[start] for column in (chunk, *keys[: narrow.streams]))
+            yield key, rows.slice(start, stop - start)
         before = [column[-1] for column in (chunk, *keys)]
 
 
 def _differs(column: pa.Array, before: pa.Scalar | None) -> Any:
-    """bool[n]: where a value is not the one before it; the first has `before` before it."""
+    """Returns bool[n]: whether each value differs from the previous one; `before` precedes the first."""
     found = np.ones(len(column), bool)
     found[0] = before is None or column[0] != before
     found[1:] = pc.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
     return found
 
 
-def _check_unique(narrow: Narrow, keys: Sequence[pa.Array], is_new: Sequence[Any]) -> None:
-    """Raises OptionError where two rows have the same key: they would be each other's in the join."""
+def _check_unique(narrow: NarrowRows, keys: Sequence[pa.Array], is_new: Sequence[Any]) -> None:
+    """Raises BadRows if two rows have the same key, because the join would exchange them."""
     same = np.flatnonzero(~np.logical_or.reduce(is_new))
     if len(same):
         shown = zip(narrow.keys, keys, strict=True)
         where = ", ".join(f"{name.rstrip('_')}={column[int(same[0])].as_py()}" for name, column in shown if name != TIE)
-        raise wf.OptionError(f"option order_by: two rows have the same place: {where}")
+        raise not_unique(f"two rows at {where}")
 
 
 def _details(columns: Sequence[pa.Array]) -> pa.Array:
-    """The map that `detail` would be, of these keys."""
-    said = np.stack([column.is_valid().to_numpy(zero_copy_only=False) for column in columns], axis=1)
-    counts = said.sum(axis=1)
-    rows, keys = np.nonzero(said)
-    at = pa.array(keys * len(said) + rows)
-    values = pa.concat_arrays(columns).take(at)
+    """Returns the map `detail` with these keys."""
+    is_set = np.stack([column.is_valid().to_numpy(zero_copy_only=False) for column in columns], axis=1)
+    counts = is_set.sum(axis=1)
+    rows, keys = np.nonzero(is_set)
+    indices = pa.array(keys * len(is_set) + rows)
+    values = pa.concat_arrays(columns).take(indices)
     names = pa.array(NEEDED_DETAILS).take(pa.array(keys))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     return pa.MapArray.from_arrays(pa.array(offsets), names, values)
@@ -257,8 +264,8 @@ def _details(columns: Sequence[pa.Array]) -> pa.Array:
 def _numbered(
     columns: Sequence[pa.Array], never_null: Sequence[pa.Array] = (), more: Sequence[pa.Array] = ()
 ) -> pa.RecordBatch:
-    """A batch whose columns are named 0, 1, …"""
+    """Returns a batch whose columns are named 0, 1, …"""
     arrays = [*columns, *never_null, *more]
     required = range(len(columns), len(columns) + len(never_null))
-    fields = [pa.field(str(place), array.type, place not in required) for place, array in enumerate(arrays)]
+    fields = [pa.field(str(index), array.type, index not in required) for index, array in enumerate(arrays)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -17,7 +17,7 @@ from wireformat.options.checks import texts
 from .fields import check_frame, field_of
 from .latest_by_key import rows_by_key
 from .latest_by_row import rows_by_value
-from .positions import place_field
+from .positions import position_field
 from .typed_rows import ABOUT_COLUMNS, IMAGES, TypedRows, table_columns
 
 
@@ -38,7 +38,7 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
 
     The call runs a small query for the last TRUNCATE and for changes without a key or sequence. If rows moved to other
     keys without some of their values, it runs a second query. Save `typed` as a table or cache it if it is expensive to
-    compute. Raises OptionError.
+    compute. Raises OptionError, and BadRows for changes that cannot be ordered or applied.
     """
     check_frame("typed", typed)
     rows = TypedRows(typed, _checked_keys(typed, keys), _checked_streams(typed, stream_by))
@@ -67,7 +67,7 @@ def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
 
 def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[StructField]:
     stream_by = texts("stream_by", stream_by)
-    fields = [place_field(typed, "stream_by", name) for name in stream_by]
+    fields = [position_field(typed, "stream_by", name) for name in stream_by]
     for name in stream_by:
         if name in (*ABOUT_COLUMNS, *table_columns(typed)) or stream_by.count(name) > 1:
             fault = "is named twice" if stream_by.count(name) > 1 else "is not a column that typed kept"
@@ -76,40 +76,39 @@ def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[Str
 
 
 def _facts(rows: TypedRows) -> dict[str, Any]:
-    """What one look at all changes tells; raises OptionError for changes that cannot be placed or applied.
+    """Returns what one query over all changes tells; raises BadRows for changes that cannot be ordered or applied.
 
-    truncated         place of the last TRUNCATE
+    truncated         position of the last TRUNCATE
     unsent            sets of columns that were not sent
-    moves_unsent      whether changes move a row to another key without all of its values
-    inserts_unsent    whether inserts do: then key changes were split
+    moves_unsent      whether an update moves a row to another key without all of its values
+    inserts_unsent    whether an insert lacks values, which shows that key changes were split
     """
     faults = _faults(rows)
-    looks = rows.all.agg(
-        F.max(F.when(rows.is_truncate, rows.place)).alias("truncated"),
+    query = rows.all.agg(
+        F.max(F.when(rows.is_truncate, rows.position)).alias("truncated"),
         F.collect_set("_unchanged").alias("unsent"),
         F.bool_or(rows.moves & rows.lists_unsent).alias("moves_unsent"),
         F.bool_or((rows.change == "insert") & rows.lists_unsent).alias("inserts_unsent"),
         *[F.count_if(fault).alias(name) for name, fault in faults.items()],
     )
-    found: dict[str, Any] = looks.collect()[0].asDict()
+    facts: dict[str, Any] = query.collect()[0].asDict()
     for name in faults:
-        if found[name]:
-            raise wf.OptionError(f"latest: {found[name]} changes {name}")
-    return found
+        if facts[name]:
+            raise wf.BadRows("changes that `latest` can order and apply", f"{facts[name]} changes that {name}")
+    return facts
 
 
 def _faults(rows: TypedRows) -> dict[str, Column]:
-    """What must not be, by the words of the error."""
+    """Returns the conditions of changes that cannot be ordered or applied, keyed by the end of the error message."""
     is_row = rows.change.isin(*IMAGES)
-    place = F.col("_sequence")
+    is_known = is_row | rows.change.isin("truncate", "update_preimage")
+    sequence = F.col("_sequence")
     faults = {
-        f"have a _change_type that is none; there are {', '.join(IMAGES)}, update_preimage, truncate": ~(
-            is_row | rows.change.isin("truncate", "update_preimage")
-        )
+        f"have a _change_type other than {', '.join(IMAGES)}, update_preimage, truncate": ~is_known
         | rows.change.isNull(),
-        "have no _sequence, which gives the order: transactions makes it": place.isNull()
-        | place["commit_lsn"].isNull()
-        | place["ordinal"].isNull(),
+        "have no _sequence, by which changes are ordered: `transactions` adds it": sequence.isNull()
+        | sequence["commit_lsn"].isNull()
+        | sequence["ordinal"].isNull(),
     }
     if rows.streams:
         names = ", ".join(field.name for field in rows.streams)
@@ -124,7 +123,5 @@ def _faults(rows: TypedRows) -> dict[str, Column]:
         lacks_old = rows.change.isin("update", "update_postimage") & F.col("_old").isNull()
         for field in rows.fields:
             lacks_old |= rows.unsent(field.name)
-        faults["say nothing of the whole old row, which keys=[] needs: REPLICA IDENTITY FULL sends it"] = (
-            is_row & lacks_old
-        )
+        faults["do not contain the whole old row, which keys=[] needs: set REPLICA IDENTITY FULL"] = is_row & lacks_old
     return faults

@@ -1,12 +1,13 @@
-"""Rows told apart by a key: what each key holds at the end, and values followed back through key changes.
+"""The current rows of a table with a key: the last state of each key, with values followed back through key changes.
 
 Every change becomes steps of keys: a row comes to a key (insert, or an update that moves it there), is set, or goes
-(delete, or moves away). Running windows over the steps of each key tell what lies there after each of them: of every
-column the value that was sent last since the row came, or that none was.
+(delete, or moves away). Running windows over the steps of each key give its state after each step: for every column,
+the value that was sent last since the row came, if any.
 
-A row that came by a move without some of its values had them at its key before. The step that left that key and the one
-that came to the new one are one change, so its place links them: what lay at the old key when it was left is the node
-of that place. Nodes may lack values too and then lead on to older nodes; each round of jumps doubles how far they see.
+A row that moved without some of its values had them at its previous key. The step that left that key and the step that
+came to the new key are one change with one position, which links them: the state of the old key when the row left is
+the node of that position. A node may lack values too and then refers to an older node. Each round of jumps doubles the
+distance that nodes reach back.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from .carriers import column_of
 from .typed_rows import TypedRows, free_names
 
 COMES, SETS, GOES = 1, 0, -1
-"""What a step does to how many rows lie at the key."""
+"""How a step changes the number of rows at the key."""
 
 LOOK_AHEAD = 4
-"""Rounds of jumps before the first look whether they were enough: chains of 16 key changes. Few are longer."""
+"""The rounds of jumps before the first check for completeness. They cover chains of 16 key changes; few are longer."""
 
 
 ALWAYS = "always"
-"""The cell with the columns that every change sends."""
+"""The name of the cell with the columns that every change sends."""
 
 
 def rows_by_key(rows: TypedRows, changes: DataFrame, unsent: set[str], *, moves_unsent: bool, split: bool) -> DataFrame:
-    """The rows at all keys.
+    """Returns the current row of each key.
 
     unsent          columns that some changes do not send
     moves_unsent    whether rows move without some of their values
@@ -47,11 +48,11 @@ def rows_by_key(rows: TypedRows, changes: DataFrame, unsent: set[str], *, moves_
         nodes = states.where((F.col("role") == GOES) & F.col("unsent"))
         nodes = nodes.select("at", _lead(cells).alias("next"), F.lit(1).alias("seen"), *cells)
         last = _followed(last, _jumped(nodes, cells), cells, rows)
-    places = dict(zip([*rows.keys, *names], [*_keys(rows), *(f"{cell}.value" for cell in cells)], strict=True))
+    expressions = dict(zip([*rows.keys, *names], [*_keys(rows), *(f"{cell}.value" for cell in cells)], strict=True))
     sent = [field.name for field in rows.others if field.name not in unsent]
-    places |= dict(zip(sent, (f"{ALWAYS}.{name}" for name in _names("v", sent)), strict=True))
+    expressions |= dict(zip(sent, (f"{ALWAYS}.{name}" for name in _names("v", sent)), strict=True))
     of_stream = zip(_streams(rows), rows.streams, strict=True)
-    of_table = ((places[field.name], field) for field in rows.fields)
+    of_table = ((expressions[field.name], field) for field in rows.fields)
     columns = [F.col(name).alias(field.name, metadata=field.metadata) for name, field in (*of_stream, *of_table)]
     unknown = F.array_compact(
         F.array(*[F.when(~_known(cell), F.lit(name)) for cell, name in zip(cells, names, strict=True)])
@@ -61,12 +62,13 @@ def rows_by_key(rows: TypedRows, changes: DataFrame, unsent: set[str], *, moves_
 
 
 def _steps(rows: TypedRows, changes: DataFrame, cells: Mapping[str, str], split: bool) -> DataFrame:
-    """One row a step: key columns k…, at (its place), role, unsent, sequence, and cells.
+    """Returns one row per step: key columns k…, at (its position), role, unsent, sequence, and cells.
 
-    cells     names of cells and columns
-    unsent    the row moves, and the change does not say all of it
-    A cell of a column: known and value; null where the step says nothing of it. Where a row comes and the change does
-    not say the column, it is not known. One more cell holds all other columns, that every change sends.
+    cells     names of cells, and of their columns
+    unsent    whether the row moves and the change lacks some of its values
+
+    A cell has `known` and `value`; it is null if the step does not affect the column. If a row comes and the change
+    lacks the column, the value is not known. One more cell holds all columns that every change sends.
     """
 
     def step(key: Sequence[Column], role: int) -> Column:
@@ -90,7 +92,7 @@ def _steps(rows: TypedRows, changes: DataFrame, cells: Mapping[str, str], split:
     return changes.select("*", F.explode(steps).alias(made)).select(
         *[F.col(f"{made}.{name}").alias(name) for name in names],
         role.alias("role"),
-        rows.place.alias("at"),
+        rows.position.alias("at"),
         unsent.alias("unsent"),
         F.col("_sequence").alias("sequence"),
         F.when(role != GOES, F.struct(*always) if always else F.struct(F.lit(0))).alias(ALWAYS),
@@ -106,11 +108,12 @@ def _cell(rows: TypedRows, name: str, role: Column) -> Column:
 
 
 def _states(steps: DataFrame, rows: TypedRows, cells: Sequence[str]) -> DataFrame:
-    """The steps with what lies at the key after each: cells, the place where it came, and at the end `occupied`.
+    """Returns the steps with the state of the key after each: cells, the position at which the row came, `occupied`.
 
-    A key holds one row between transactions. In one it may hold two for a while (keys that are swapped by a deferred
-    constraint): who came first goes first. So whether it holds one afterwards is counted: where a transaction begins
-    with another step than COMES there was one before, else that follows from the count or from the transaction before.
+    A key holds one row between transactions. Within a transaction it may hold two (keys swapped under a deferred
+    constraint); the row that came first goes first. So whether the key holds a row after the transaction is counted. If
+    the transaction begins with a step other than COMES, there was a row before it. Otherwise, the count or the previous
+    transaction decides.
     """
     keys = [F.col(name) for name in (*_streams(rows), *_keys(rows))]
     so_far = (Window.unboundedPreceding, Window.currentRow)
@@ -134,7 +137,7 @@ def _states(steps: DataFrame, rows: TypedRows, cells: Sequence[str]) -> DataFram
 
 
 def _names(letter: str, columns: Sequence[object]) -> list[str]:
-    return [f"{letter}{place}" for place in range(len(columns))]
+    return [f"{letter}{index}" for index in range(len(columns))]
 
 
 def _keys(rows: TypedRows) -> list[str]:
@@ -150,14 +153,14 @@ def _known(cell: str) -> Column:
 
 
 def _lead(cells: Sequence[str]) -> Column:
-    """The place of the node with what is missing, if anything is."""
+    """Returns the position of the node with the missing values, or null if none are missing."""
     return F.when(~reduce(and_, map(_known, cells), F.lit(True)), F.col("came"))
 
 
 def _jumped(nodes: DataFrame, cells: Sequence[str]) -> DataFrame:
-    """The nodes with all values that older nodes have: columns at, cells.
+    """Returns the nodes with all values that older nodes have: columns at, cells.
 
-    Places go ahead without the cells, to see how many rounds it takes.
+    The positions alone are followed first, to find the number of rounds.
     """
     links, rounds, longest = nodes.select("at", "next", "seen"), 0, None
     while longest is None:
@@ -172,10 +175,10 @@ def _jumped(nodes: DataFrame, cells: Sequence[str]) -> DataFrame:
 
 
 def _jump(nodes: DataFrame, cells: Sequence[str]) -> DataFrame:
-    """Every node takes what it lacks from the one it leads to, and leads to where that one leads; `seen` counts nodes.
+    """Gives every node the values and the reference of the node it refers to, where it lacks them. `seen` counts nodes.
 
-    At most one node leads to a node, for a row moves away but once; so they meet in a group of one pair, and none of
-    them is read twice, however many rounds there are.
+    At most one node refers to a node, because a row moves away only once. So each group holds one pair, and no node is
+    read twice, whatever the number of rounds.
     """
     node = F.struct("at", "next", "seen", *cells)
     leads = F.col("next").isNotNull()
@@ -206,11 +209,11 @@ def _jump(nodes: DataFrame, cells: Sequence[str]) -> DataFrame:
 
 
 def _followed(last: DataFrame, nodes: DataFrame, cells: Sequence[str], rows: TypedRows) -> DataFrame:
-    """The rows with the values that their nodes have.
+    """Returns the rows with the values of their nodes.
 
-    Rows that need none get a place of their own: else they would all meet in one task.
+    Rows that need no node get a unique position, so that they do not all go to one task.
     """
-    streams = [F.col(name).alias(f"stream_{place}") for place, name in enumerate(_streams(rows))]
+    streams = [F.col(name).alias(f"stream_{index}") for index, name in enumerate(_streams(rows))]
     nowhere = F.struct(F.xxhash64(*_keys(rows)).alias("lsn"), F.lit(-1).cast("bigint").alias("ordinal"), *streams)
     left = last.withColumn("node", F.coalesce(_lead(cells), nowhere))
     right = nodes.select(F.col("at").alias("node"), *[F.col(cell).alias(f"older_{cell}") for cell in cells])

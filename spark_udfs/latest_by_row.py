@@ -1,4 +1,4 @@
-"""Rows without a key: the whole row is the identity, and equal rows are counted."""
+"""The current rows of a table without a key: the whole row identifies it, and equal rows are counted."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MORE, LESS = 1, -1
 
 
 def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
-    """Each row as often as it is there.
+    """Returns each row as many times as the table contains it.
 
-    An insert adds one, a delete takes one away, an update takes the old and adds the new one. Where more are taken than
-    were there, the history does not begin with the table's first row: they were there before it.
+    An insert adds a row, a delete removes one, an update removes the old and adds the new one. If more rows are removed
+    than were added, the history does not begin with the table's first row, and those rows existed before it.
     """
-    names = {field.name: f"c{place}" for place, field in enumerate(rows.fields)}
-    streams = [f"s{place}" for place in range(len(rows.streams))]
+    names = {field.name: f"c{index}" for index, field in enumerate(rows.fields)}
+    streams = [f"s{index}" for index in range(len(rows.streams))]
     of_stream = [column.alias(name) for column, name in zip(rows.stream, streams, strict=True)]
 
     def image(step: int, value: dict[str, Column]) -> Column:
@@ -32,7 +32,7 @@ def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
         .when(rows.change == "delete", F.array(image(LESS, new)))
         .otherwise(F.array(image(LESS, old), image(MORE, new)))
     )
-    steps = changes.select("_sequence", rows.place.alias("at"), F.explode(images).alias("image"))
+    steps = changes.select("_sequence", rows.position.alias("at"), F.explode(images).alias("image"))
     values = [F.col(name) for name in (*streams, *names.values())] or [F.lit(0).alias("c0")]
     in_order = Window.partitionBy(*values).orderBy("at.lsn", "at.ordinal", "step")
     balance = F.sum("step").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow))

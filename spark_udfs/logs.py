@@ -1,4 +1,4 @@
-"""What workers write to their log, since a result has no place for it."""
+"""Messages that workers log because a result has no column for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import logging
 from collections.abc import Sequence
 
 SHOWN_GIDS = 20
-"""How many gids one line of the log shows."""
+"""The number of gids that one line of the log shows."""
 
 
 def log_unknown_prepared(gids: Sequence[str], where: str) -> None:
-    """Warn of prepared transactions whose end came, and which were not prepared before it."""
+    """Logs the prepared transactions that ended without a known PREPARE."""
     if gids:
         more = "" if len(gids) <= SHOWN_GIDS else f" and {len(gids) - SHOWN_GIDS} more"
         shown = ", ".join(map(repr, gids[:SHOWN_GIDS]))

@@ -1,4 +1,4 @@
-"""lsn_text and lsn_value, written in SQL: Spark runs them itself, and can push a comparison with lsn_value to files."""
+"""lsn_text and lsn_value, written in SQL, which Spark runs itself and pushes down to files."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ LSN_FUNCTIONS = (
     END
     """,
 )
-"""The statements that make them; `wireformat.lsn` does the same in Python."""
+"""The SQL statements that create the functions. `wireformat.lsn` does the same in Python."""

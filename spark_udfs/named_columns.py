@@ -1,7 +1,7 @@
-"""Whether the rows of a table name the columns of a schema that the caller gives: a look at the call.
+"""The check, when `typed` is called, that the rows of a table name the columns of a given schema.
 
-A task sees some rows only, and columns come and go, so no task can say that a column is misspelled. Most often the
-first INSERT names all columns, and that is enough. All rows are read only where it does not.
+A task sees only some rows, and columns come and go, so no task can tell that a column is misspelled. Usually the first
+INSERT names all columns, which is enough. Otherwise, all rows are read.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ NAMES = "array<string>"
 
 
 def check_named(changes: DataFrame, own: DataFrame, columns: Sequence[str], table: str, format: str | None) -> None:
-    """Raises OptionError for a column that no row of the table names, where a row names all columns; BadRows where
-    nothing could be read.
+    """Raises OptionError if the schema and the rows of the table do not name the same columns; BadRows if no row could
+    be read.
 
     changes   all rows
-    own       those that may be of the table
-    An error in the rows themselves is left to the query that computes the result.
+    own       the rows that may belong to the table
+    columns   the columns of the schema
+
+    If a row names all columns, each column of the schema must be one of them. If INSERTs name no columns, as in
+    sql-decoding, the schema must have each column that another row names. An error in the rows themselves is left to
+    the query that computes the result.
     """
     try:
         _check_named(changes, own, columns, table, format)
@@ -32,7 +36,7 @@ def check_named(changes: DataFrame, own: DataFrame, columns: Sequence[str], tabl
 
 
 def _check_named(changes: DataFrame, own: DataFrame, columns: Sequence[str], table: str, format: str | None) -> None:
-    from wireformat.arrow.typed_tables.columns import no_such_column  # loads numba
+    from wireformat.arrow.typed_tables.columns import check_no_column_lost, no_such_column  # loads numba
     from wireformat.arrow.typed_tables.images import is_numbered
 
     complete = own.where(F.col("kind").isin("INSERT", "RELATION"))
@@ -41,16 +45,20 @@ def _check_named(changes: DataFrame, own: DataFrame, columns: Sequence[str], tab
     if not first:
         check_readable(changes, own, format)
         return
-    if set(columns) <= set(first[0]["names"]) or (first[0]["untyped"] and is_numbered(tuple(first[0]["names"]))):
+    inserts_have_no_names = first[0]["untyped"] and is_numbered(tuple(first[0]["names"]))
+    if not inserts_have_no_names and set(columns) <= set(first[0]["names"]):
         return
-    named = [row["name"] for row in own.select(F.explode(_names(own)).alias("name")).distinct().collect()]
+    named = sorted(row["name"] for row in own.select(F.explode(_names(own)).alias("name")).distinct().collect())
+    if inserts_have_no_names:
+        check_no_column_lost(columns, named, table)
+        return
     missing = [name for name in columns if name not in named]
     if missing:
-        raise no_such_column(missing[0], sorted(named), table)
+        raise no_such_column(missing[0], named, table)
 
 
 def check_readable(changes: DataFrame, own: DataFrame, format: str | None) -> None:
-    """Raises BadRows where there are no rows of a table, since no row at all could be read."""
+    """Raises BadRows if there are no rows of a table because no row at all could be read."""
     from wireformat.arrow.unread import HEADS, UNREAD, Seen  # loads numba
 
     if own.where(~F.col("kind").isin(*UNREAD)).limit(1).collect():
@@ -63,7 +71,7 @@ def check_readable(changes: DataFrame, own: DataFrame, format: str | None) -> No
 
 
 def raw_head(changes: DataFrame) -> Column:
-    """The beginning of the bytes of a row that could not be read; null in others, and where there is no column raw."""
+    """Returns the first bytes of a row that could not be read; null for other rows, or if there is no column raw."""
     from wireformat.arrow.unread import UNREAD
 
     if "raw" not in changes.columns:
@@ -72,9 +80,9 @@ def raw_head(changes: DataFrame) -> Column:
 
 
 def _names(own: DataFrame) -> Column:
-    """The columns that a row names."""
+    """Returns the columns that a row names."""
     none = F.array().cast(NAMES)
-    said = [F.map_keys("new"), F.map_keys("old"), F.col("unchanged")]
+    named = [F.map_keys("new"), F.map_keys("old"), F.col("unchanged")]
     if "detail" in own.columns:
-        said.append(F.from_json(F.try_element_at(F.col("detail"), F.lit("columns")), NAMES))
-    return F.concat(*[F.coalesce(names, none) for names in said])
+        named.append(F.from_json(F.try_element_at(F.col("detail"), F.lit("columns")), NAMES))
+    return F.concat(*[F.coalesce(names, none) for names in named])

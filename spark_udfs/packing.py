@@ -1,4 +1,4 @@
-"""Rows packed: the rows of one stream, in their order, as one binary value, for a way that would harm or slow them."""
+"""Packed rows: the sorted rows of one stream as one binary value, which Spark moves unchanged and fast."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import wireformat as wf
-
+from .position_errors import check_positions
 from .sql_rules import truncate_ties
 
 PACKED = "stream string, rows binary"
-"""What packed rows are to Spark: `stream` holds the values of the columns stream_by as a JSON array."""
+"""The Spark schema of packed rows. `stream` has the values of the columns stream_by as a JSON array."""
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -26,8 +25,8 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 class Layout:
     """The columns of rows that are packed.
 
-    names                all of them, in their order
-    stream_by, order_by  see `positions.Places`
+    names                all columns, in order
+    stream_by, order_by  see `positions.PositionColumns`
     """
 
     names: tuple[str, ...]
@@ -36,17 +35,17 @@ class Layout:
 
     @property
     def within(self) -> tuple[str, ...]:
-        """Columns that order the rows of a stream, but for those of a TRUNCATE of several tables."""
+        """The columns that sort the rows of a stream, except those of a TRUNCATE of several tables."""
         return (*self.order_by, "record")
 
 
 def pack_batches(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs: all columns in, packed rows out. Raises OptionError for a position that is null."""
+    """The function for mapInArrow that packs rows. Raises BadRows for a position that is null."""
     for batch in batches:
         rows = batch.rename_columns(layout.names)
-        placed = [*layout.stream_by, *layout.order_by]
-        check_positions([rows[name] for name in placed], placed)
-        packed = [(stream, pack(in_order(part, layout.within))) for stream, part in _by_stream(rows, layout.stream_by)]
+        names = [*layout.stream_by, *layout.order_by]
+        check_positions([rows[name] for name in names], names)
+        packed = [(stream, pack(in_order(own, layout.within))) for stream, own in _by_stream(rows, layout.stream_by)]
         streams, values = zip(*packed, strict=True) if packed else ((), ())
         yield pa.RecordBatch.from_arrays(
             [pa.array(streams, pa.string()), pa.array(values, pa.binary())], names=["stream", "rows"]
@@ -54,14 +53,14 @@ def pack_batches(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[
 
 
 def unpack_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs: a column of packed rows in, the rows out."""
+    """The function for mapInArrow that unpacks a column of packed rows."""
     for batch in batches:
         for value in batch.column(0):
             yield unpack(value.as_buffer())
 
 
 def pack(rows: pa.RecordBatch) -> bytes:
-    """The rows as an Arrow IPC stream of one batch."""
+    """Returns the rows as an Arrow IPC stream of one batch."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=_OPTIONS) as writer:
         writer.write_batch(rows)
@@ -70,7 +69,7 @@ def pack(rows: pa.RecordBatch) -> bytes:
 
 
 def unpack(packed: Any, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-    """The rows, or only these of their columns."""
+    """Returns the rows, with all columns or only these."""
     if columns is None:
         return pa.ipc.open_stream(packed).read_next_batch()
     names = pa.ipc.open_stream(packed).schema.names
@@ -78,25 +77,18 @@ def unpack(packed: Any, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     return pa.ipc.open_stream(packed, options=options).read_next_batch().select(columns)
 
 
-def check_positions(columns: Iterable[pa.Array], names: Iterable[str]) -> None:
-    """Raises OptionError where one of these columns is null: such a row has no place in the order."""
-    empty = [name for name, column in zip(names, columns, strict=True) if column.null_count]
-    if empty:
-        raise wf.OptionError(f"options order_by and stream_by: a row has no {' and no '.join(empty)}")
-
-
 def in_order(rows: pa.RecordBatch, within: Sequence[str]) -> pa.RecordBatch:
-    """The rows of one stream in their order."""
+    """Returns the rows of one stream, sorted by position."""
     keys = [rows[name] for name in within]
     if pc.any(pc.equal(rows["kind"], "TRUNCATE")).as_py():
         keys.append(truncate_ties(rows))
-    table = pa.table({str(place): key for place, key in enumerate(keys)})
-    places = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
-    return rows if np.array_equal(places, np.arange(len(places))) else rows.take(places)
+    table = pa.table({str(index): key for index, key in enumerate(keys)})
+    indices = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
+    return rows if np.array_equal(indices, np.arange(len(indices))) else rows.take(indices)
 
 
 def _by_stream(rows: pa.RecordBatch, stream_by: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each stream, and its name."""
+    """Yields the name and the rows of each stream."""
     if not rows.num_rows:
         return
     if not stream_by:
@@ -111,23 +103,23 @@ def _by_stream(rows: pa.RecordBatch, stream_by: Sequence[str]) -> Iterator[tuple
     order = np.argsort(of, kind="stable")
     bounds = np.searchsorted(of[order], np.arange(len(found) + 1))
     for number, first in enumerate(firsts.tolist()):
-        places = order[bounds[number] : bounds[number + 1]]
-        yield _name(streams, first), rows.take(pa.array(places))
+        indices = order[bounds[number] : bounds[number + 1]]
+        yield _name(streams, first), rows.take(pa.array(indices))
 
 
 def _joined(left: Any, right: Any) -> Any:
-    """Numbers that are alike where both are."""
+    """Returns codes that are equal for two rows if both inputs are."""
     codes: Any = np.unique(left.astype(np.int64) * (int(right.max()) + 1) + right, return_inverse=True)[1]
     return codes
 
 
 def _name(streams: pa.RecordBatch, row: int) -> str:
-    """The key of a stream in Spark's state: another text for the same values would lose the streams of checkpoints."""
+    """Returns the key of a stream in Spark's state. If it changed, checkpoints would lose their streams."""
     return json.dumps([column[row].as_py() for column in streams.columns], ensure_ascii=False)
 
 
 class Packed(NamedTuple):
-    """Packed rows, and the positions of the first and the last."""
+    """Packed rows, and the positions of the first and the last row."""
 
     first: tuple[Any, ...]
     last: tuple[Any, ...]
@@ -135,20 +127,20 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, rows: bytes, within: Sequence[str]) -> Packed:
-        """Reads only what it needs."""
+        """Reads only the columns of the positions."""
         keys = unpack(rows, within)
-        first, last = (tuple([column[place].as_py() for column in keys.columns]) for place in (0, -1))
+        first, last = (tuple([column[index].as_py() for column in keys.columns]) for index in (0, -1))
         return cls(first, last, rows)
 
 
-def merged(parts: Iterable[Packed], within: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """All rows of one stream in order; of parts that lie behind each other, one is unpacked at a time."""
+def merged(packed: Iterable[Packed], within: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yields all rows of one stream in order. Packed rows that do not overlap are unpacked one at a time."""
     group: list[Packed] = []
-    for part in sorted(parts, key=lambda part: part.first):
-        if group and part.first > max(other.last for other in group):
+    for one in sorted(packed, key=lambda one: one.first):
+        if group and one.first > max(other.last for other in group):
             yield _together(group, within)
             group = []
-        group.append(part)
+        group.append(one)
     if group:
         yield _together(group, within)
 
@@ -156,5 +148,5 @@ def merged(parts: Iterable[Packed], within: Sequence[str]) -> Iterator[pa.Record
 def _together(group: Sequence[Packed], within: Sequence[str]) -> pa.RecordBatch:
     if len(group) == 1:
         return unpack(group[0].rows)
-    rows = pa.Table.from_batches([unpack(part.rows) for part in group]).combine_chunks()
+    rows = pa.Table.from_batches([unpack(one.rows) for one in group]).combine_chunks()
     return in_order(rows.to_batches()[0], within)

@@ -1,4 +1,4 @@
-"""Where a row stands: its stream and its place in it, as columns; and where a capture is cut into chunks."""
+"""The columns that give the stream and the position of a row, and where a capture is split into chunks."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from wireformat.options.checks import texts
 
 from .carriers import column_of
 from .fields import field_of
+from .position_errors import no_position
 
 SAMPLES_PER_CHUNK = 64
-"""How many positions are looked at for each chunk: a chunk then has its share of the rows to about an eighth."""
+"""The number of positions that are sampled for each chunk. Chunks then differ in size by about an eighth."""
 
 MOST_CHUNKS = 4096
-"""What is collected is small, and so is the expression that finds a row's chunk."""
+"""The largest number of chunks. It keeps the sample, and the expression that finds the chunk of a row, small."""
 
 
 @dataclass(frozen=True)
-class Places:
-    """The columns that say where a row stands.
+class PositionColumns:
+    """The columns that give the stream and the position of a row.
 
-    stream_by   tell streams apart; none if there is one stream
-    order_by    order the messages of a stream, no two alike
+    stream_by   identify a stream; empty if there is one stream
+    order_by    order the messages; their values are unique within a stream
     """
 
     stream_by: tuple[StructField, ...]
     order_by: tuple[StructField, ...]
 
     @classmethod
-    def check(cls, df: DataFrame, order_by: Sequence[str], stream_by: Sequence[str]) -> Places:
-        """The columns of these names; raises OptionError unless they are there and hold integers or strings."""
+    def check(cls, df: DataFrame, order_by: Sequence[str], stream_by: Sequence[str]) -> PositionColumns:
+        """Returns the columns of these names; raises OptionError unless they hold integers or strings."""
         order_by, stream_by = texts("order_by", order_by), texts("stream_by", stream_by)
         if not order_by:
-            raise wf.OptionError("option order_by: expected the names of columns, got none")
+            raise wf.OptionError("option order_by: expected the names of columns, got an empty list")
         found: dict[str, list[StructField]] = {"stream_by": [], "order_by": []}
         for option, names in (("stream_by", stream_by), ("order_by", order_by)):
             for name in names:
-                found[option].append(place_field(df, option, name))
+                found[option].append(position_field(df, option, name))
         all_names = [*stream_by, *order_by]
         for name in all_names:
             if all_names.count(name) > 1:
@@ -52,17 +53,17 @@ class Places:
 
     @property
     def fields(self) -> tuple[StructField, ...]:
-        """All of them: streams first."""
+        """All of these columns, stream_by first."""
         return (*self.stream_by, *self.order_by)
 
     @property
     def columns(self) -> list[Column]:
-        """The same as columns; where one is null the query ends with an error, for such a row has no place."""
+        """The same as Spark columns. The query ends with an error if one of them is null in a row."""
         return [_never_null(field) for field in self.fields]
 
 
-def place_field(df: DataFrame, option: str, name: str) -> StructField:
-    """The field of this name; raises OptionError unless it holds integers or strings."""
+def position_field(df: DataFrame, option: str, name: str) -> StructField:
+    """Returns the field of this name; raises OptionError unless it holds integers or strings."""
     field = field_of(df, option, name)
     if not isinstance(field.dataType, (IntegralType, StringType)):
         kind = field.dataType.simpleString()
@@ -72,46 +73,50 @@ def place_field(df: DataFrame, option: str, name: str) -> StructField:
 
 def _never_null(field: StructField) -> Column:
     column = column_of(field)
-    error = F.raise_error(f"options order_by and stream_by: a row has no {field.name}")
+    error = F.raise_error(str(no_position([field.name])))
     return F.when(column.isNull(), error).otherwise(column)
 
 
-def chunk_of(df: DataFrame, places: Places, chunks: int, within: Sequence[Column]) -> Column:
-    """The number of a row's chunk: rows in order of their streams and places, cut into about equal parts.
+def chunk_of(df: DataFrame, positions: PositionColumns, chunks: int, within: Sequence[Column]) -> Column:
+    """Returns the number of a row's chunk: rows sorted by stream and position, split into chunks of about equal size.
 
-    within      columns that tell the rows of one message apart
-    A message is never cut. The cuts are values, found by looking at some of the rows, which is done at once; so a row's
-    chunk is always the same, whoever asks.
+    within      columns that identify the rows of one message
+
+    A message is never split. The call samples rows to find the positions at which chunks begin, so every evaluation of
+    the column gives a row the same chunk.
     """
-    cuts = _cuts(df, places, chunks, within) if chunks > 1 else []
-    return _search(places.columns, cuts, 0, len(cuts))
+    starts = _chunk_starts(df, positions, chunks, within) if chunks > 1 else []
+    return _search(positions.columns, starts, 0, len(starts))
 
 
-def _cuts(df: DataFrame, places: Places, chunks: int, within: Sequence[Column]) -> list[Row]:
-    """Positions at which a chunk begins, at most chunks - 1, in order."""
-    names = [str(number) for number in range(len(places.fields))]
-    positions = df.select(
-        *[column.alias(name) for name, column in zip(names, places.columns, strict=True)],
-        F.xxhash64(*places.columns, *within).alias("by_chance"),
+def _chunk_starts(df: DataFrame, positions: PositionColumns, chunks: int, within: Sequence[Column]) -> list[Row]:
+    """Returns the positions at which a chunk begins, at most chunks - 1, sorted."""
+    names = [str(index) for index in range(len(positions.fields))]
+    hashed = df.select(
+        *[column.alias(name) for name, column in zip(names, positions.columns, strict=True)],
+        F.xxhash64(*positions.columns, *within).alias("hash"),
     )
-    few = positions.orderBy("by_chance", *names).limit(chunks * SAMPLES_PER_CHUNK)
-    found = few.select(*names).orderBy(*names).collect()
-    chosen = [found[number * len(found) // chunks] for number in range(1, chunks)] if found else []
-    return [cut for cut, before in zip(chosen, [None, *chosen], strict=False) if cut != before]
+    sample = hashed.orderBy("hash", *names).limit(chunks * SAMPLES_PER_CHUNK)
+    sorted_sample = sample.select(*names).orderBy(*names).collect()
+    if not sorted_sample:
+        return []
+    chosen = [sorted_sample[chunk * len(sorted_sample) // chunks] for chunk in range(1, chunks)]
+    return [start for start, previous in zip(chosen, [None, *chosen], strict=False) if start != previous]
 
 
-def _search(columns: Sequence[Column], cuts: Sequence[Row], low: int, high: int) -> Column:
-    """How many cuts do not lie behind the row, of those from low to high, as a search that halves them."""
+def _search(columns: Sequence[Column], starts: Sequence[Row], low: int, high: int) -> Column:
+    """Returns the number of starts that are at or before the row, by binary search between low and high."""
     if low == high:
         return F.lit(low)
     middle = (low + high) // 2
-    return F.when(_before(columns, cuts[middle]), _search(columns, cuts, low, middle)).otherwise(
-        _search(columns, cuts, middle + 1, high)
+    return F.when(_before(columns, starts[middle]), _search(columns, starts, low, middle)).otherwise(
+        _search(columns, starts, middle + 1, high)
     )
 
 
-def _before(columns: Sequence[Column], cut: Sequence[Any]) -> Column:
-    first, value = columns[0], F.lit(cut[0])
+def _before(columns: Sequence[Column], start: Sequence[Any]) -> Column:
+    """Returns whether the row precedes the start of a chunk."""
+    first, value = columns[0], F.lit(start[0])
     if len(columns) == 1:
         return first < value
-    return (first < value) | ((first == value) & _before(columns[1:], cut[1:]))
+    return (first < value) | ((first == value) & _before(columns[1:], start[1:]))

@@ -1,4 +1,4 @@
-"""register: the SQL functions, a row each, put into a session."""
+"""register: registers the SQL functions in a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""relations: what a pgoutput capture says about its tables, collected, so that every task can read any part of it."""
+"""relations: the pgoutput messages that describe tables, so that every task can read any part of a capture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from .carriers import column_of
 from .fields import check_frame, field_of
-from .positions import Places
+from .position_errors import no_position, not_unique
+from .positions import PositionColumns
 
 STREAM, POSITION, PAYLOAD = "stream", "position", "payload"
 
@@ -29,8 +30,8 @@ STATE_TAGS = tuple(tag for tag, kind in _KINDS.items() if role_of(kind) in (TELL
 """The kind bytes of messages that describe a relation, or with which streamed blocks and transactions begin and end."""
 
 BEGIN_TAGS = tuple(tag for tag, kind in _KINDS.items() if kind is wf.Begin)
-"""Those of messages that begin a plain transaction: they count only where a connection broke inside a block. Any other
-message that may come first on a new connection means the same in a block and outside."""
+"""The kind bytes of messages that begin a plain transaction. They matter only after a connection that broke inside a
+block. Any other message that can be the first on a new connection has the same meaning in a block and outside."""
 
 SNAPSHOT_STEP = 64
 
@@ -53,7 +54,7 @@ def relations(
     The columns must hold integers or strings. You can save the result as a table and append to it. Raises OptionError.
     """
     check_frame("df", df)
-    Places.check(df, order_by, stream_by)
+    PositionColumns.check(df, order_by, stream_by)
     message = column_of(field_of(df, "payload", payload))
     columns = [_struct(df, "order_by", order_by).alias(POSITION)]
     if stream_by:
@@ -66,8 +67,8 @@ def _hex(tag: int) -> str:
 
 
 def _kind(message: Column) -> Column:
-    """The kind byte of the message, behind its envelope if it has one, as hex digits."""
-    first, enveloped = (F.hex(F.substring(message, place, 1)) for place in (1, ENVELOPE_BYTES + 1))
+    """Returns the kind byte of the message, after its envelope if it has one, as hex digits."""
+    first, enveloped = (F.hex(F.substring(message, number, 1)) for number in (1, ENVELOPE_BYTES + 1))
     return F.when(first == f"{ENVELOPE:02X}", enveloped).otherwise(first)
 
 
@@ -76,114 +77,114 @@ def _struct(df: DataFrame, option: str, names: Sequence[str]) -> Any:
 
 
 class _Stream(NamedTuple):
-    """What one stream says, in order."""
+    """The state messages of one stream, sorted by position."""
 
     positions: list[Key]
     events: list[Said]
 
 
 class Timeline:
-    """What all streams of a capture say about relations, by position; pickled to the workers.
+    """The relations of all streams of a capture at each position; pickled to the workers.
 
-    stream_by, order_by     the columns
+    stream_by, order_by     names of the columns
     """
 
     def __init__(self, found: DataFrame, options: wf.ReadOptions) -> None:
-        """Collects the result of `relations`. Raises OptionError for another table, and for positions that are not
-        unique."""
+        """Collects the result of `relations`. Raises OptionError for another table, and BadRows for positions that are
+        null or not unique."""
         fields = {field.name: field.dataType for field in found.schema}
-        position, stream = fields.get(POSITION), fields.get(STREAM, StructType())
-        if not isinstance(position, StructType) or not isinstance(stream, StructType) or PAYLOAD not in fields:
-            raise wf.OptionError("option relations: expected what spark_udfs.relations returns")
-        self.order_by = position.names
+        order, stream = fields.get(POSITION), fields.get(STREAM, StructType())
+        if not isinstance(order, StructType) or not isinstance(stream, StructType) or PAYLOAD not in fields:
+            raise wf.OptionError("option relations: expected the DataFrame that spark_udfs.relations returns")
+        self.order_by = order.names
         self.stream_by = stream.names
         self._streams: dict[Key, _Stream] = {}
         self._snapshots: dict[Key, list[Relations]] = {}
         messages: dict[Key, list[tuple[Key, bytes]]] = {}
         for row in _collected(found):
             key = tuple(row[STREAM]) if self.stream_by else ()
-            place = tuple(row[POSITION])
-            if None in place:
-                raise wf.OptionError("option relations: a position is null")
-            messages.setdefault(key, []).append((place, bytes(row[PAYLOAD])))
+            position = tuple(row[POSITION])
+            if None in position:
+                raise no_position([name for name, value in zip(self.order_by, position, strict=True) if value is None])
+            messages.setdefault(key, []).append((position, bytes(row[PAYLOAD])))
         for key, given in messages.items():
             given.sort()
-            places = [place for place, _ in given]
-            if len(set(places)) < len(places):
-                raise wf.OptionError("option relations: two messages of a stream have the same position")
+            positions = [position for position, _ in given]
+            if len(set(positions)) < len(positions):
+                raise not_unique("two messages in relations with the same position")
             self._streams[key] = _read(given, options)
 
     @property
     def columns(self) -> list[str]:
-        """Those that place a message: stream_by, then order_by."""
+        """The columns that give the stream and position of a message: stream_by, then order_by."""
         return [*self.stream_by, *self.order_by]
 
-    def runs(self, keys: Sequence[tuple[Key, Key]], last: Run | None) -> Iterator[Run]:
-        """Cut messages into runs that can be read one after the other.
+    def runs(self, keys: Sequence[tuple[Key, Key]], last: MessageRun | None) -> Iterator[MessageRun]:
+        """Splits messages into runs, within which no state message of another task is missing.
 
-        keys    stream and position of each message, in their order
+        keys    stream and position of each message, sorted
         last    the run before them
         """
-        begin = 0
-        for end in self._ends(keys):
-            stream, place = keys[begin]
+        start = 0
+        for stop in self._stops(keys):
+            stream, position = keys[start]
             positions = self._positions(stream)
-            said = bisect_left(positions, place)
-            follows = last is not None and (last.stream, last.said) == (stream, said)
-            known = None if follows else self._known(stream, said)
-            last = Run(begin, end, stream, bisect_right(positions, keys[end - 1][1]), known)
+            count = bisect_left(positions, position)
+            follows = last is not None and (last.stream, last.state_count) == (stream, count)
+            relations = None if follows else self._relations(stream, count)
+            last = MessageRun(start, stop, stream, bisect_right(positions, keys[stop - 1][1]), relations)
             yield last
-            begin = end
+            start = stop
 
-    def _ends(self, keys: Sequence[tuple[Key, Key]]) -> Iterator[int]:
-        """Where runs end: before a message between which and the one before it the stream said something."""
-        said, last = 0, None
-        for index, (stream, place) in enumerate(keys):
+    def _stops(self, keys: Sequence[tuple[Key, Key]]) -> Iterator[int]:
+        """Yields the ends of runs: a run ends where the stream has a state message before the next message."""
+        count, last = 0, None
+        for index, (stream, position) in enumerate(keys):
             positions = self._positions(stream)
-            before = bisect_left(positions, place)
-            if index and (stream != last or before != said):
+            before = bisect_left(positions, position)
+            if index and (stream != last or before != count):
                 yield index
-            said, last = before + (before < len(positions) and positions[before] == place), stream
+            count, last = before + (before < len(positions) and positions[before] == position), stream
         if keys:
             yield len(keys)
 
     def _positions(self, stream: Key) -> list[Key]:
         return self._streams[stream].positions if stream in self._streams else []
 
-    def _known(self, key: Key, said: int) -> Relations:
-        """What a stream has said with so many messages; every SNAPSHOT_STEP of them it is kept."""
+    def _relations(self, key: Key, count: int) -> Relations:
+        """Returns the relations after the first `count` state messages of a stream, from the snapshot before it."""
         events = self._streams[key].events if key in self._streams else []
         kept = self._snapshots.setdefault(key, [Relations()])
-        while len(kept) <= said // SNAPSHOT_STEP:
+        while len(kept) <= count // SNAPSHOT_STEP:
             begin = (len(kept) - 1) * SNAPSHOT_STEP
             kept.append(_after(kept[-1], events[begin : begin + SNAPSHOT_STEP]))
-        begin = said // SNAPSHOT_STEP * SNAPSHOT_STEP
-        return _after(kept[said // SNAPSHOT_STEP], events[begin:said])
+        begin = count // SNAPSHOT_STEP * SNAPSHOT_STEP
+        return _after(kept[count // SNAPSHOT_STEP], events[begin:count])
 
 
-class Run(NamedTuple):
-    """Messages that follow each other.
+class MessageRun(NamedTuple):
+    """Messages of one stream that follow each other.
 
-    start, stop     places of the messages
-    stream          theirs
-    said            how many messages about relations its stream has up to the last one
-    known           what is known before them; None: what was known after the run before
+    start, stop     indices of the messages
+    stream          their stream
+    state_count     the number of state messages of the stream up to the last one
+    relations       the relations before them; None: those after the previous run
     """
 
     start: int
     stop: int
     stream: Key
-    said: int
-    known: Relations | None
+    state_count: int
+    relations: Relations | None
 
 
 def _collected(found: DataFrame) -> list[Row]:
-    """The messages of STATE_TAGS; and of BEGIN_TAGS the first behind each block without a stop."""
+    """Collects the messages of STATE_TAGS and, after each block without a stop, the first message of BEGIN_TAGS."""
     kind = _kind(F.col(PAYLOAD))
-    said = found.where(kind.isin(*map(_hex, STATE_TAGS))).collect()
-    broken = _broken([(row[STREAM] if STREAM in found.columns else None, row[POSITION], row[PAYLOAD]) for row in said])
+    rows = found.where(kind.isin(*map(_hex, STATE_TAGS))).collect()
+    broken = _broken([(row[STREAM] if STREAM in found.columns else None, row[POSITION], row[PAYLOAD]) for row in rows])
     if not broken:
-        return said
+        return rows
     fields = {field.name: field.dataType for field in found.schema}
     of, begin, end = (F.col(f"_{name}") for name in ("of", "begin", "end"))
     schema = StructType(
@@ -198,20 +199,23 @@ def _collected(found: DataFrame) -> list[Row]:
     inside = here.eqNullSafe(of) & (position > begin) & (end.isNull() | (position < end))
     others = found.where(kind.isin(*map(_hex, BEGIN_TAGS))).join(blocks, inside)
     first = F.min(F.struct(position, *([here.alias(STREAM)] if STREAM in fields else []), F.col(PAYLOAD)))
-    return said + others.groupBy(of, begin).agg(first.alias("first")).select("first.*").collect()
+    return rows + others.groupBy(of, begin).agg(first.alias("first")).select("first.*").collect()
 
 
-def _broken(said: Sequence[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
-    """Stream and position of each STREAM START that no STREAM STOP follows, and the position of what follows."""
-    marks: dict[Key, list[tuple[Key, int, Any, Any]]] = {}
-    for stream, position, payload in said:
+def _broken(messages: Sequence[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
+    """Returns stream and position of each STREAM START without a STREAM STOP, and the position of the next message.
+
+    messages   stream, position and payload of each state message
+    """
+    bounds: dict[Key, list[tuple[Key, int, Any, Any]]] = {}
+    for stream, position, payload in messages:
         kind, *more = payload[ENVELOPE_BYTES:] if payload[0] == ENVELOPE else payload
-        is_bad_stop = kind == ord("E") and more  # it is CORRUPT, and closes nothing
+        is_bad_stop = kind == ord("E") and more  # a CORRUPT record that closes no block
         if kind != ord("R") and not is_bad_stop and None not in tuple(position):
             key = () if stream is None else tuple(stream)
-            marks.setdefault(key, []).append((tuple(position), kind, stream, position))
+            bounds.setdefault(key, []).append((tuple(position), kind, stream, position))
     found = []
-    for of_stream in marks.values():
+    for of_stream in bounds.values():
         of_stream.sort(key=itemgetter(0))
         for (_, kind, stream, begin), following in zip_longest(of_stream, of_stream[1:]):
             if kind == ord("S") and (following is None or following[1] != ord("E")):
@@ -219,21 +223,22 @@ def _broken(said: Sequence[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
     return found
 
 
-def _after(known: Relations, events: Sequence[Said]) -> Relations:
-    learned = known.copy()
+def _after(relations: Relations, events: Sequence[Said]) -> Relations:
+    result = relations.copy()
     for event in events:
-        learned.take(event)
-    return learned
+        result.take(event)
+    return result
 
 
 def _read(given: Sequence[tuple[Key, bytes]], options: wf.ReadOptions) -> _Stream:
-    """The events of a stream's messages."""
+    """Returns the events of a stream's messages."""
     reader = PgOutput()
-    return _Stream([place for place, _ in given], [_said(reader, message, options) for _, message in given])
+    events = [_read_one(reader, message, options) for _, message in given]
+    return _Stream([position for position, _ in given], events)
 
 
-def _said(reader: PgOutput, message: bytes, options: wf.ReadOptions) -> Said:
-    """What a message says; one that cannot be read says what it does where it stands in the stream."""
+def _read_one(reader: PgOutput, message: bytes, options: wf.ReadOptions) -> Said:
+    """Returns the event of a message. An unreadable one becomes what a decoder of the whole stream makes of it."""
     frame = None
     try:
         (frame,) = reader.frames(message)

@@ -1,4 +1,4 @@
-"""wal_decode and wal_decode_pandas: a message to an array of rows, for inline and LATERAL VIEW."""
+"""wal_decode and wal_decode_pandas: return the rows of a message as an array, for inline and LATERAL VIEW."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .frames import python_values
 from .schemas import change_names, change_struct
 from .task import Plan, Task
 
-ANSWER_BYTES = 0x7FFFFFFF
-"""What the rows of one batch may take: a scalar function answers a batch with one array, and an Arrow string column
+RESULT_BYTES = 0x7FFFFFFF
+"""The size limit of the rows of one batch: a scalar function returns one array per batch, and an Arrow string column
 holds 2 GiB."""
 
 
@@ -45,26 +45,26 @@ def wal_decode_pandas(value: pd.Series, format: pd.Series, *given: pd.Series, **
 def _decoded(
     function: str, messages: pa.Array, format: pa.Array, given: Sequence[pa.Array], named: Mapping[str, pa.Array]
 ) -> tuple[np.ndarray[Any, Any], pa.StructArray]:
-    """The rows of all messages; those of message i are rows[offsets[i]:offsets[i + 1]]."""
+    """Returns offsets and rows; those of message i are rows[offsets[i]:offsets[i + 1]]."""
     kind = change_struct(change_names())
     if not len(messages):
         return np.zeros(1, np.int64), pa.array([], kind)
     plan = Plan.check(**read_arguments(function, format, given, named))
     if wf.FORMATS[plan.format].relations is not None:
         raise wf.OptionError(
-            f"{function}: a row of {plan.format} needs the messages before it, which a scalar function does not see; "
+            f"{function}: a row of {plan.format} depends on earlier messages, which a scalar function does not see; "
             "use the table function wal_changes, or spark_udfs.decode"
         )
     task = Task(plan)
     counts = np.zeros(len(messages) + 1, np.int64)
-    parts = [pa.array([], kind)]
-    for places, rows in task.rows(messages):
-        counts[1:] += np.bincount(places, minlength=len(messages))
-        parts.append(rows.to_struct_array())
+    arrays = [pa.array([], kind)]
+    for message_of_row, rows in task.rows(messages):
+        counts[1:] += np.bincount(message_of_row, minlength=len(messages))
+        arrays.append(rows.to_struct_array())
     task.close()
-    if sum(part.nbytes for part in parts) > ANSWER_BYTES:
+    if sum(array.nbytes for array in arrays) > RESULT_BYTES:
         raise wf.LimitExceeded(
-            f"{function}: the rows of {len(messages)} messages take more than {ANSWER_BYTES} bytes; "
+            f"{function}: the rows of {len(messages)} messages take more than {RESULT_BYTES} bytes; "
             "lower spark.sql.execution.arrow.maxBytesPerBatch"
         )
-    return np.cumsum(counts), pa.concat_arrays(parts)
+    return np.cumsum(counts), pa.concat_arrays(arrays)

@@ -1,4 +1,4 @@
-"""A Spark session on this machine, for the demo, the tests and tries."""
+"""A Spark session on this machine, for the demo, tests and experiments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession, is_remote
 from wireformat.options.checks import mapping, number
 
 LEAST_JAVA = 17
-"""Spark 4 needs it."""
+"""The lowest version of Java that Spark 4 runs on."""
 
 
 class JavaMissing(RuntimeError):
@@ -55,7 +55,7 @@ REMOTE = "SPARK_REMOTE"
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-"""The setting that says where the state of streaming queries lies, and the store that `transactions` needs."""
+"""The setting of the state store of streaming queries, and the store that `transactions` needs."""
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -69,22 +69,22 @@ SETTINGS: dict[str, object] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Nothing listens to the network, the log is quiet, and a small shuffle stays small. With small batches a
-worker begins before the JVM has read far."""
+"""The session does not listen to the network, the log is quiet, and there are few shuffle partitions. With small
+batches, a worker starts before the JVM has read much."""
 
 
 def check_not_remote() -> None:
-    """Raises RemoteProcess where Spark's builder would make a session of Spark Connect, or none."""
+    """Raises RemoteProcess if Spark's builder would create a session of Spark Connect, or fail."""
     if is_remote() or REMOTE in os.environ:
-        found = f"{REMOTE} is set" if REMOTE in os.environ else "it has made a session of Spark Connect"
+        found = f"{REMOTE} is set" if REMOTE in os.environ else "it has created a Spark Connect session"
         raise RemoteProcess(
-            f"local_session: expected a process that asks no Spark Connect server, but {found}; Spark has no local "
-            "session beside that: use the session of the server, or a process of its own"
+            f"local_session: expected a process that does not use Spark Connect, but {found}; a process can have only "
+            "one kind of session: use the session of the server, or start another process"
         )
 
 
 def check_java() -> None:
-    """Raises JavaMissing unless the Java that Spark will start is new enough."""
+    """Raises JavaMissing if the Java that Spark would start is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java") or "java"
     try:

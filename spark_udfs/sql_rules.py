@@ -1,4 +1,4 @@
-"""Rules of `wireformat` as Spark SQL: which rows are resent or undone, and the order of the rows of a TRUNCATE.
+"""Rules of `wireformat` in Spark SQL: which rows are resent or undone, and the order of the rows of a TRUNCATE.
 
 tests/spark/test_sql_rules.py compares each with the rule in Python, for every combination of values.
 """
@@ -13,7 +13,9 @@ from pyspark.sql.types import BinaryType
 
 
 def is_resent(commit_lsn: Column, csn: Column, highest_lsn: Column, highest_csn: Column) -> Column:
-    """`Position.covers`: whether a transaction with this commit LSN and CSN came before, given the highest ones.
+    """Returns whether a transaction with this commit LSN and CSN was delivered before, given the highest ones.
+
+    The rule is `Position.covers`.
 
     Numbers are bigints with the bits of unsigned ones.
     """
@@ -23,22 +25,22 @@ def is_resent(commit_lsn: Column, csn: Column, highest_lsn: Column, highest_csn:
 
 
 def _unsigned(number: Column) -> Column:
-    """A bigint that is ordered as the unsigned number with the same bits."""
+    """Returns a bigint that sorts like the unsigned number with the same bits."""
     return number.bitwiseXOR(F.lit(-(1 << 63)))
 
 
 def is_undone(undone: Column, xid: Column) -> Column:
-    """`Attempt.is_undone`: whether an array, which may be null, holds the xid of a row."""
+    """Returns whether an array, which may be null, contains the xid of a row: the rule `Attempt.is_undone`."""
     return F.coalesce(F.array_contains(undone, xid), F.lit(False))
 
 
 def truncate_tie() -> Column:
-    """What orders the rows of one TRUNCATE: schema and name of the table; empty in all other rows."""
+    """Returns what sorts the rows of one TRUNCATE: schema and name of the table; empty in all other rows."""
     names = [F.coalesce(F.col(name), F.lit("")) for name in ("table_schema", "table_name")]
     return F.when(F.col("kind") == "TRUNCATE", F.concat_ws("\0", *names)).otherwise("").cast(BinaryType())
 
 
 def truncate_ties(rows: pa.RecordBatch) -> pa.Array:
-    """`truncate_tie` of a record batch, as texts, which Arrow orders by their bytes."""
+    """Returns `truncate_tie` for a record batch, as texts, which Arrow sorts by their bytes."""
     names = [pc.fill_null(rows[name], "") for name in ("table_schema", "table_name")]
     return pc.if_else(pc.equal(rows["kind"], "TRUNCATE"), pc.binary_join_element_wise(*names, "\0"), "")

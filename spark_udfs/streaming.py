@@ -1,4 +1,4 @@
-"""Transactions of a streaming DataFrame: what is open lies in Spark's own state, so a query goes on where it was."""
+"""Transactions of a streaming DataFrame. Open ones are kept in Spark's state, so a query continues after a stop."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from wireformat.stream.saved import COUNT, NAME, TEXT, Shape, damaged, dump, loa
 
 from .logs import log_unknown_prepared
 from .packing import Layout, Packed, merged, pack, unpack
+from .position_errors import out_of_order
 
 STATE = "state binary"
 PIECE_KEY, PIECE = "number bigint", "rows binary"
@@ -21,7 +22,7 @@ PIECE_KEY, PIECE = "number bigint", "rows binary"
 STREAM_KIND, ROWS_KIND = "wireformat.stream", "wireformat.rows"
 
 STREAM: Shape = {"order_by": [TEXT], "last": [NAME], "next_piece": COUNT}
-"""The fields of version 1 of a stream's state, which is never changed. Behind them is the state of `Transactions`.
+"""The fields of version 1 of a stream's state, which never change. The state of `Transactions` follows them.
 
 order_by     names of columns
 last         their values and the number of the record in the last row
@@ -31,18 +32,16 @@ The key of a stream, which `packing` makes, and the names and types above belong
 """
 
 FRESH_BYTES = 32 << 20
-"""How many bytes of rows that are held back wait in memory for the end of their transaction in the same micro-batch;
-more of them go to the state."""
+"""The bytes of open rows that are held in memory within a micro-batch. If there are more, they go to the state."""
 
 TAKEN_BYTES = 8 << 20
-"""About how many bytes of rows are taken at once: the pieces that lie in the state, and the batches that come out, are
-no larger."""
+"""The approximate bytes of rows that are processed at once. Pieces in the state and returned batches are no larger."""
 
 
 class Held:
-    """A store of `wf.arrow.Transactions`: rows of open transactions, at the end of a micro-batch all in Spark's state.
+    """A store of `wf.arrow.Transactions`: rows of open transactions. After a micro-batch, all are in Spark's state.
 
-    A piece is never rewritten; where most of it has ended, what is open in it comes again in another.
+    A piece is never rewritten. When most of its rows are no longer open, the open ones are put into another piece.
     """
 
     def __init__(self, pieces: Any, number: int) -> None:
@@ -53,7 +52,7 @@ class Held:
         self._bytes = 0
 
     def put(self, rows: pa.RecordBatch) -> int:
-        """Keep rows; returns the number of the piece."""
+        """Stores rows; returns the number of the piece."""
         number = self.number
         self.number += 1
         self._fresh[number] = rows
@@ -63,7 +62,7 @@ class Held:
         return number
 
     def get(self, number: int) -> pa.RecordBatch:
-        """The rows of a piece."""
+        """Returns the rows of a piece."""
         if number in self._fresh:
             return self._fresh[number]
         found = self._pieces.getValue((number,))
@@ -72,14 +71,14 @@ class Held:
         return read_piece(found[0])
 
     def drop(self, number: int) -> None:
-        """Forget a piece."""
+        """Removes a piece."""
         if number in self._fresh:
             self._bytes -= self._fresh.pop(number).nbytes
         else:
             self._pieces.removeKey((number,))
 
     def save(self) -> None:
-        """Put what is in memory into the state."""
+        """Writes the rows in memory to the state."""
         for number, rows in self._fresh.items():
             self._pieces.updateValue((number,), (seal(ROWS_KIND, 1, pack(rows)),))
         self._fresh.clear()
@@ -87,14 +86,14 @@ class Held:
 
 
 class Processor(StatefulProcessor):
-    """The transactions of each stream, micro-batch by micro-batch: packed rows in, packed committed rows out."""
+    """Puts each stream's packed rows into transactions, micro-batch by micro-batch; yields packed committed rows."""
 
     def __init__(self, layout: Layout, options: dict[str, Any]) -> None:
         self._layout = layout
         self._options = options
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """The state of a stream: the machine with the position of its last row, and the pieces that it holds."""
+        """Opens the state of a stream: the machine with the position of its last row, and the pieces of open rows."""
         self._machine = handle.getValueState("machine", STATE)
         self._pieces = handle.getMapState("pieces", PIECE_KEY, PIECE)
 
@@ -104,47 +103,47 @@ class Processor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: Any,  # noqa: N803
     ) -> Iterator[Any]:
-        """Take what came; raises OptionError for rows that lie before others that came earlier."""
+        """Processes the rows of a micro-batch; raises OrderError for rows that precede earlier ones."""
         within = self._layout.within
-        parts = [Packed.of(packed, within) for frame in rows for packed in frame["rows"]]
+        packed_rows = [Packed.of(packed, within) for frame in rows for packed in frame["rows"]]
         state = self._machine.get()
         last, next_piece, machine = (None, 0, None) if state is None else read_stream(state[0], self._layout)
-        first = min(part.first for part in parts)
+        first = min(one.first for one in packed_rows)
         if last is not None and list(map(type, last)) != list(map(type, first)):
             raise wf.OptionError(
                 f"option order_by: expected {', '.join(within)} of the types in earlier micro-batches of stream "
                 f"{key[0]}, got others: cast them, or begin anew with a new checkpoint folder"
             )
         if last is not None and first <= last:
-            raise wf.OptionError(
-                f"option order_by: rows must come in their order from one micro-batch to the next; a row at "
-                f"{_place(within, first)} of stream {key[0]} came after one at {_place(within, last)}. Spark takes "
-                "files by the time of their last modification"
+            raise out_of_order(
+                f"rows of stream {key[0]} that follow those of earlier micro-batches",
+                f"a row at {_position_text(within, first)} after one at {_position_text(within, last)}; "
+                "Spark reads files in the order of their modification times",
             )
         held = Held(self._pieces, next_piece)
         with wf.arrow.Transactions(**self._options, store=held, state=machine) as transactions:
-            for batch in merged(parts, within):
-                for piece in _pieces(batch):
+            for batch in merged(packed_rows, within):
+                for piece in _slices(batch):
                     for committed in transactions.take(piece):
-                        for out in _pieces(committed):
+                        for out in _slices(committed):
                             yield pd.DataFrame({"rows": [pack(out)]})
             log_unknown_prepared(transactions.take_unknown_prepared(), f"stream {key[0]}")
             machine = transactions.state
         held.save()
-        self._machine.update((write_stream(self._layout, max(part.last for part in parts), held.number, machine),))
+        self._machine.update((write_stream(self._layout, max(one.last for one in packed_rows), held.number, machine),))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Closes nothing: no resources are held between micro-batches."""
 
 
 def write_stream(layout: Layout, last: Sequence[Any], next_piece: int, transactions: bytes) -> bytes:
-    """The state of a stream."""
+    """Returns the saved state of a stream."""
     fields = {"order_by": layout.order_by, "last": last, "next_piece": next_piece}
     return seal(STREAM_KIND, 1, dump(fields) + b"\n" + transactions)
 
 
 def read_stream(data: bytes, layout: Layout) -> tuple[tuple[Any, ...], int, bytes]:
-    """`last`, `next_piece` and the state of `Transactions`; raises StateError, OptionError for another order_by."""
+    """Returns `last`, `next_piece`, state of `Transactions`; raises StateError, or OptionError for other columns."""
     version, payload = unseal(STREAM_KIND, _STREAM_READERS, data)
     return _STREAM_READERS[version](payload, layout)
 
@@ -166,7 +165,7 @@ _STREAM_READERS = {1: _read_stream_1}
 
 
 def read_piece(data: bytes) -> pa.RecordBatch:
-    """The rows of a piece, an Arrow IPC stream; raises StateError."""
+    """Returns the rows of a piece, an Arrow IPC stream; raises StateError."""
     _, payload = unseal(ROWS_KIND, (1,), data)
     try:
         return unpack(payload)
@@ -174,12 +173,12 @@ def read_piece(data: bytes) -> pa.RecordBatch:
         raise damaged(ROWS_KIND, "an Arrow IPC stream of one batch", "other bytes") from None
 
 
-def _place(names: tuple[str, ...], values: tuple[Any, ...]) -> str:
+def _position_text(names: tuple[str, ...], values: tuple[Any, ...]) -> str:
     return ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
 
 
-def _pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows, about TAKEN_BYTES at a time."""
+def _slices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yields the rows, about TAKEN_BYTES at a time."""
     count = -(-rows.nbytes // TAKEN_BYTES) or 1
     size = max(1, -(-rows.num_rows // count))
     for start in range(0, rows.num_rows, size):

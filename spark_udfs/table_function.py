@@ -1,4 +1,4 @@
-"""wal_changes: the Arrow table function."""
+"""wal_changes: the Arrow table function that decodes a table of messages."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class WalChanges:
     def eval(
         self, messages: pa.RecordBatch, format: pa.Array, *given: pa.Array, **named: pa.Array
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one batch; an argument is an array of equal values."""
+        """Yields the rows of one batch. Each argument is an array of equal values."""
         if not messages.num_rows:
             return iter(())
         if self._task is None:
             options = read_arguments(NAME, format, given, named)
-            self._task = Task(Plan.check(**options, keep=[Kept("seq", told=True)]))
+            self._task = Task(Plan.check(**options, keep=[Kept("seq", is_shown=True)]))
         seq = _column(messages, "seq")
         payload = _column(messages, "payload")
         if not pa.types.is_integer(seq.type):
@@ -43,15 +43,15 @@ class WalChanges:
         return rows_with_kept(self._task, payload, [pa.field("seq", pa.int64())], [seq.cast(pa.int64())])
 
     def terminate(self) -> None:
-        """After the last batch."""
+        """Called after the last batch."""
         if self._task is not None:
             self._task.close()
 
 
 def _column(messages: pa.RecordBatch, name: str) -> pa.Array:
-    """The column of this name, in any case as in SQL."""
-    places = [place for place, found in enumerate(messages.schema.names) if found.lower() == name]
-    if len(places) != 1:
+    """Returns the column of this name; as in SQL, the case does not matter."""
+    indices = [index for index, found in enumerate(messages.schema.names) if found.lower() == name]
+    if len(indices) != 1:
         there = ", ".join(messages.schema.names)
         raise wf.OptionError(f"{NAME}: the table must have one column {name}, it has {there}; rename with AS {name}")
-    return messages.column(places[0])
+    return messages.column(indices[0])

@@ -1,4 +1,4 @@
-"""tables: which tables changes are about, with their columns as they were over time."""
+"""tables: lists the tables of a stream, with their columns over time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import wireformat as wf
@@ -17,8 +17,8 @@ from wireformat.arrow.row_changes import TABLE_COLUMNS, TABLE_KINDS
 from .carriers import column_of
 from .fields import check_frame, field_of, format_of
 from .named_columns import raw_head
-from .positions import Places
-from .schemas import told_format
+from .positions import PositionColumns
+from .schemas import arrow_types, with_format
 
 POSITION = "position"
 
@@ -40,9 +40,9 @@ def tables(changes: DataFrame, *, order_by: Sequence[str] = (), format: str | No
 
 
 def tables_of(changes: DataFrame, order_by: Sequence[str], format: str | None, *, judged: bool = False) -> DataFrame:
-    """`tables` of changes in this format.
+    """Returns `tables` of changes in this format.
 
-    judged   they are all rows of an input: some must have been read, else the query ends with a BadRows
+    judged   whether these are all rows of an input; if none could be read, the query then ends with a BadRows
     """
     if changes.isStreaming:
         raise wf.OptionError("tables: expected a batch, got a streaming DataFrame")
@@ -51,27 +51,27 @@ def tables_of(changes: DataFrame, order_by: Sequence[str], format: str | None, *
         columns.append(F.when(F.col("kind") == "RELATION", F.col("detail")).alias("detail"))
     rows = changes if judged else changes.where(F.col("kind").isin(*TABLE_KINDS))
     given = rows.select(*columns, raw_head(changes).alias("raw"), _position(changes, order_by).alias(POSITION))
-    position = to_arrow_schema(given.select(POSITION).schema).field(0).type
-    said = (
-        given.mapInArrow(partial(_said, position), from_arrow_schema(_observations_schema(position)))
+    position = arrow_types(given.select(POSITION).schema).field(0).type
+    observed = (
+        given.mapInArrow(partial(_observed, position), from_arrow_schema(_observations_schema(position)))
         .groupBy("table_schema", "table_name", "facts")
         .agg(F.min("first").alias("first"), F.max("last").alias("last"), F.sum("changes").alias("changes"))
     )
-    listed = StructType(told_format(from_arrow_schema(_tables_schema(position)).fields, format))
+    listed = StructType(with_format(from_arrow_schema(_tables_schema(position)).fields, format))
 
     def versions(of_table: pa.Table) -> pa.Table:
         return _versions(of_table, position, format)
 
-    return said.groupBy("table_schema", "table_name").applyInArrow(versions, listed)
+    return observed.groupBy("table_schema", "table_name").applyInArrow(versions, listed)
 
 
 def _position(changes: DataFrame, order_by: Sequence[str]) -> Column:
-    """Where a row stands, as one value."""
+    """Returns the position of a row as one value."""
     if "sequence" in changes.columns and not order_by:
         return F.col("sequence")
     if not order_by:
         raise wf.OptionError("option order_by: expected columns that order the messages, because there is no sequence")
-    names = [*(field.name for field in Places.check(changes, order_by, ()).order_by), "record"]
+    names = [*(field.name for field in PositionColumns.check(changes, order_by, ()).order_by), "record"]
     return F.struct(*[column_of(field_of(changes, "order_by", name)).alias(name) for name in names])
 
 
@@ -87,8 +87,8 @@ def _tables_schema(position: pa.DataType) -> pa.Schema:
     return tables_schema(position)
 
 
-def _said(position: pa.DataType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What rows say about columns; at the end a row without a table, which says whether any of them could be read."""
+def _observed(position: pa.DataType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields the facts about columns in the rows. The last row has no table; it says whether any row could be read."""
     from wireformat.arrow.typed_tables.observations import observations
     from wireformat.arrow.unread import Seen
 
@@ -96,16 +96,16 @@ def _said(position: pa.DataType, batches: Iterator[pa.RecordBatch]) -> Iterator[
     for batch in batches:
         seen = seen.and_of(batch)
         yield observations(batch, batch[POSITION].cast(position))
-    said = {"facts": seen._replace(rows=0, messages=0).to_json(), "changes": seen.rows}
-    yield pa.RecordBatch.from_pylist([said], _observations_schema(position))
+    last = {"facts": seen._replace(rows=0, messages=0).to_json(), "changes": seen.rows}
+    yield pa.RecordBatch.from_pylist([last], _observations_schema(position))
 
 
-def _versions(said: pa.Table, position: pa.DataType, format: str | None) -> pa.Table:
-    """The versions of one table; of what was said without a table none, but BadRows where no task could read a row."""
+def _versions(observed: pa.Table, position: pa.DataType, format: str | None) -> pa.Table:
+    """Returns the versions of one table. Of the rows without a table, raises BadRows if no task could read a row."""
     from wireformat.arrow.typed_tables.observations import versions_of_observations
     from wireformat.arrow.unread import Seen
 
-    rows = said.to_pylist()
+    rows = observed.to_pylist()
     if rows[0]["table_name"] is None:
         seen = Seen()
         for row in rows:

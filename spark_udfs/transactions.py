@@ -1,4 +1,4 @@
-"""transactions: the row changes of committed transactions, of a batch DataFrame or a streaming one."""
+"""transactions: the row changes of committed transactions, for batch and streaming DataFrames."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from wireformat.stream.transactions import TWO_PHASE
 from .carriers import ARROW_CANNOT, carrier, is_text, packed, unpacked
 from .fields import check_frame
 from .packing import PACKED, Layout, pack_batches, unpack_batches
-from .positions import MOST_CHUNKS, Places
+from .positions import MOST_CHUNKS, PositionColumns
 from .schemas import added_fields, change_fields
 from .session import ROCKSDB, STATE_STORE
 from .streaming import Processor
 
 NEEDED = ("record", *NEEDED_COLUMNS, "table_schema", "table_name")
-"""Columns of the row-change table that rows must have to be put into transactions."""
+"""The columns of the row-change table that `transactions` needs."""
 
 
 def transactions(
@@ -48,17 +48,17 @@ def transactions(
     returns     `sequence`, the columns of changes, `username`, `origin`; see docs/transactions.md
 
     Raises OptionError when called. For a batch, the call samples positions to decide where to split the stream. The
-    query ends with the text of an OrderError if a record is out of order, and of an OptionError if a position is null
-    or not unique.
+    query ends with the text of an OrderError if a record is out of order, and of a BadRows if a position is null or not
+    unique.
     """
     check_frame("changes", changes)
-    places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
+    positions = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     fields = committed_fields(changes)
     if changes.isStreaming:
-        return _streamed(changes, places, fields, {"two_phase": two_phase, "drop_resent": drop_resent})
-    from .chunked import committed_rows  # loads numba, which nobody needs who does not call this
+        return _streamed(changes, positions, fields, {"two_phase": two_phase, "drop_resent": drop_resent})
+    from .chunked import committed_rows  # loads numba, which is slow and needed only here
 
-    return committed_rows(changes, places, fields, _chunks(changes, chunks), two_phase, drop_resent)
+    return committed_rows(changes, positions, fields, _chunks(changes, chunks), two_phase, drop_resent)
 
 
 def open_transactions(
@@ -80,10 +80,10 @@ def open_transactions(
         raise wf.OptionError(
             "open_transactions: expected a batch; for a stream, the state of the query holds these rows"
         )
-    places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
+    positions = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     from .chunked import open_rows
 
-    return open_rows(changes, places, _chunks(changes, chunks), two_phase, drop_resent)
+    return open_rows(changes, positions, _chunks(changes, chunks), two_phase, drop_resent)
 
 
 def unknown_prepared(
@@ -100,22 +100,23 @@ def unknown_prepared(
     `transactions` delivers nothing of them; docs/transactions.md explains them. Batch only: a streaming query writes
     them to the log of the worker. Arguments and errors are those of `transactions`.
     """
+    check_frame("changes", changes)
     if changes.isStreaming:
         raise wf.OptionError("unknown_prepared: expected a batch; for a stream, the workers log the gids")
-    places = _checked(changes, order_by, stream_by, two_phase, drop_resent)
+    positions = _checked(changes, order_by, stream_by, two_phase, drop_resent)
     from .chunked import unknown_prepared_rows
 
-    return unknown_prepared_rows(changes, places, _chunks(changes, chunks), two_phase, drop_resent)
+    return unknown_prepared_rows(changes, positions, _chunks(changes, chunks), two_phase, drop_resent)
 
 
 def _checked(
     changes: DataFrame, order_by: Sequence[str], stream_by: Sequence[str], two_phase: str, drop_resent: bool
-) -> Places:
+) -> PositionColumns:
     """Raises OptionError."""
     _check_columns(changes)
     one_of("two_phase", two_phase, TWO_PHASE)
     flag("drop_resent", drop_resent)
-    return Places.check(changes, order_by, stream_by)
+    return PositionColumns.check(changes, order_by, stream_by)
 
 
 def _chunks(changes: DataFrame, given: int | None) -> int:
@@ -128,7 +129,7 @@ def _chunks(changes: DataFrame, given: int | None) -> int:
 
 
 def _check_columns(changes: DataFrame) -> None:
-    """Raises OptionError where a column that is needed is missing or another, or one that is added is there."""
+    """Raises OptionError if a needed column is missing or of another type, or if an added column exists."""
     types = {field.name: field.dataType for field in change_fields(NEEDED)}
     for name in NEEDED:
         found = [field for field in changes.schema if field.name == name]
@@ -141,16 +142,18 @@ def _check_columns(changes: DataFrame) -> None:
     for name in changes.columns:
         if name.lower() in seen:
             raise wf.OptionError(f"row changes: column {name!r}: {seen[name.lower()]}; rename the one in the input")
-        seen[name.lower()] = "it is there twice"
+        seen[name.lower()] = "it occurs twice"
 
 
 def committed_fields(changes: DataFrame) -> list[StructField]:
-    """The columns of the result."""
+    """Returns the columns of the result."""
     sequence, *facts = added_fields()
     return [sequence, *[StructField(f.name, f.dataType, True, f.metadata) for f in changes.schema], *facts]
 
 
-def _streamed(changes: DataFrame, places: Places, fields: Sequence[StructField], options: dict[str, Any]) -> DataFrame:
+def _streamed(
+    changes: DataFrame, positions: PositionColumns, fields: Sequence[StructField], options: dict[str, Any]
+) -> DataFrame:
     provider = changes.sparkSession.conf.get(STATE_STORE, None)
     if provider != ROCKSDB:
         raise wf.OptionError(
@@ -161,10 +164,10 @@ def _streamed(changes: DataFrame, places: Places, fields: Sequence[StructField],
         import google.protobuf  # type: ignore[import-untyped]  # noqa: F401 - Spark's state needs it in the workers
     layout = Layout(
         tuple(changes.columns),
-        tuple(field.name for field in places.stream_by),
-        tuple(field.name for field in places.order_by),
+        tuple(field.name for field in positions.stream_by),
+        tuple(field.name for field in positions.order_by),
     )
-    sent = [packed(field, ARROW_CANNOT).alias(str(place)) for place, field in enumerate(changes.schema)]
+    sent = [packed(field, ARROW_CANNOT).alias(str(index)) for index, field in enumerate(changes.schema)]
     held = changes.select(*sent).mapInArrow(partial(pack_batches, layout), PACKED)
     committed = held.groupBy("stream").transformWithStateInPandas(
         Processor(layout, options), "rows binary", outputMode="Append", timeMode="None"

@@ -1,4 +1,4 @@
-"""wal_transactions: the Arrow table function; one task a stream, what is open spills to files."""
+"""wal_transactions: the Arrow table function; one task per stream, which writes large open transactions to files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import wireformat as wf
 
 from .logs import log_unknown_prepared
-from .packing import check_positions
+from .position_errors import check_positions, out_of_order
 from .schemas import change_names, committed_table
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class WalTransactions:
     """Returns the rows of committed transactions, from a table with the columns of `wal_changes` in stream order.
 
     Spark creates one instance per value of PARTITION BY. `SELECT * FROM wal_transactions(TABLE(...) PARTITION BY stream
-    ORDER BY (seq, record), two_phase => 'prepare', drop_resent => false)`. Raises OptionError if the rows are not
-    sorted, and OrderError.
+    ORDER BY (seq, record), two_phase => 'prepare', drop_resent => false)`. Raises OrderError, also if the rows are not
+    sorted.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class WalTransactions:
     def eval(
         self, changes: pa.RecordBatch, two_phase: pa.Array | None = None, drop_resent: pa.Array | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that one batch settles; an argument is an array of equal values."""
+        """Yields the rows that one batch commits. Each argument is an array of equal values."""
         from wireformat.arrow.unread import Seen
 
         if not changes.num_rows:
@@ -56,7 +56,7 @@ class WalTransactions:
             yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)
 
     def terminate(self) -> None:
-        """After the last row of a stream. What has not ended is not delivered. Raises BadRows where no row could be
+        """Called after the last row of a stream. Open transactions are not delivered. Raises BadRows if no row could be
         read."""
         if self._transactions is not None:
             log_unknown_prepared(self._transactions.unknown_prepared, NAME)
@@ -65,28 +65,29 @@ class WalTransactions:
             self._seen.check(None)
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Raises OptionError unless rows are sorted by seq and record."""
-        places = [rows[name] for name in ORDER]
-        check_positions(places, ORDER)
-        first, last = (tuple(column[place].as_py() for column in places) for place in (0, -1))
-        rises, stays = (compare(places[0][1:], places[0][:-1]) for compare in (pc.greater, pc.equal))
-        follows = pc.or_(rises, pc.and_(stays, pc.greater_equal(places[1][1:], places[1][:-1])))
+        """Raises OrderError unless rows are sorted by seq and record, and BadRows if one of these is null."""
+        seq, record = (rows[name] for name in ORDER)
+        check_positions([seq, record], ORDER)
+        first, last = ((seq[index].as_py(), record[index].as_py()) for index in (0, -1))
+        rises, stays = (compare(seq[1:], seq[:-1]) for compare in (pc.greater, pc.equal))
+        follows = pc.or_(rises, pc.and_(stays, pc.greater_equal(record[1:], record[:-1])))
         if (self._last is not None and first < self._last) or not pc.all(follows, min_count=0).as_py():
-            raise wf.OptionError(f"{NAME}: rows must be sorted: TABLE(...) PARTITION BY ... ORDER BY seq, record")
+            write = "write TABLE(...) PARTITION BY ... ORDER BY (seq, record)"
+            raise out_of_order(f"{NAME}: rows sorted by seq and record", f"rows in another order; {write}")
         self._last = last
         return rows
 
 
 def _rows(changes: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns by name, in any case as in SQL; `stream` is null where there is none."""
-    places = {name.lower(): place for place, name in enumerate(changes.schema.names)}
+    """Returns the columns by name; as in SQL, the case does not matter. `stream` is null if there is none."""
+    indices = {name.lower(): index for index, name in enumerate(changes.schema.names)}
     wanted = ["seq", *change_names()]
-    missing = [name for name in wanted if name not in places]
+    missing = [name for name in wanted if name not in indices]
     if missing:
         raise wf.OptionError(f"{NAME}: the table must have the columns of wal_changes, it has no {', '.join(missing)}")
-    columns = [changes.column(places[name]) for name in wanted]
+    columns = [changes.column(indices[name]) for name in wanted]
     if not pa.types.is_integer(columns[0].type):
         raise wf.OptionError(f"{NAME}: seq must be an integer, it is {columns[0].type}")
     columns[0] = columns[0].cast(pa.int64())
-    stream = changes.column(places[STREAM]) if STREAM in places else pa.nulls(len(changes))
+    stream = changes.column(indices[STREAM]) if STREAM in indices else pa.nulls(len(changes))
     return pa.RecordBatch.from_arrays([*columns, stream.cast(pa.string())], names=[*wanted, STREAM])

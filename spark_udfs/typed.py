@@ -1,4 +1,4 @@
-"""typed: the changes of one table, with its columns as they are in the database."""
+"""typed: the changes of one table, with real column types."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
 from wireformat.arrow.row_changes import HIDDEN_KINDS, TABLE_COLUMNS
 from wireformat.identifiers import split_pattern
 from wireformat.options.checks import shown, texts
+from wireformat.options.table_names import written
 
-from .batches import PIECE_BYTES
+from .batches import BATCH_BYTES
 from .carriers import ARROW_CANNOT, carrier, column_of, is_text, packed, unpacked
 from .fields import check_frame, field_of, format_of
 from .named_columns import check_named, check_readable, raw_head
+from .schemas import arrow_types
 from .tables import tables_of
 
-TOLD = ("sequence", "record", "xid", "commit_time")
-"""Columns that come out or tell of a change in an error, where changes have them."""
+OPTIONAL_COLUMNS = ("sequence", "record", "xid", "commit_time")
+"""Columns that are returned or identify a change in an error, if changes have them."""
 
 
 def typed(
@@ -73,12 +76,13 @@ def typed(
     check_frame("changes", changes)
     if not isinstance(table, str):
         raise wf.OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
+    _check_options(mode, images, complete, split_key_changes, keys)
     order_by = texts("order_by", order_by)
     kept = _kept_fields(changes, keep)
     own = _rows_of(changes, table, (*keep, *order_by))
     options["format"] = format = format_of([changes, *([schema] if isinstance(schema, DataFrame) else [])], format)
     if isinstance(schema, StructType):
-        schema = to_arrow_schema(schema)
+        schema = _arrow_schema(schema)
     elif isinstance(schema, DataFrame):
         schema = schema.toArrow()
     elif schema is None:
@@ -89,9 +93,9 @@ def typed(
         schema = tables_of(own, order_by, format).toArrow()
         if not schema.num_rows:
             check_readable(changes, own, format)
-            raise wf.BadRows("changes of this table, or a schema", "none", table=table)
+            raise _no_such_table(changes, table)
     if evolution == "versions" and not isinstance(schema, pa.Table):
-        raise wf.OptionError('option evolution: "versions" needs None or what tables() returns as schema')
+        raise wf.OptionError('option evolution: "versions" needs None or the result of tables() as schema')
     columns = _columns(schema, table, format)
     if not changes.isStreaming and not isinstance(schema, pa.Table):
         check_named(changes, own, list(columns) if isinstance(columns, Mapping) else columns.names, table, format)
@@ -102,15 +106,41 @@ def typed(
         return _run(own, kept, TypedPlan(table, columns, {**options, "evolution": evolution}))
     return {
         row["version"]: _run(
-            own, kept, TypedPlan(table, _columns(schema.slice(place, 1), table, format), options, row["version"])
+            own, kept, TypedPlan(table, _columns(schema.slice(index, 1), table, format), options, row["version"])
         )
-        for place, row in enumerate(schema.to_pylist())
+        for index, row in enumerate(schema.to_pylist())
         if (row["table_schema"], row["table_name"]) == split_pattern(table)
     }
 
 
+def _check_options(*options: Any) -> None:
+    """Raises OptionError before any change is read."""
+    from wireformat.arrow.typed_tables.batch import TypedOptions  # loads numba
+
+    TypedOptions(*options)
+
+
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    """Raises OptionError for a type that Arrow does not have."""
+    try:
+        return arrow_types(schema)
+    except PySparkTypeError as error:
+        raise wf.OptionError(f"option schema: expected types that Arrow has: {error}") from None
+
+
+def _no_such_table(changes: DataFrame, table: str) -> wf.BadRows:
+    """Returns the error with the tables that the name may mean, for which it reads the changes."""
+    from wireformat.arrow.unread import no_such_table
+
+    names = changes.where(F.col("table_name").isNotNull()).select("table_schema", "table_name").distinct().collect()
+    namespace, name = split_pattern(table)
+    return no_such_table(
+        written((namespace, name)), {written((row.table_schema or "", row.table_name)) for row in names}
+    )
+
+
 def _check_versions(listed: pa.Table, table: str, evolution: str) -> None:
-    """Raises BadRows where the list has several versions and there must be one."""
+    """Raises BadRows if the list has several versions of the table and evolution is "error"."""
     later = [
         row
         for row in listed.to_pylist()
@@ -126,9 +156,9 @@ def _kept_fields(changes: DataFrame, keep: Sequence[str]) -> list[StructField]:
 
 
 def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:
-    """The rows that may be of the table, and the columns that count."""
+    """Returns the rows that may belong to the table, and the columns that are needed."""
     columns = [field_of(changes, "changes", name) for name in TABLE_COLUMNS]
-    columns += [field for field in changes.schema if field.name in TOLD or field.name in keep]
+    columns += [field for field in changes.schema if field.name in OPTIONAL_COLUMNS or field.name in keep]
     columns = list({field.name: field for field in columns}.values())
     try:
         namespace, name = split_pattern(table)
@@ -140,21 +170,21 @@ def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:
     may_be = F.col("kind").isin(*HIDDEN_KINDS) | ((F.col("kind") == "TRUNCATE") & F.col("table_name").isNull())
     own_rows = changes.where(own | may_be)
     raw = [] if "raw" in keep else [raw_head(changes).alias("raw")]
-    return own_rows.select(*[_sent(field) for field in columns], *raw)
+    return own_rows.select(*[_carried(field) for field in columns], *raw)
 
 
-def _sent(field: StructField) -> Column:
+def _carried(field: StructField) -> Column:
     column = packed(field, ARROW_CANNOT)
     return column.alias(field.name) if is_text(field, ARROW_CANNOT) else column
 
 
 @dataclass(frozen=True)
 class TypedPlan:
-    """What workers have to do.
+    """The checked arguments of `typed`, pickled to the workers.
 
-    columns     of the table: an Arrow schema, or a mapping of column to SQL type
-    options     of wireformat.arrow.typed
-    version     the number of the one that is wanted of the versions in options; None: all
+    columns     the table's columns: an Arrow schema, or a mapping of column to SQL type
+    options     the options of wireformat.arrow.typed
+    version     the number of the version to return; None for all
     """
 
     table: str
@@ -163,7 +193,7 @@ class TypedPlan:
     version: int | None = None
 
     def typed(self, changes: pa.Table) -> pa.Table:
-        """The typed rows of some changes."""
+        """Returns the typed rows of some changes."""
         if self.version is not None:
             changes = _of_version(changes, self)
         from wireformat.arrow.typed_tables.table import typed_part
@@ -172,7 +202,7 @@ class TypedPlan:
 
 
 def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
-    """The rows of the version that is wanted."""
+    """Returns the rows of the version of the plan."""
     from wireformat.arrow.typed_tables.rows import rows_of_table
     from wireformat.arrow.typed_tables.tables import versions_of
 
@@ -182,14 +212,14 @@ def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     for rows in rows_of_table(changes, str(namespace), str(name)):
         numbers = known.take(rows, np.arange(len(rows.kinds)))
         chosen = rows.chosen(np.flatnonzero(numbers + 1 == plan.version))
-        found += [batch.take(pa.array(places)) for batch, places in chosen.selections]
+        found += [batch.take(pa.array(indices)) for batch, indices in chosen.selections]
     return pa.Table.from_batches(found) if found else changes.slice(0, 0)
 
 
 def _run(changes: DataFrame, kept: Sequence[StructField], plan: TypedPlan) -> DataFrame:
     carried = [carrier(field, ARROW_CANNOT) for field in kept]
     others = [field for field in wf.arrow.CHANGES if field.name not in plan.options["keep"]]
-    given = pa.schema([*to_arrow_schema(StructType(carried)), *others])
+    given = pa.schema([*arrow_types(StructType(carried)), *others])
     schema = plan.typed(given.empty_table()).schema.remove_metadata()
     own = from_arrow_schema(schema).fields[len(kept) :]
     rows = changes.mapInArrow(partial(_typed_batches, plan, schema), StructType([*carried, *own]))
@@ -199,7 +229,7 @@ def _run(changes: DataFrame, kept: Sequence[StructField], plan: TypedPlan) -> Da
 
 
 def _typed_batches(plan: TypedPlan, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What mapInArrow runs; a few megabytes at a time, for a small batch costs as much as thousands of rows."""
+    """The function for mapInArrow. It joins small batches, because each batch costs as much as thousands of rows."""
     from wireformat.arrow.schemas import DROPPED
 
     dropped = 0
@@ -207,7 +237,9 @@ def _typed_batches(plan: TypedPlan, schema: pa.Schema, batches: Iterator[pa.Reco
         found = plan.typed(table)
         dropped += int((found.schema.metadata or {}).get(DROPPED, 0))
         columns = zip(found.columns, schema.types, strict=True)
-        same = [column if column.type == type else column.cast(type) for column, type in columns]  # null structs stay
+        same = [
+            column if column.type == type else column.cast(type) for column, type in columns
+        ]  # a cast of equal types would lose null structs
         yield from pa.Table.from_arrays(same, schema=schema).to_batches()
     if dropped:
         logging.getLogger(__package__).warning(
@@ -219,7 +251,7 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(one.nbytes for one in held) >= PIECE_BYTES:
+        if sum(one.nbytes for one in held) >= BATCH_BYTES:
             yield pa.Table.from_batches(held)
             held = []
     if held:
@@ -227,7 +259,7 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _columns(schema: Any, table: str, format: str | None) -> Any:
-    """The columns for the workers, as a mapping or an Arrow schema: those of all versions, and no times of day."""
+    """Returns the columns of all versions as a mapping or an Arrow schema. Times of day become text."""
     empty = wf.arrow.typed(wf.arrow.CHANGES.empty_table(), table, schema=schema, format=format).schema
     from wireformat.arrow.typed_tables.batch import ADDED_COLUMNS
 

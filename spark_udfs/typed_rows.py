@@ -1,4 +1,4 @@
-"""The columns of a typed table, as `latest` reads them."""
+"""The columns of a typed table, as `latest` uses them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from pyspark.sql.types import StructField, StructType
 from .carriers import column_of
 
 ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
-"""Columns that a typed table has beside those of the table; PERMISSIVE adds `_error`, `keep` what it names."""
+"""The columns that a typed table adds to those of the table. PERMISSIVE also adds `_error`, and `keep` its columns."""
 
 IMAGES = ("insert", "update", "update_postimage", "delete")
-"""Changes that say what becomes of a row."""
+"""The changes that set or delete a row."""
 
 _SIGN = -(2**63)
 
 
 class TypedRows:
-    """A typed table and what its rows say.
+    """A typed table and expressions over its rows.
 
-    all           every row
-    keys          names of the columns that tell rows of a stream apart
-    streams       fields of the columns that tell streams apart
-    fields        the table's columns; others: those that are no keys
-    change        its `_change_type`
-    place         `_sequence` as it sorts, LSNs being unsigned; then the stream, so that no two changes share one
+    all           all rows
+    keys          names of the columns that identify a row of a stream
+    streams       fields of the columns that identify a stream
+    fields        the table's columns
+    others        the table's columns that are not keys
+    change        `_change_type`
+    position      `_sequence` as a value that sorts like unsigned LSNs, followed by the stream, which makes it unique
     """
 
     def __init__(self, typed: DataFrame, keys: Sequence[str], streams: Sequence[StructField] = ()) -> None:
@@ -45,13 +46,13 @@ class TypedRows:
         self.change = F.col("_change_type")
         self.is_truncate = self.change == "truncate"
         lsn, ordinal = F.col("_sequence.commit_lsn"), F.col("_sequence.ordinal")
-        stream = [column.alias(f"stream_{place}") for place, column in enumerate(self.stream)]
-        self.place = F.struct(lsn.bitwiseXOR(F.lit(_SIGN)).alias("lsn"), ordinal.alias("ordinal"), *stream)
+        stream = [column.alias(f"stream_{index}") for index, column in enumerate(self.stream)]
+        self.position = F.struct(lsn.bitwiseXOR(F.lit(_SIGN)).alias("lsn"), ordinal.alias("ordinal"), *stream)
 
     def after(self, truncated: Any) -> DataFrame:
-        """The changes of rows that count: those behind the last TRUNCATE, without images before an update.
+        """Returns the changes of rows after the last TRUNCATE, without images before an update.
 
-        truncated   the place of the last TRUNCATE of all; None where there is none
+        truncated   the position of the last TRUNCATE of all streams; None if there is none
         """
         found = self.all.where(self.change.isin(*IMAGES))
         if truncated is None:
@@ -59,50 +60,50 @@ class TypedRows:
         if self.streams:
             return self._after_each(found)
         return found.where(
-            self.place > F.struct(*[F.lit(truncated[name]).cast("bigint") for name in ("lsn", "ordinal")])
+            self.position > F.struct(*[F.lit(truncated[name]).cast("bigint") for name in ("lsn", "ordinal")])
         )
 
     def _after_each(self, found: DataFrame) -> DataFrame:
-        """The same where each stream has TRUNCATEs of its own: few rows, which go to all tasks."""
+        """The same for several streams with their own TRUNCATEs. These are few rows, which are sent to all tasks."""
         last, *names = free_names(found.columns, 1 + len(self.streams))
         truncates = (
             self.all.where(self.is_truncate)
             .groupBy(*[column.alias(name) for column, name in zip(self.stream, names, strict=True)])
-            .agg(F.max(self.place).alias(last))
+            .agg(F.max(self.position).alias(last))
         )
         same = [column == F.col(name) for column, name in zip(self.stream, names, strict=True)]
-        return found.join(F.broadcast(truncates), reduce(and_, [*same, self.place <= F.col(last)]), "left_anti")
+        return found.join(F.broadcast(truncates), reduce(and_, [*same, self.position <= F.col(last)]), "left_anti")
 
     @cached_property
     def stream(self) -> list[Column]:
-        """The columns that tell streams apart."""
+        """The columns that identify a stream."""
         return [column_of(field) for field in self.streams]
 
     def old(self, name: str) -> Column:
-        """The column in the image before the change."""
+        """Returns the column of the before image."""
         return F.col("_old").getField(name)
 
     def is_listed(self, name: str) -> Column:
-        """Whether `_unchanged` names the column."""
+        """Returns whether `_unchanged` names the column."""
         return F.coalesce(F.array_contains("_unchanged", F.lit(name)), F.lit(False))
 
     def unsent(self, name: str) -> Column:
-        """Whether the column's value is nowhere in the change. One that was stored out of line is never NULL."""
+        """Returns whether the change lacks the column's value. A value that was stored out of line is never NULL."""
         return self.is_listed(name) & self.old(name).isNull()
 
     def sent_value(self, name: str) -> Column:
-        """The column after the change, where it was sent."""
+        """Returns the column after the change, if it was sent."""
         value = self._column(name)
         return F.when(self.is_listed(name), self.old(name)).otherwise(value)
 
     def row_value(self, name: str) -> Column:
-        """The column after the change, or of what is deleted."""
+        """Returns the column after the change, or of the deleted row."""
         value = F.coalesce(self._column(name), self.old(name))
         return F.when(self.is_listed(name) | (self.change == "delete"), value).otherwise(self._column(name))
 
     @cached_property
     def new_key(self) -> list[Column]:
-        """The key after the change, or of what is deleted."""
+        """The key after the change, or of the deleted row."""
         return [self.row_value(name) for name in self.keys]
 
     @cached_property
@@ -112,7 +113,7 @@ class TypedRows:
 
     @cached_property
     def moves(self) -> Column:
-        """Whether an update gives the row another key."""
+        """Whether an update changes the key of the row."""
         other = (~old.eqNullSafe(new) for old, new in zip(self.old_key, self.new_key, strict=True))
         return self.change.isin("update", "update_postimage") & reduce(or_, other, F.lit(False))
 
@@ -126,12 +127,12 @@ class TypedRows:
 
 
 def table_columns(typed: DataFrame) -> list[str]:
-    """The names of the table's columns: those that old images have."""
+    """Returns the names of the table's columns, which are those of the before image."""
     old = typed.schema["_old"].dataType
     return list(old.names) if isinstance(old, StructType) else []
 
 
 def free_names(taken: Sequence[str], count: int) -> list[str]:
-    """Names of columns that no column has."""
+    """Returns names for columns that are not taken yet."""
     known = {name.lower() for name in taken}
     return list(islice((name for number in numbers() if (name := f"step_{number}") not in known), count))

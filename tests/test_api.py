@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError
+from functools import partial
 from typing import Any
 
 import pytest
@@ -107,10 +109,27 @@ def test_options_are_refused_before_anything_is_read(options: dict[str, Any], wo
         wf.Decoder(**given)
 
 
-def test_an_unknown_option_is_refused() -> None:
-    for call in (wf.decode, wf.arrow.changes, wf.arrow.batches):
-        with pytest.raises(TypeError, match="colour"):
-            call([], FORMAT, colour="red")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mod", "unknown option 'mod', did you mean 'mode'?; known are mode, encoding"),
+        ("engin", "did you mean 'engine'?"),
+        ("Tables", "did you mean 'tables'?"),
+        ("xyz", "unknown option 'xyz'; known are "),
+    ],
+)
+def test_an_unknown_option_is_refused_by_its_name(name: str, words: str) -> None:
+    calls: tuple[Any, ...] = (partial(wf.decode, []), wf.Decoder, partial(wf.arrow.batches, []))
+    for call in calls:
+        with pytest.raises(wf.OptionError, match=re.escape(words)):
+            call(FORMAT, **{name: "red"})
+    with pytest.raises(TypeError, match=name):
+        wf.arrow.changes([], FORMAT, **{name: "red"})
+
+
+def test_every_option_that_is_known_is_taken() -> None:
+    assert not list(wf.arrow.batches([], FORMAT, columns=["kind"], engine="scan", threads=1, mode="PERMISSIVE"))
+    assert not list(wf.decode([], FORMAT, engine="scan", mode="PERMISSIVE"))
 
 
 def test_events_come_as_they_are_asked_for() -> None:

@@ -6,6 +6,7 @@ import inspect
 import re
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "Decoder": (wf.Decoder, (FORMAT,), ["engine", *READING]),
     "Decoder.decode": (wf.Decoder(FORMAT).decode, (MESSAGE,), []),
     "Decoder.feed": (fed, (MESSAGE,), []),
+    "guess_format": (wf.guess_format, ([MESSAGE],), []),
     "encode": (encoded, (EVENTS, FORMAT), ["options", "encoding", "batch_bytes"]),
     "transactions": (committed, (EVENTS,), TRANSACTIONS),
     "ReadOptions.check": (wf.ReadOptions.check, (), READING),
@@ -77,7 +79,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "arrow.batches": (batches, ([MESSAGE], FORMAT), ["columns", "engine", "threads", *READING]),
     "arrow.transactions": (wf.arrow.transactions, (CHANGES,), TRANSACTIONS),
     "arrow.open_transactions": (wf.arrow.open_transactions, (CHANGES,), TRANSACTIONS),
-    "arrow.Transactions": (wf.arrow.Transactions, (), TRANSACTIONS),
+    "arrow.Transactions": (wf.arrow.Transactions, (), [*TRANSACTIONS, "state"]),
     "arrow.Transactions.take": (taken, (CHANGES.to_batches()[0],), []),
     "arrow.typed": (wf.arrow.typed, (CHANGES, "s.t"), TYPED),
     "arrow.tables": (wf.arrow.tables, (CHANGES,), []),
@@ -150,8 +152,53 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "got 1 names, 2 values, 1 types",
     ),
     "columns as changes": (lambda: wf.arrow.typed(list(CHANGES), "s.t"), "expected a pyarrow Table or record batches"),
+    "no messages to guess the format of": (
+        lambda: wf.guess_format(None),
+        "expected an iterable of bytes-like objects, got None",
+    ),  # type: ignore[arg-type]
+    "a text as a saved state": (lambda: wf.arrow.Transactions(state="x"), "state: expected the bytes of"),  # type: ignore[arg-type]
+    "a mapping as a row image": (
+        lambda: encoded([wf.Insert(table_schema="s", table_name="t", new={"id": "1"})], "test-decoding"),  # type: ignore[arg-type]
+        "events: INSERT of s.t: new: expected TupleData(names, values, types) or None, got dict",
+    ),
     "a text as options": (lambda: wf.Options.gaussdb("x"), "options: expected a mapping of names to values, got 'x'"),  # type: ignore[arg-type]
 }
+
+
+IMAGE = wf.TupleData(("id",), ("1",), ("integer",))
+WHOLE: tuple[wf.Event, ...] = (
+    wf.Begin(lsn=1, csn=5, first_lsn=1, xid=9, commit_lsn=2, commit_time="2024-01-01 00:00:00+00"),
+    wf.Relation(
+        relation_id=5,
+        table_schema="s",
+        table_name="t",
+        replica_identity="default",
+        columns=("id",),
+        type_oids=(23,),
+        typmods=(-1,),
+        key_columns=("id",),
+    ),
+    wf.Update(lsn=1, table_schema="s", table_name="t", new=IMAGE, old=IMAGE),
+    wf.Truncate(lsn=1, tables=(("s", "t"),)),
+    wf.Message(lsn=1, transactional=True, prefix="p", content="c"),
+    wf.Ddl(lsn=1, sql="x", content="c"),
+    wf.Heartbeat(wal_end=5, wal_flushed=4, time=5, lsn=1),
+    wf.Commit(lsn=2, xid=9, csn=5, commit_lsn=2, end_lsn=3, commit_time="2024-01-01 00:00:00+00"),
+)
+
+
+@pytest.mark.parametrize("format", wf.FORMATS)
+def test_an_event_with_a_wrong_field_is_refused_in_words(format: str) -> None:
+    values: tuple[Any, ...] = (None, 5, 1.5, "x", b"x", {}, [], ("a",), ((1, 2),), object())
+    found = {}
+    for event in WHOLE:
+        for field in fields(event):
+            for value in values:
+                wrong = replace(event, **{field.name: value})
+                words = complaint(lambda wrong=wrong: encoded([wrong], format))  # type: ignore[misc]
+                if words is not None:
+                    found[event.kind, field.name, repr(value)] = words
+    assert not found
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -44,6 +44,18 @@ def test_the_text_says_everything(kind: type[wf.DecodeError]) -> None:
         assert part in text
 
 
+def test_a_hint_ends_the_text() -> None:
+    error = wf.BadRows("rows", "none", table="s.t", hint="do this")
+    assert str(error) == "bad rows: expected rows, got none [table s.t]; do this"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert "start earlier in the stream" in str(wf.UnknownRelation("a relation", "oid 5"))
+
+
+def test_every_error_is_a_public_name() -> None:
+    errors = {name for name, kind in vars(wf.errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+    assert errors <= {*wf.__all__}
+
+
 def test_what_is_not_known_is_not_said() -> None:
     assert str(wf.BadTag("a", "b")) == "bad tag: expected a, got b [unknown format: ]"
     assert str(wf.BadTag("a", "b", format="f", message=0)) == "bad tag: expected a, got b [f: message 0]"

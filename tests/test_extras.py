@@ -47,6 +47,17 @@ def test_spark_udfs(missing: str) -> None:
     assert done.stderr.count("Traceback") == 1
 
 
+@pytest.mark.parametrize(
+    ("example", "missing", "extra"),
+    [("demo", "pyspark", "spark"), ("demo", "pandas", "spark"), ("keep_delta_table_current", "deltalake", "delta")],
+)
+def test_an_example(example: str, missing: str, extra: str) -> None:
+    done = run_without(missing, f"import runpy; runpy.run_path('examples/{example}.py', run_name='__main__')")
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert f"this example needs the extra {extra}: pip install 'wireformat[{extra}]' (" in last
+
+
 def test_a_package_that_is_too_old() -> None:
     program = "import pyspark.sql.functions as old; del old.arrow_udtf\nimport spark_udfs"
     done = run_without("nothing", program)

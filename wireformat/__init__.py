@@ -35,6 +35,7 @@ from .errors import (
     ShortData,
     StateError,
     TrailingBytes,
+    UnknownRelation,
     WireformatError,
 )
 from .events import (
@@ -135,6 +136,7 @@ __all__ = [
     "Type",
     "Unchanged",
     "Unknown",
+    "UnknownRelation",
     "Update",
     "WireformatError",
     "arrow",

@@ -33,7 +33,7 @@ def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) 
     """
     from .stream.judged import judged_events
 
-    checked = ReadOptions.check(**options)
+    checked = ReadOptions.of_keywords(options, ("engine",))
     source = _engine(format, checked, engine)
     return (located.event for located in judged_events(source, messages, format, checked))
 
@@ -59,7 +59,7 @@ def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecod
     """
     from .stream.decoder import Decoder as StreamDecoder
 
-    checked = ReadOptions.check(**options)
+    checked = ReadOptions.of_keywords(options, ("engine",))
     return StreamDecoder(find_format(format), _engine(format, checked, engine))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 
 class WireformatError(Exception):
@@ -55,6 +55,7 @@ class DecodeError(WireformatError, ValueError):
     """
 
     words = "bad data"
+    usual_hint: ClassVar[str | None] = None
 
     def __init__(self, expected: str, got: str, **where: Any) -> None:
         super().__init__(expected, got)
@@ -71,7 +72,7 @@ class DecodeError(WireformatError, ValueError):
         self.table: str | None = None
         self.spot: bytes = b""
         self.note: str | None = None
-        self.hint: str | None = None
+        self.hint: str | None = self.usual_hint
         self.add(**where)
 
     def add(self, **where: Any) -> DecodeError:
@@ -127,7 +128,8 @@ class OrderError(WireformatError, ValueError):
     note            further identification, such as the kept columns of the row
     record_lsn      LSN of the record
     state           the state of the stream: a row of the table
-    open            the record that began the open transaction or block, and its message; None if none is open
+    open            the record that began the open transaction or block, and its message; None if none is open; empty if
+                    the error is not about transactions
     streamed        the streamed transactions that have not ended, and the message in which each began
     hint            which format the messages look like, if none of them could be read
     """
@@ -171,14 +173,14 @@ class OrderError(WireformatError, ValueError):
             ("message", self.message),
             ("record", self.record),
             ("lsn", _lsn(self.record_lsn)),
-            ("open", self.open or "nothing"),
+            ("open", "nothing" if self.open is None else self.open or None),
             ("streamed", "; ".join(shown) or None),
             ("at", self.note),
         )
         where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
         source = self.format or "row changes"
-        text = f"bad order: {self.state}: expected {self.expected}, got {self.got} [{source}: {where}]"
-        return _hinted(text, self.hint)
+        text = f"bad order: {self.state}: expected {self.expected}, got {self.got}"
+        return _hinted(f"{text} [{source}: {where}]" if where else f"{text} [{source}]", self.hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
@@ -226,6 +228,10 @@ class UnknownRelation(DecodeError):
     """A row of a relation that no message has described; the text names its oid."""
 
     words = "unknown relation"
+    usual_hint = (
+        "the server describes a table before its first row on a connection: start earlier in the stream, "
+        "or on Spark pass relations=spark_udfs.relations(...)"
+    )
 
 
 class TrailingBytes(DecodeError):
@@ -273,6 +279,6 @@ class BadCell(DecodeError):
 
 
 class BadRows(BadCell):
-    """Rows that cannot become a typed table; the text says why, and what to do."""
+    """Rows that cannot be ordered, put into transactions or made a typed table; the text says why, and what to do."""
 
     words = "bad rows"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, get_args, get_origin, get_type_hints
 
 OF_STREAM = ("lsn", "relation_id", "relation_ids")
 """Fields that an encoder ignores: the stream that it writes has its own positions and its own numbers of tables."""
@@ -393,7 +393,34 @@ class Corrupt(Event):
 
 
 def check_event(event: Event) -> Event:
-    """The same; raises TypeError for what is no event."""
+    """Returns the event; raises TypeError if it is not an event, or if a row image is not a TupleData."""
     if not isinstance(event, Event):
         raise TypeError(f"events: expected events, got {type(event).__name__} among them")
+    if isinstance(event, RowChange):
+        for role, image in (("new", event.new), ("old", event.old)):
+            if image is not None and not isinstance(image, TupleData):
+                raise TypeError(
+                    f"events: {event.kind} of {event.table_schema}.{event.table_name}: {role}: "
+                    f"expected TupleData(names, values, types) or None, got {type(image).__name__}"
+                )
     return event
+
+
+def check_fields(event: Event) -> None:
+    """Raises TypeError if a field holds a value of another type than it is declared with."""
+    for name, hint in get_type_hints(type(event)).items():
+        value = getattr(event, name)
+        if get_origin(hint) is not ClassVar and not _fits(value, hint):
+            declared = next(kind.__annotations__[name] for kind in type(event).__mro__ if name in kind.__annotations__)
+            raise TypeError(f"events: {event.kind}: {name}: expected {declared}, got {type(value).__name__}")
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value is of a declared type: a class, a union, or a tuple."""
+    parts = get_args(hint)
+    if get_origin(hint) is not tuple:
+        return any(_fits(value, part) for part in parts) if parts else isinstance(value, hint)
+    if not isinstance(value, tuple):
+        return False
+    expected = parts[:1] * len(value) if parts[1:] == (...,) else parts
+    return len(value) == len(expected) and all(map(_fits, value, expected))

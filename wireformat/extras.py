@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from .errors import MissingExtra
 
-PACKAGES = {"cli": ("rich", "typer"), "spark": ("google", "pandas", "pyspark")}
-"""The modules that an extra brings and this package imports."""
+PACKAGES = {"cli": ("rich", "typer"), "spark": ("google", "pandas", "pyspark"), "delta": ("deltalake",)}
+"""The modules of each extra that this package or its examples import."""
 
 
 @contextmanager

@@ -116,7 +116,8 @@ def test_the_file_says_the_format(tmp_path: Path) -> None:
 
 def test_nothing_in_gives_a_file_without_rows(tmp_path: Path) -> None:
     result = run("decode", "-", "-o", tmp_path / "out.parquet")
-    assert (result.exit_code, result.stderr) == (0, f"{tmp_path / 'out.parquet'}: 0 rows from 0 messages\n")
+    said = "0 rows from 0 messages\nstandard input is empty: there are no messages in it\n"
+    assert (result.exit_code, result.stderr) == (0, f"{tmp_path / 'out.parquet'}: {said}")
     assert pq.read_table(tmp_path / "out.parquet").schema.equals(wf.arrow.CHANGES)
 
 

@@ -219,3 +219,20 @@ def test_messages_of_a_part_are_read_as_wireformat_reads_them() -> None:
     assert [event.kind for event in wf.decode(messages_of(BATCHES.path), "gaussdb-binary")] == [
         record["kind"] for record in BATCHES.truth
     ]
+
+
+@pytest.mark.parametrize("command", ["show", "decode", "convert"])
+def test_an_empty_input_is_said_to_be_empty(command: str, tmp_path: Path) -> None:
+    more = {
+        "show": (),
+        "decode": ("-o", tmp_path / "o.csv"),
+        "convert": ("-t", "gaussdb-binary", "-o", tmp_path / "o.arrow"),
+    }[command]
+    (tmp_path / "empty.bin").touch()
+    pq.write_table(pa.table({"payload": pa.array([], pa.binary())}), tmp_path / "empty.parquet")
+    for path, name in {"-": "standard input", **{str(path): str(path) for path in tmp_path.glob("empty.*")}}.items():
+        result = run(command, path, *more)
+        assert result.exit_code == 0
+        assert f"{name} is empty: there are no messages in it\n" in result.stderr
+    (tmp_path / "some.bin").write_bytes(handmade.SAMPLES["insert"])
+    assert "is empty" not in run(command, tmp_path / "some.bin", *more).stderr

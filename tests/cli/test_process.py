@@ -45,6 +45,17 @@ def test_a_closed_pipe_ends_it_without_a_word(tmp_path: Path) -> None:
     assert (process.returncode, stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("to", ["csv", "jsonl", "arrow"])
+def test_a_closed_pipe_ends_a_table_without_a_word(to: str) -> None:
+    process = start("decode", "examples/sample_capture.parquet", "-o", "-", "--to", to)
+    assert process.stdout is not None
+    assert process.stdout.read(10)
+    process.stdout.close()
+    process.stdout = None
+    _, stderr = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stderr) == (0, b"")
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
 def test_output_that_cannot_be_written_is_an_error() -> None:
     with FULL.open("wb") as full:

@@ -91,11 +91,14 @@ def test_ascii_is_itself_in_every_accepted_encoding(data: bytes) -> None:
 
 
 REFUSED = {
-    "mode": ({"mode": "permissive"}, "option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'permissive'"),
+    "mode": (
+        {"mode": "permissive"},
+        "option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'permissive', did you mean 'PERMISSIVE'?",
+    ),
     "mode, nearly": ({"mode": "PERMISIVE"}, "did you mean 'PERMISSIVE'?"),
     "errors": ({"encoding_errors": "ignore"}, "option encoding_errors: expected strict, replace; got 'ignore'"),
     "unit": ({"heartbeat_unit": "seconds"}, "option heartbeat_unit: expected s, ms, us; got 'seconds'"),
-    "kind": ({"kinds": ["insert"]}, "option kinds: expected BEGIN, INSERT"),
+    "kind": ({"kinds": ["insert"]}, "CORRUPT; got 'insert', did you mean 'INSERT'?"),
     "one kind": ({"kinds": "INSERT"}, "option kinds: expected a list of strings, got the string 'INSERT'"),
     "one table": ({"tables": "a.b"}, "option tables: expected a list of strings, got the string 'a.b'"),
     "one known table": (

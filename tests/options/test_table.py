@@ -8,6 +8,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.options import WRITE_OPTIONS, resolve
+from wireformat.options.table import nearest
 
 DEFAULTS = {
     "sending-batch": 0,
@@ -58,6 +59,21 @@ def test_unknown_names_get_a_hint() -> None:
         wf.OptionError, match=r"unknown option 'include-xid', did you mean 'include-xids'\?; known are "
     ):
         resolve({"include-xid": True})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("permissive", ", did you mean 'PERMISSIVE'?"),
+        ("Insert", ", did you mean 'INSERT'?"),
+        ("insert", ", did you mean 'insert'?"),
+        ("PERMISIVE", ", did you mean 'PERMISSIVE'?"),
+        ("x", ""),
+        (5, ""),
+    ],
+)
+def test_a_hint_ignores_upper_and_lower_case_but_prefers_the_same(name: Any, hint: str) -> None:
+    assert nearest(name, ["PERMISSIVE", "INSERT", "insert"] if name == "insert" else ["PERMISSIVE", "INSERT"]) == hint
 
 
 def test_every_option_says_what_it_does() -> None:

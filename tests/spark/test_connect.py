@@ -228,7 +228,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "transactions": ("bad order: ", "expected records that could be read", "record 2, open nothing, at seq=1]"),
     "transactions of a stream": ("OptionError: transactions of a streaming DataFrame need a RocksDB state store",),
     "an option": ("OptionError: option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'FAILFST'",),
-    "local_session": ("RemoteProcess: local_session: expected a process that asks no Spark Connect server",),
+    "local_session": ("RemoteProcess: local_session: expected a process that does not use Spark Connect",),
 }
 
 

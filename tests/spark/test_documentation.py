@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 import spark_udfs
 
-from ..handmade_pgoutput import DESCRIBED, ROWS
 from ..test_documentation import BLOCK, ROOT
 from .messages import transaction
 
@@ -42,11 +41,8 @@ def test_readme(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "orders" in printed.getvalue()
 
 
-def test_page(spark: SparkSession, raw: None) -> None:
-    described, row = DESCRIBED, ROWS["insert"][0]
-    columns = "partition int, offset bigint, value binary"
-    pg_raw = spark.createDataFrame([(0, 2, row), (1, 1, described), (1, 2, row), (0, 1, described)], columns)
-    names: dict[str, object] = {"spark": spark, "raw": spark.table("raw"), "pg_raw": pg_raw}
+def test_page(spark: SparkSession) -> None:
+    names: dict[str, object] = {}
     blocks = BLOCK.findall(PAGE)
     for block in blocks:
         exec(compile(block, "docs/spark.md", "exec"), names)

@@ -85,7 +85,7 @@ def test_streams_end_with_the_same_text(spark: SparkSession, messages: DataFrame
 
 
 def test_long_kept_strings_are_cut() -> None:
-    plan = Plan.check(FORMAT, keep=[Kept("partition"), Kept("topic", told=True)])
+    plan = Plan.check(FORMAT, keep=[Kept("partition"), Kept("topic", is_shown=True)])
     assert plan.note(lambda position: "x" * 1000) == "topic=" + "x" * SHOWN_CHARACTERS + "..."
 
 

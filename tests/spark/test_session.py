@@ -53,7 +53,7 @@ def test_what_is_set(spark: SparkSession) -> None:
 def test_none_beside_spark_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     """The address may hold a token, so the error does not show it. A session of Connect is in test_connect.py."""
     monkeypatch.setenv("SPARK_REMOTE", "sc://server/;token=secret")
-    with pytest.raises(RemoteProcess, match="asks no Spark Connect server, but SPARK_REMOTE is set") as caught:
+    with pytest.raises(RemoteProcess, match="does not use Spark Connect, but SPARK_REMOTE is set") as caught:
         local_session()
     assert "secret" not in str(caught.value)
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.types import StructType
+from pyspark.sql.types import CalendarIntervalType, StructType
 
 import spark_udfs
 import wireformat as wf
@@ -157,7 +157,9 @@ def test_what_cannot_be(spark: SparkSession) -> None:
         lambda: spark_udfs.typed(rows, "orders"): "expected schema.table",
         lambda: spark_udfs.typed(rows, "shop.*"): "expected one table",
         lambda: spark_udfs.typed(rows.drop("new"), TABLE): "no column 'new'",
-        lambda: spark_udfs.typed(rows, TABLE, SCHEMA, evolution="versions"): '"versions" needs None or what tables',
+        lambda: spark_udfs.typed(
+            rows, TABLE, SCHEMA, evolution="versions"
+        ): '"versions" needs None or the result of tables',
         lambda: spark_udfs.tables(rows.drop("sequence")): "option order_by: expected columns that order",
     }.items():
         with pytest.raises(wf.OptionError, match=words):
@@ -166,3 +168,39 @@ def test_what_cannot_be(spark: SparkSession) -> None:
         spark_udfs.typed(rows, "shop.nothing")
     with pytest.raises(wf.BadRows, match="version 2"):
         spark_udfs.typed(rows, TABLE, evolution="error")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_instants_in_a_spark_schema_and_in_kept_columns(spark: SparkSession, zone: str, set_conf: Any) -> None:
+    set_conf("spark.sql.session.timeZone", zone)
+    values = {"id": "1", "at": "2026-11-21 10:00:00+00", "local": "2026-11-21 10:00:00"}
+    types = {"id": "integer", "at": "timestamp with time zone", "local": "timestamp without time zone"}
+    rows = frame(spark, changes(change("INSERT", values, types=types), sequence=True))
+    kept = rows.selectExpr(
+        "*", "TIMESTAMP'2026-11-01 05:30:00Z' AS seen", "array(TIMESTAMP'2026-11-01 00:00:00Z') AS times"
+    )
+    schema = StructType.fromDDL("at timestamp, local timestamp_ntz, id int")
+    (found,) = (
+        spark_udfs.typed(kept, TABLE, schema, keep=["seen", "times", "commit_time"])
+        .selectExpr(
+            "unix_micros(at) at",
+            "CAST(local AS string) local",
+            "id",
+            "unix_micros(seen) seen",
+            "unix_micros(times[0]) time",
+        )
+        .collect()
+    )
+    instant = 1_795_255_200_000_000
+    assert found.asDict() == {
+        "at": instant,
+        "local": "2026-11-21 10:00:00",
+        "id": 1,
+        "seen": 1_793_511_000_000_000,
+        "time": 1_793_491_200_000_000,
+    }
+
+
+def test_a_spark_type_that_arrow_does_not_have(spark: SparkSession) -> None:
+    with pytest.raises(wf.OptionError, match="option schema: expected types that Arrow has"):
+        spark_udfs.typed(frame(spark, COMMITTED), TABLE, StructType().add("id", CalendarIntervalType()))

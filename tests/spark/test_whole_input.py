@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -134,6 +135,61 @@ def test_misspelled_schemas(spark: SparkSession) -> None:
         spark_udfs.typed(rows, "public.t", {"id": "integr"})
     found = spark_udfs.typed(rows, "public.t", {"id": "bigint", "later": "bigint", "$1": "text"})
     assert sorted(tuple(row)[:3] for row in found.collect()) == [(1, None, "x"), (2, 5, "x")]
+
+
+NAMELESS = [
+    b"BEGIN 5",
+    b"insert into public.t values (1, 'x');",
+    b"delete from public.t where id = 1;",
+    b"COMMIT 5",
+]
+"""INSERTs of sql-decoding name no columns, and the DELETE names its key."""
+
+
+@pytest.mark.parametrize("schema", [{"idd": "integer", "size": "text"}, {"id": "integer", "size": "text"}])
+def test_a_schema_without_a_column_of_a_delete(spark: SparkSession, schema: dict[str, str]) -> None:
+    """The key of the DELETE would be lost: Spark and Arrow raise the same error."""
+    arrow, rows = wf.arrow.changes(NAMELESS, "sql-decoding"), decoded(spark, NAMELESS, "sql-decoding")
+    if "id" in schema:
+        wanted = wf.arrow.typed(arrow, "public.t", schema=schema)["id"].to_pylist()
+        assert [row.id for row in spark_udfs.typed(rows, "public.t", schema).collect()] == wanted == [1, 1]
+        return
+    errors = []
+    for call in (
+        lambda: wf.arrow.typed(arrow, "public.t", schema=schema),
+        lambda: spark_udfs.typed(rows, "public.t", schema),
+    ):
+        with pytest.raises(
+            wf.OptionError, match="name a column 'id', which is not in the schema, did you mean 'idd'"
+        ) as e:
+            call()
+        errors.append(str(e.value))
+    assert errors[0] == errors[1]
+
+
+def test_the_error_of_a_missing_table_names_near_ones(spark: SparkSession) -> None:
+    arrow, rows = wf.arrow.changes(LINES, "test-decoding"), decoded(spark, LINES, "test-decoding")
+    listed = wf.arrow.tables(arrow)
+    for name, words in {"public.tt": "public.tt, did you mean public.t?", "x.orders": "there are public.t"}.items():
+        for call in (
+            lambda name=name: wf.arrow.typed(arrow, name),
+            lambda name=name: spark_udfs.typed(rows, name, order_by=["seq"]),
+        ):
+            with pytest.raises(wf.BadRows, match=re.escape(words)):
+                call()
+        with pytest.raises(wf.OptionError, match=re.escape(words)):
+            wf.arrow.typed(arrow, name, schema=listed)
+
+
+def test_keys_without_a_split_are_refused(spark: SparkSession) -> None:
+    arrow, rows = wf.arrow.changes(LINES, "test-decoding"), decoded(spark, LINES, "test-decoding")
+    for call in (
+        lambda: wf.arrow.typed(arrow, "public.t", keys=["id"]),
+        lambda: spark_udfs.typed(rows, "public.t", {"id": "integer"}, keys=["id"]),
+        lambda: spark_udfs.typed(rows, "public.t", keys=["id"], order_by=["seq"]),
+    ):
+        with pytest.raises(wf.OptionError, match="option keys: needs split_key_changes=True"):
+            call()
 
 
 def test_columns_that_came_later(spark: SparkSession) -> None:

@@ -49,6 +49,11 @@ def test_wrong_arguments_are_refused_in_words(spark: SparkSession) -> None:
             (changes,),
             options_of(spark_udfs.open_transactions, 1),
         ),
+        "unknown_prepared": (
+            ordered(spark_udfs.unknown_prepared),
+            (changes,),
+            options_of(spark_udfs.unknown_prepared, 1),
+        ),
         "tables": (ordered(spark_udfs.tables), (changes,), options_of(spark_udfs.tables, 1)),
         "typed": (typed_changes, (changes, "s.t"), options_of(spark_udfs.typed, 2)),
         "latest": (spark_udfs.latest, (typed, KEYS), options_of(spark_udfs.latest, 2)),

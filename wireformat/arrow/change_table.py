@@ -76,7 +76,7 @@ def batches(
     **options: Any,
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of `changes` as record batches, in constant memory; the options are the same."""
-    checked = ReadOptions.check(**options)
+    checked = ReadOptions.of_keywords(options, ("columns", "engine", "threads"))
     chosen = make_engine(find_format(format), checked, engine, threads)
     return judged_batches(chosen, messages, _checked_schema(columns, format), format, checked)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from ..errors import BadRows, DecodeError, OrderError, add_hint
 from ..formats.guess import guess_format
 from ..formats.signatures import HEAD_BYTES
 from ..options import ReadOptions
+from ..options.table_names import suggestion, written
 from ..stream.judged import UNKNOWN, Judged
 from .schemas import change_schema, format_of
 
@@ -109,6 +110,36 @@ class Seen(NamedTuple):
             f"{self.rows} rows, all of them {' or '.join(UNREAD)}",
             hint=f"{why}decode the messages with the format that they have",
         )
+
+
+class TablesSeen:
+    """The tables of an input, until the wanted one is found: for the error that says that the input does not have it.
+
+    wanted   schema and name of the table
+    """
+
+    def __init__(self, wanted: tuple[str, str]) -> None:
+        self._wanted = wanted
+        self._names: set[tuple[str, str]] = set()
+
+    def noted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yields the batches, and notes the tables of their rows."""
+        columns = ["table_schema", "table_name"]
+        for batch in batches:
+            if self._wanted not in self._names:
+                named = pa.Table.from_batches([batch.select(columns)]).group_by(columns).aggregate([]).drop_null()
+                self._names.update(zip(*(named[name].to_pylist() for name in columns), strict=True))
+            yield batch
+
+    def error(self) -> BadRows:
+        """Returns the error, with the tables that the wrong name may mean."""
+        return no_such_table(written(self._wanted), {*map(written, self._names)})
+
+
+def no_such_table(wanted: str, there: Collection[str]) -> BadRows:
+    """Returns the error for an input without changes of a table; both are names as `written` returns them."""
+    hint = f"the input has no changes of {wanted}{suggestion(wanted, there)}"
+    return BadRows("changes of this table, or a schema", "none", table=wanted, hint=hint)
 
 
 @contextmanager

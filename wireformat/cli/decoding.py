@@ -40,6 +40,7 @@ class Decoding:
         self._format = format.name
         self._is_read = False
         self._heads: list[bytes] = []
+        self._is_empty: dict[str, bool] = {}
         self.messages = 0
 
     @property
@@ -48,8 +49,11 @@ class Decoding:
         return self._engine.dropped
 
     def complaints(self) -> Iterator[str]:
-        """What there is to say, after the last part, about filters that matched nothing."""
-        return self._filter.complaints()
+        """Yields, after the last part, a line for each empty input and each filter that matched nothing."""
+        for source, is_empty in self._is_empty.items():
+            if is_empty:
+                yield f"{source} is empty: there are no messages in it"
+        yield from self._filter.complaints()
 
     def events(self, part: InputPart) -> Iterator[Event]:
         """The events of a part."""
@@ -88,6 +92,7 @@ class Decoding:
     def _next(self, part: InputPart) -> Iterator[int]:
         """Count the messages of a part; gives the index of the first one. Errors are told with their place."""
         first, self.messages = self.messages, self.messages + len(part.messages)
+        self._is_empty[part.source] = self._is_empty.get(part.source, True) and not len(part.messages)
         self._filter.look(part)
         if len(self._heads) < HEADS:
             self._heads += heads(part.messages)

@@ -101,6 +101,8 @@ class ParquetInput:
         """See Input.parts."""
         column = self._column
         with _errors_of(self.name), pq.ParquetFile(self._source, buffer_size=READ_BYTES, pre_buffer=False) as file:
+            if not file.metadata.num_rows:
+                yield InputPart(self.name, [], self.size)
             bytes_per_row = self.size / max(file.metadata.num_rows, 1)
             for group in range(file.num_row_groups):
                 rows = _rows_at_once(file.metadata.row_group(group), column)

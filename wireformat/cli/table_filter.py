@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -13,12 +12,10 @@ from ..arrow import change_schema
 from ..arrow.engine.choice import make_engine
 from ..formats.base import Format
 from ..options import ReadOptions
+from ..options.table_names import suggestion, written
 from .inputs import InputPart
 
 COLUMNS = ("kind", "table_schema", "table_name")
-
-MOST_NAMES = 5
-"""How many tables are listed where a pattern is like none of them."""
 
 
 class TableFilter:
@@ -55,25 +52,7 @@ class TableFilter:
 
     def complaints(self) -> Iterator[str]:
         """A line for each pattern that has matched no table until now, with the tables that it may mean."""
-        there = sorted(self._text(table) for table in self._tables)
+        there = [self._name_text(written(table)) for table in self._tables]
         for option in self._unmatched:
-            pattern = self._text((option.tables or ())[0])
-            close = difflib.get_close_matches(pattern.lower(), dict.fromkeys(name.lower() for name in there))
-            near = [name for letters in close for name in there if name.lower() == letters]
-            if near:
-                hint = f", did you mean {' or '.join(near)}?"
-            elif there:
-                more = f" and {len(there) - MOST_NAMES:,} more" if len(there) > MOST_NAMES else ""
-                hint = f"; there are {', '.join(there[:MOST_NAMES])}{more}"
-            else:
-                hint = "; it names none"
-            yield f"--tables {pattern}: matches no table of the input{hint}"
-
-    def _text(self, names: tuple[str | None, str | None]) -> str:
-        return self._name_text(".".join("*" if name is None else _written(name) for name in names))
-
-
-def _written(name: str) -> str:
-    """The name as `--tables` takes it."""
-    is_plain = name != "*" and not {*name} & {*'.,"'} and name == name.strip()
-    return name if is_plain else '"' + name.replace('"', '""') + '"'
+            pattern = self._name_text(written((option.tables or ())[0]))
+            yield f"--tables {pattern}: matches no table of the input{suggestion(pattern, there)}"

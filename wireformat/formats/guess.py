@@ -60,15 +60,19 @@ def heads(messages: Iterable[Any]) -> Iterator[bytes]:
     """The beginnings of the first messages."""
     if isinstance(messages, (bytes, bytearray, memoryview, str)):
         raise TypeError(f"messages: expected an iterable of messages, got one {type(messages).__name__}")
+    if not isinstance(messages, Iterable):
+        raise TypeError(f"messages: expected an iterable of bytes-like objects, got {type(messages).__name__}")
     count = 0
     for message in messages:
         data = message.as_py() if hasattr(message, "as_py") else message
         if data is None:
             continue
-        if isinstance(data, (str, int)):
-            raise TypeError(f"messages: expected bytes, got {type(data).__name__}")
+        try:
+            view = memoryview(data)
+        except TypeError:
+            raise TypeError(f"messages: expected bytes, got {type(data).__name__}") from None
         count += 1
-        yield bytes(memoryview(data)[:HEAD_BYTES])
+        yield bytes(view[:HEAD_BYTES])
         if count == LOOKED_AT:
             return
 
@@ -78,6 +82,8 @@ def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeErr
     guess = guess_format(messages)
     is_another = guess.messages > 1 and guess.candidates and format not in guess.candidates
     if is_another and error.hint != _record_looks_like(guess.candidates):
+        if error.hint == error.usual_hint:  # it would be about messages of the other format
+            error.hint = None
         add_hint(error, f"the messages look like {guess}")
     return error
 

@@ -270,7 +270,10 @@ def check_names(given: Iterable[str], known: Iterable[str]) -> None:
             raise OptionError(f"unknown option {name!r}{nearest(name, known)}; known are {', '.join(known)}")
 
 
-def nearest(name: str, known: Any) -> str:
-    """`, did you mean x?`, or nothing where no known name is near."""
-    close = difflib.get_close_matches(str(name), [str(item) for item in known], n=1)
+def nearest(name: str, known: Iterable[Any]) -> str:
+    """Returns `, did you mean x?`, or an empty text if no known name is similar. The case does not matter."""
+    names = [str(item) for item in known]
+    folded = {item.casefold(): item for item in reversed(names)}
+    close = difflib.get_close_matches(str(name), names, n=1)
+    close = close or [folded[item] for item in difflib.get_close_matches(str(name).casefold(), folded, n=1)]
     return f", did you mean {close[0]!r}?" if close else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..events import Event
+from ..errors import WireformatError
+from ..events import Event, check_fields
 from ..formats.registry import find_format
 from ..limits import BATCH_BYTES
 from ..options.checks import number
@@ -15,7 +16,8 @@ class Encoder(OutputPlugin):
     writes records of unknown kinds and contents that are no text.
 
     batch_bytes     with sending-batch, a message is closed once it is longer
-    Raises OptionError; its callbacks raise EncodeError for what the format cannot say.
+    Raises OptionError. Its callbacks raise EncodeError for what the format cannot express, and TypeError for an event
+    with a field of the wrong type.
     """
 
     def __init__(self, format: str, *, batch_bytes: int = BATCH_BYTES) -> None:
@@ -28,7 +30,14 @@ class Encoder(OutputPlugin):
 
     def write(self, ctx: Context, event: Event) -> None:
         """Every callback: the messages that are complete with this event."""
-        _send(ctx, self._writer.write(event))
+        try:
+            messages = self._writer.write(event)
+        except WireformatError:
+            raise
+        except Exception:
+            check_fields(event)  # only after a failure, because the check costs more than writing does
+            raise
+        _send(ctx, messages)
 
     begin = change = truncate = commit = message = abort = ddl = other = write
     begin_prepare = prepare = commit_prepared = rollback_prepared = write

@@ -63,6 +63,8 @@ class Transactions:
         self._own_store = RowSpill(memory_limit) if store is None else None
         self._open_rows = OpenRows(self._own_store or store)
         if state is not None:
+            if not isinstance(state, (bytes, bytearray, memoryview, pa.Buffer)):
+                raise TypeError(f"state: expected the bytes of an earlier `state`, got {type(state).__name__}")
             self._rows_taken, self._columns = read_state(state, self._machine, self._open_rows)
         self._schema: pa.Schema | None = None
 

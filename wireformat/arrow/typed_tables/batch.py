@@ -70,7 +70,11 @@ def _split_keys(split: bool, keys: Sequence[str] | None) -> tuple[str, ...]:
     checked = () if keys is None else texts("keys", keys)
     if flag("split_key_changes", split) and not checked:
         raise OptionError("option split_key_changes: needs keys, the columns of the table's key")
-    return checked if split else ()
+    if checked and not split:
+        raise OptionError(
+            "option keys: needs split_key_changes=True; keys are the columns whose change splits an UPDATE"
+        )
+    return checked
 
 
 def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: TypedOptions) -> pa.Schema:

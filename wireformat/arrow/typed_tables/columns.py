@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,8 +171,12 @@ def check_has_all(columns: Sequence[TypedColumn], versions: Sequence[Version], t
 
     The values of those rows are assigned in order, so the schema must list all columns.
     """
-    given = [column.name for column in columns]
     names = dict.fromkeys(name for version in versions for name in version.types)
+    check_no_column_lost([column.name for column in columns], names, table)
+
+
+def check_no_column_lost(given: Sequence[str], names: Iterable[str], table: str) -> None:
+    """Does what `check_has_all` does, for the names in the schema and the names in the rows."""
     missing = [name for name in names if name not in given and not _NUMBER.fullmatch(name)]
     if missing:
         raise OptionError(

@@ -13,6 +13,7 @@ from ...identifiers import split_pattern
 from ...options.checks import one_of, shown, texts
 from ..row_changes import RowChanges
 from ..schemas import DROPPED
+from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
 from .rows import RELATION, Source, rows_of_table
@@ -121,8 +122,9 @@ def _typed(
     )
     batches = []
     listed = len(versions.versions)
+    tables = TablesSeen((namespace, name))
     try:
-        for rows in rows_of_table(source.batches(), namespace, name, keep):
+        for rows in rows_of_table(tables.noted(source.batches()), namespace, name, keep):
             version_indices = versions.take(rows, np.arange(len(rows.kinds)))
             is_change = np.flatnonzero(rows.kinds != RELATION)
             batches.append(TableBatch(rows.chosen(is_change), version_indices[is_change], versions.versions, table))
@@ -130,7 +132,7 @@ def _typed(
         raise source.with_hint(error) from None
     source.check()
     if schema is None and not versions.versions:
-        raise BadRows("changes of this table, or a schema", "none", table=table)
+        raise tables.error()
     if isinstance(schema, pa.Table):
         columns = columns_of_versions(versions.versions[:listed])
     elif schema is None:

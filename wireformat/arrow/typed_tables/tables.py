@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import OptionError
+from ...options.table_names import suggestion, written
 from ..arrays import Array
 from ..row_changes import RowChanges
 from ..schemas import with_format
@@ -114,6 +115,12 @@ def _by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
     return [((schemas[int(group[0])].as_py() or "", names[int(group[0])].as_py()), group) for group in groups]
 
 
+def _hint(listed: pa.Table, schema: str, table: str) -> str:
+    there = {written((row["table_schema"], row["table_name"])) for row in listed.to_pylist()}
+    wanted = written((schema, table))
+    return wanted + suggestion(wanted, there)
+
+
 def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -> TableVersions:
     """Returns the versions of a table from the result of `tables`; raises OptionError if the table is not listed.
 
@@ -131,5 +138,5 @@ def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -
         keys = None if row["key_columns"] is None else tuple(row["key_columns"])
         versions.versions.append(Version(types, True, typmods, keys, format=format))
     if not versions.versions:
-        raise OptionError(f"option schema: the list of tables has no {schema}.{table}")
+        raise OptionError(f"option schema: the list of tables has no {_hint(listed, schema, table)}")
     return versions

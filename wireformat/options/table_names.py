@@ -1,0 +1,35 @@
+"""Names of tables in errors: as filters take them, and which tables of an input a wrong name may mean."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+MOST_NAMES = 5
+"""The number of tables that are listed if the wrong name is similar to none of them."""
+
+
+def written(names: tuple[str | None, str | None]) -> str:
+    """Returns schema and table as `tables=` and `--tables` take them; None becomes *."""
+    return ".".join("*" if name is None else _quoted(name) for name in names)
+
+
+def suggestion(wrong: str, there: Collection[str]) -> str:
+    """Returns the end of an error about a table that the input does not have.
+
+    wrong, there    the wrong name and the names of the input's tables, as `written` returns them
+    """
+    names = sorted(there)
+    close = difflib.get_close_matches(wrong.lower(), dict.fromkeys(name.lower() for name in names))
+    near = [name for letters in close for name in names if name.lower() == letters]
+    if near:
+        return f", did you mean {' or '.join(near)}?"
+    if not names:
+        return "; it names none"
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return f"; there are {', '.join(names[:MOST_NAMES])}{more}"
+
+
+def _quoted(name: str) -> str:
+    is_plain = name != "*" and not {*name} & {*'.,"'} and name == name.strip()
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
