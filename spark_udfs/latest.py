@@ -33,8 +33,9 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
                 columns that are null because no change has sent their value, or null if there are none
 
     Changes are ordered by `_sequence`; the order of the input rows does not matter. A value that was not sent keeps its
-    previous value, even if the row had another key then. A TRUNCATE removes all rows. If the changes do not begin with
-    the table's first row, the result has only the rows that they mention.
+    previous value, even if the row had another key then. A TRUNCATE removes all rows. So does DROP TABLE, once the
+    changes have a row of a new table of this name, in a format that sends the OIDs of tables (`_relation_id`). If the
+    changes do not begin with the table's first row, the result has only the rows that they mention.
 
     The call runs a small query for the last TRUNCATE and for changes without a key or sequence. If rows moved to other
     keys without some of their values, it runs a second query. Save `typed` as a table or cache it if it is expensive to
@@ -43,6 +44,10 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
     check_frame("typed", typed)
     rows = TypedRows(typed, _checked_keys(typed, keys), _checked_streams(typed, stream_by))
     facts = _facts(rows)
+    if len(facts["relations"]) > 1:
+        rows = rows.of_last_relation()
+        facts = _facts(rows)
+    _check(facts, rows)
     changes = rows.after(facts["truncated"])
     if not rows.keys:
         return rows_by_value(rows, changes)
@@ -76,12 +81,13 @@ def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[Str
 
 
 def _facts(rows: TypedRows) -> dict[str, Any]:
-    """Returns what one query over all changes tells; raises BadRows for changes that cannot be ordered or applied.
+    """Returns what one query over all changes tells, and for each of `_faults` how many changes have it.
 
     truncated         position of the last TRUNCATE
     unsent            sets of columns that were not sent
     moves_unsent      whether an update moves a row to another key without all of its values
     inserts_unsent    whether an insert lacks values, which shows that key changes were split
+    relations         the OIDs that the table has had
     """
     faults = _faults(rows)
     query = rows.all.agg(
@@ -89,13 +95,18 @@ def _facts(rows: TypedRows) -> dict[str, Any]:
         F.collect_set("_unchanged").alias("unsent"),
         F.bool_or(rows.moves & rows.lists_unsent).alias("moves_unsent"),
         F.bool_or((rows.change == "insert") & rows.lists_unsent).alias("inserts_unsent"),
+        F.collect_set(rows.relation_id).alias("relations"),
         *[F.count_if(fault).alias(name) for name, fault in faults.items()],
     )
     facts: dict[str, Any] = query.collect()[0].asDict()
-    for name in faults:
+    return facts
+
+
+def _check(facts: dict[str, Any], rows: TypedRows) -> None:
+    """Raises BadRows for changes that cannot be ordered or applied."""
+    for name in _faults(rows):
         if facts[name]:
             raise wf.BadRows("changes that `latest` can order and apply", f"{facts[name]} changes that {name}")
-    return facts
 
 
 def _faults(rows: TypedRows) -> dict[str, Column]:

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
-from wireformat.arrow.row_changes import HIDDEN_KINDS, TABLE_COLUMNS
+from wireformat.arrow.row_changes import HIDDEN_KINDS, RELATION_ID_COLUMN, TABLE_COLUMNS
 from wireformat.identifiers import split_pattern
 from wireformat.options.checks import shown, texts
 from wireformat.options.table_names import written
@@ -169,8 +169,11 @@ def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:
     own = (F.col("table_schema") == namespace) & (F.col("table_name") == name)
     may_be = F.col("kind").isin(*HIDDEN_KINDS) | ((F.col("kind") == "TRUNCATE") & F.col("table_name").isNull())
     own_rows = changes.where(own | may_be)
-    raw = [] if "raw" in keep else [raw_head(changes).alias("raw")]
-    return own_rows.select(*[_carried(field) for field in columns], *raw)
+    added = [] if "raw" in keep else [raw_head(changes).alias("raw")]
+    if "detail" in changes.columns:
+        relation_id = F.try_element_at(F.col("detail"), F.lit("relation_id")).cast("bigint")
+        added.append(relation_id.alias(RELATION_ID_COLUMN))
+    return own_rows.select(*[_carried(field) for field in columns], *added)
 
 
 def _carried(field: StructField) -> Column:

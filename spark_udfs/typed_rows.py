@@ -13,6 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructField, StructType
 
+from wireformat.arrow.row_changes import RELATION_ID_COLUMN
+
 from .carriers import column_of
 
 ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
@@ -73,6 +75,27 @@ class TypedRows:
         )
         same = [column == F.col(name) for column, name in zip(self.stream, names, strict=True)]
         return found.join(F.broadcast(truncates), reduce(and_, [*same, self.position <= F.col(last)]), "left_anti")
+
+    def of_last_relation(self) -> TypedRows:
+        """Returns the changes without those of a table that had the same name earlier, and was dropped or renamed.
+
+        In each stream these are the changes with another OID than the last change with one.
+        """
+        last, *names = free_names(self.all.columns, 1 + len(self.streams))
+        has_id = F.when(self.relation_id.isNotNull(), self.position)
+        relations = self.all.groupBy(
+            *[column.alias(name) for column, name in zip(self.stream, names, strict=True)]
+        ).agg(F.max_by(self.relation_id, has_id).alias(last))
+        same = [column.eqNullSafe(F.col(name)) for column, name in zip(self.stream, names, strict=True)]
+        is_of_last = self.relation_id.isNull() | (self.relation_id == F.col(last))
+        found = self.all.join(F.broadcast(relations), reduce(and_, [*same, is_of_last]), "left_semi")
+        return TypedRows(found, self.keys, self.streams)
+
+    @cached_property
+    def relation_id(self) -> Column:
+        """The OID of the table; null if the format does not send it."""
+        has_ids = RELATION_ID_COLUMN in self.all.columns
+        return F.col(RELATION_ID_COLUMN) if has_ids else F.lit(None).cast("bigint")
 
     @cached_property
     def stream(self) -> list[Column]:

@@ -50,7 +50,7 @@ def ask(messages: Any, engine: str, *, format: str = FORMAT, **options: Any) -> 
     events, error = _events(messages, engine, format, options)
     live = (message for message in (messages if isinstance(messages, Sequence) else messages.to_pylist()))
     live_events, live_error = _events(live, engine, format, options)
-    assert (live_events, facts(live_error)) == (events, facts(error)), engine
+    assert (live_events, record_facts(live_error)) == (events, record_facts(error)), engine
     table = table_error = None
     try:
         table = wf.arrow.changes(messages, format, engine=engine, **options)
@@ -115,6 +115,21 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
         table = table.set_column(place, "commit_time", table["commit_time"].cast(pa.int64()))
     found: list[dict[str, Any]] = table.to_pylist()
     return found
+
+
+_OF_ALL_MESSAGES = "; the messages look like "
+
+
+def record_text(error: wf.DecodeError) -> str:
+    """The text of an error without what the other messages add to it, as a CORRUPT row has it."""
+    return str(error).partition(_OF_ALL_MESSAGES)[0]
+
+
+def record_facts(error: wf.DecodeError | None) -> tuple[Any, ...] | None:
+    """Everything that an error says about its record. A live source cannot look at messages that are still to come."""
+    if error is None:
+        return None
+    return type(error), record_text(error), sorted({**error.__dict__, "hint": None}.items())
 
 
 def facts(error: wf.DecodeError | None) -> tuple[Any, ...] | None:

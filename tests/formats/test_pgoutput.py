@@ -104,7 +104,7 @@ def test_cells_in_binary_form() -> None:
         binary=("b", "c"),
     )
     (found,) = rows(wf.arrow.changes([described, insert], FORMAT, kinds=["INSERT"]))
-    assert found["detail"] == [("binary", '["b", "c"]')]
+    assert dict(found["detail"]) == {"relation_id": str(hand.OID), "binary": '["b", "c"]'}
     assert encoded(read([described, insert], format=FORMAT)) == [described, insert]
 
 
@@ -121,7 +121,7 @@ def test_rows_of_the_table() -> None:
         "typmods": "[-1, -1]",
         "key_columns": '["id"]',
     }
-    assert (update["old"], update["detail"]) == ([("id", "1")], [("old", "key")])
+    assert (update["old"], update["detail"]) == ([("id", "1")], [("relation_id", "16385"), ("old", "key")])
     assert (type_["table_schema"], type_["table_name"], type_["detail"]) == ("s", "mood", [("type_oids", "[16400]")])
     assert dict(committed["detail"]) == {"commit_time": hand.TIME_TEXT, "end_lsn": "0/6", "gid": "g"}
     assert (committed["xid"], committed["commit_lsn"], committed["commit_time"]) == (700, 5, hand.MICROS)

@@ -126,6 +126,52 @@ STREAM = "stream_0"
 """A name that `latest` likes too."""
 
 
+def numbered(rows: list[tuple[Row, int | None]]) -> pa.Table:
+    """Changes with the OID of their table, in their order."""
+    placed = [replace(row, sequence=(1000 + place, 0)) for place, (row, _) in enumerate(rows)]
+    return typed_table(placed).append_column("_relation_id", pa.array([oid for _, oid in rows], pa.int64()))
+
+
+def inserted(id: int, text: str) -> Row:
+    return Row("insert", {"part": 1, "id": id, "step_0": text, "Long a.b": None, "raw": None})
+
+
+DROPPED = [(inserted(1, "old"), 16385), (inserted(2, "old"), 16385), (inserted(1, "new"), 16400)]
+OTHER_NAMES = [
+    (inserted(3, "copied"), None),
+    (inserted(1, "first"), 16385),
+    (inserted(1, "while renamed"), 16400),
+    (Row("truncate", {}), 16400),
+    (inserted(2, "first again"), 16385),
+]
+"""A table that had another name for a while, when another table had its name; it begins with a row of a copy."""
+
+
+@pytest.mark.parametrize("keys", [KEYS, ()], ids=["by key", "by row"])
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [(DROPPED, ["new"]), (OTHER_NAMES, ["copied", "first", "first again"]), (DROPPED[:2], ["old", "old"])],
+    ids=["dropped", "renamed", "one table"],
+)
+def test_another_oid_is_another_table(
+    spark: SparkSession, changes: Any, wanted: list[str], keys: Sequence[str]
+) -> None:
+    rows = latest(spark.createDataFrame(numbered(changes)).repartition(2), keys).toArrow()
+    assert sorted(rows["step_0"].to_pylist()) == wanted
+    assert "_relation_id" not in rows.column_names
+
+
+def test_each_stream_has_its_own_oids(spark: SparkSession) -> None:
+    streams = {"a": DROPPED, "b": OTHER_NAMES, "c": [(inserted(1, "alone"), 16400)]}
+    tables = [
+        numbered(changes).append_column(STREAM, pa.array([name] * len(changes))) for name, changes in streams.items()
+    ]
+    rows = latest(spark.createDataFrame(pa.concat_tables(tables)), KEYS, stream_by=[STREAM]).toArrow().to_pylist()
+    assert sorted((row[STREAM], row["step_0"]) for row in rows) == [
+        *(("a", "new"), ("b", "copied"), ("b", "first"), ("b", "first again"), ("c", "alone"))
+    ]
+
+
 @pytest.mark.parametrize("keys", [KEYS, ()], ids=["by key", "by row"])
 def test_several_streams(spark: SparkSession, keys: Sequence[str]) -> None:
     """With the same keys and the same sequences; a TRUNCATE empties the table of its stream."""

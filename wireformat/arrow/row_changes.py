@@ -23,6 +23,10 @@ TABLE_COLUMNS = ("kind", "table_schema", "table_name", "new", "old", "unchanged"
 """The columns of the row-change table that `tables` and `typed` cannot do without."""
 
 
+RELATION_ID_COLUMN = "_relation_id"
+"""int64: the OID of the table of a row change. On Spark it is sent as a column, since Spark is slow at sending maps."""
+
+
 def record_batches(changes: RowChanges) -> Iterator[pa.RecordBatch]:
     """The record batches of row changes, in order. A table without rows gives one empty batch, for its schema.
 

@@ -82,8 +82,6 @@ def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeErr
     guess = guess_format(messages)
     is_another = guess.messages > 1 and guess.candidates and format not in guess.candidates
     if is_another and error.hint != _record_looks_like(guess.candidates):
-        if error.hint == error.usual_hint:  # it would be about messages of the other format
-            error.hint = None
         add_hint(error, f"the messages look like {guess}")
     return error
 

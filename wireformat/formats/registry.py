@@ -142,6 +142,7 @@ ROWS: dict[str, FormatRow] = {
                 "records of its opengauss dialect",
             ),
             scan=Scan(f"{_KERNELS}.pgoutput:scan_pgoutput", prepare=f"{_KERNELS}.pgoutput_relations:PreparedRelations"),
+            has_relation_ids=True,
         ),
     )
 }

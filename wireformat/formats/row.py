@@ -50,6 +50,7 @@ class FormatRow:
     cannot_say   what it cannot say: names in DIFFERENCES of formats/differences.py
     options      the server's options that shape what is written
     scan         None: Arrow tables are made by its declaration
+    has_relation_ids   whether its row changes carry the OID of their table
     Raises OptionError for what is in no table.
     """
 
@@ -63,6 +64,7 @@ class FormatRow:
     cannot_say: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
     scan: Scan | None = None
+    has_relation_ids: bool = False
 
     def __post_init__(self) -> None:
         one_of(f"order of the format {self.name}", self.order, ORDERS)

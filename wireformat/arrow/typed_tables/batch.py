@@ -14,6 +14,7 @@ from ...errors import BadCell, BadRows, OptionError
 from ...options.checks import flag, one_of, texts
 from ...options.reading import MODES
 from ..arrays import Array
+from ..row_changes import RELATION_ID_COLUMN
 from ..schemas import SEQUENCE
 from .columns import TypedColumn
 from .rows import DELETE, INSERT, UPDATE, ChangeRows, row_position
@@ -21,8 +22,13 @@ from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
-ADDED_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged", "_error")
-"""The columns that typed tables add to those of the table; the last one in PERMISSIVE mode only."""
+ADDED_COLUMNS = (
+    *("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged"),
+    RELATION_ID_COLUMN,
+    "_error",
+)
+"""The columns that typed tables add to those of the table. Only formats that send the OIDs of tables have
+RELATION_ID_COLUMN, and only PERMISSIVE mode has `_error`."""
 
 CHANGE_TYPES = ("insert", "update", "delete", "truncate", "update_preimage", "update_postimage")
 """The values of `_change_type`."""
@@ -34,7 +40,8 @@ IMAGES = ("new", "both")
 class TypedOptions:
     """The checked options of `typed`; raises OptionError.
 
-    keys   an UPDATE that changes one of these columns is split; empty if no UPDATE is split
+    keys               an UPDATE that changes one of these columns is split; empty if no UPDATE is split
+    has_relation_ids   whether the format sends the OIDs of tables; set when the format is known
     """
 
     def __init__(self, mode: str, images: str, complete: bool, split: bool, keys: Sequence[str] | None) -> None:
@@ -42,6 +49,7 @@ class TypedOptions:
         self.images = one_of("images", images, IMAGES)
         self.complete = flag("complete", complete)
         self.keys = _split_keys(split, keys)
+        self.has_relation_ids = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,7 @@ def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: Type
         pa.field("_commit_time", pa.timestamp("us", "UTC")),
         pa.field("_old", pa.struct(fields)),
         pa.field("_unchanged", _NAMES),
+        *([pa.field(RELATION_ID_COLUMN, pa.int64())] if options.has_relation_ids else ()),
         *([pa.field("_error", pa.string())] if options.mode == "PERMISSIVE" else ()),
     ]
     return pa.schema([*kept, *fields, *added])
@@ -199,6 +208,8 @@ def typed_batch(
         null_where((change_types == _PREIMAGE) | output.is_split_insert, per_row(old)),
         null_where(output.is_before, per_row(unsent_lists(unsent, filled))),
     ]
+    if options.has_relation_ids:
+        added.append(per_row(rows.relation_ids))
     if options.mode == "PERMISSIVE":
         added.append(_errors(bad_values, output))
     return pa.RecordBatch.from_arrays([*kept_columns, *values, *added], schema=schema), output.dropped

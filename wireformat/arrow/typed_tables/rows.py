@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ...errors import BadRows, OptionError, add_hint
 from ...lsn import lsn_text
 from ..arrays import Array
-from ..row_changes import HIDDEN_KINDS, TABLE_COLUMNS, TABLE_KINDS, RowChanges, record_batches
+from ..row_changes import HIDDEN_KINDS, RELATION_ID_COLUMN, TABLE_COLUMNS, TABLE_KINDS, RowChanges, record_batches
 from ..schemas import CHANGES, format_of
 from ..unread import Seen
 from .images import ChosenColumn, EncodedLists, Images, combined_codes, encoded_lists, is_numbered
@@ -23,7 +23,10 @@ from .images import ChosenColumn, EncodedLists, Images, combined_codes, encoded_
 INSERT, UPDATE, DELETE, TRUNCATE, RELATION = range(len(TABLE_KINDS))
 """The code of a kind: its index in TABLE_KINDS."""
 
-READ_COLUMNS = (*TABLE_COLUMNS, "detail", "message", "record", "sequence", "xid", "commit_time", "raw")
+READ_COLUMNS = (
+    *TABLE_COLUMNS,
+    *("detail", "message", "record", "sequence", "xid", "commit_time", "raw", RELATION_ID_COLUMN),
+)
 """The columns that typed tables read."""
 
 _GROUP_BYTES = 1 << 30
@@ -136,6 +139,21 @@ class ChangeRows:
         """
         names = self.new.names
         return np.array([is_numbered(image) for image in names.lists])[names.codes] & (self.types.codes == 0)
+
+    @property
+    def relation_ids(self) -> pa.Array:
+        """int64: the OIDs of the tables; null if the row change does not state it."""
+        found = []
+        for batch, rows in self.selections:
+            names = batch.schema.names
+            if RELATION_ID_COLUMN in names:
+                found.append(batch[RELATION_ID_COLUMN].take(pa.array(rows)).cast(pa.int64()))
+            elif "detail" in names:
+                detail = _cast_to_schema(batch["detail"].take(pa.array(rows)), "detail")
+                found.append(pc.map_lookup(detail, "relation_id", "first").cast(pa.int64()))
+            else:
+                found.append(pa.nulls(len(rows), pa.int64()))
+        return pa.concat_arrays(found)
 
     @cached_property
     def layouts(self) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import BadRows, OptionError
+from ...formats.registry import find_row
 from ...identifiers import split_pattern
 from ...options.checks import one_of, shown, texts
 from ..row_changes import RowChanges
@@ -114,6 +115,7 @@ def _typed(
         format=format,
         is_whole=is_whole,
     )
+    options.has_relation_ids = source.format is not None and find_row(source.format).has_relation_ids
     kept = [pa.field(name, pa.null()) if source.schema is None else source.schema.field(name) for name in keep]
     versions = (
         TableVersions(format=source.format)
