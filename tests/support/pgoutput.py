@@ -211,12 +211,8 @@ _DIALECT = {"dialect": "opengauss"}
 
 
 def reduced(event: wf.Event) -> wf.Event:
-    """An old tuple is always of a kind; a schema without a name is pg_catalog."""
-    if isinstance(event, wf.Truncate):
-        return replace(event, tables=tuple((schema or "pg_catalog", table) for schema, table in event.tables))
-    if isinstance(event, wf.RowChange):
-        return replace(event, old_kind=None, table_schema=event.table_schema or "pg_catalog")
-    return event
+    """An old tuple is always of a kind."""
+    return replace(event, old_kind=None) if isinstance(event, wf.RowChange) else event
 
 
 def _sample(name: str, message: bytes, event: wf.Event) -> Sample:

@@ -233,6 +233,8 @@ def _written(event: Event, encoding: str) -> dict[str, Any]:
 
 
 def _schema(name: str) -> str:
+    if not name:
+        raise EncodeError(f"schema: expected a name; the empty one is read back as {SYSTEM_SCHEMA}")
     return "" if name == SYSTEM_SCHEMA else name
 
 
