@@ -34,7 +34,7 @@ def messages(spark: SparkSession) -> DataFrame:
         ({"tables": "public.t"}, "option tables: expected a list"),
         ({"kinds": ["INSRT"]}, "option kinds: "),
         ({"columns": ["knd"]}, "option columns: no column 'knd', did you mean 'kind'?"),
-        ({"columns": ["message"]}, "option columns: 'message' is not there on Spark"),
+        ({"columns": ["message"]}, "option columns: 'message' does not exist on Spark"),
         ({"columns": []}, "option columns: expected at least one column to return or to keep"),
         ({"columns": "kind"}, "option columns: expected a list"),
         ({"payload": "valu"}, "option payload: no column 'valu', did you mean 'value'?; there are partition, offset, "),

@@ -221,7 +221,7 @@ def test_an_error_names_the_message(spark: SparkSession) -> None:
     """By its kept columns, also where the task has put messages in order."""
     df = frame(spark, [DESCRIBED, INSERT, change(b"I", image(b"N", NULL), oid=9)])
     known = spark_udfs.relations(df, "payload", order_by=["seq"])
-    with pytest.raises(Exception, match=r"got oid 9; .* \[pgoutput: byte 1, .*row seq=2\]"):
+    with pytest.raises(Exception, match=r"got oid 9 \[pgoutput: byte 1, .*row seq=2\]; the server describes"):
         decode(CUTS["backwards"](df), known).collect()
 
 
@@ -251,7 +251,7 @@ def test_wal_changes_in_the_dialect(spark: SparkSession) -> None:
 @pytest.mark.parametrize("function", ["wal_decode", "wal_decode_pandas"])
 def test_scalar_functions_refuse_it(spark: SparkSession, function: str) -> None:
     frame(spark, STREAM).createOrReplaceTempView("pg_messages")
-    with pytest.raises(Exception, match=f"{function}: a row of pgoutput needs the messages before it.*wal_changes"):
+    with pytest.raises(Exception, match=f"{function}: a row of pgoutput depends on earlier messages.*wal_changes"):
         spark.sql(f"SELECT {function}(payload, 'pgoutput') FROM pg_messages").collect()
 
 
@@ -265,7 +265,7 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"order_by": []}, "order_by: expected the names of columns, got none"),
+            ({"order_by": []}, "order_by: expected the names of columns, got an empty list"),
             ({"order_by": "seq"}, "expected a list of strings"),
             ({"order_by": ["seq"], "stream_by": "stream"}, "expected a list of strings"),
             ({"order_by": ["sequence"]}, "option order_by: no column 'sequence'"),
@@ -280,7 +280,7 @@ class TestOptions:
             spark_udfs.relations(df, **{"payload": "payload", **options})
 
     def test_another_table(self, df: DataFrame) -> None:
-        with pytest.raises(wf.OptionError, match=r"option relations: expected what spark_udfs\.relations returns"):
+        with pytest.raises(wf.OptionError, match=r"option relations: expected the DataFrame that spark_udfs\.relations returns"):
             decode(df, df)
 
     def test_columns_that_are_missing(self, df: DataFrame) -> None:

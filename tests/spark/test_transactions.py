@@ -172,7 +172,7 @@ class TestWrongInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"order_by": []}, "order_by: expected the names of columns, got none"),
+            ({"order_by": []}, "order_by: expected the names of columns, got an empty list"),
             ({"order_by": "offset"}, "expected a list of strings"),
             ({"order_by": ["offst"]}, "no column 'offst', did you mean 'offset'"),
             ({"order_by": ["detail"]}, "expected integers or strings, 'detail' is map"),
