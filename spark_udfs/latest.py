@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructField
 
 import wireformat as wf
+from wireformat.arrow.row_changes import RELATION_ID_COLUMN
 from wireformat.options.checks import texts
 
 from .fields import check_frame, field_of
@@ -38,16 +40,19 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
     changes do not begin with the table's first row, the result has only the rows that they mention.
 
     The call runs a small query for the last TRUNCATE and for changes without a key or sequence. If rows moved to other
-    keys without some of their values, it runs a second query. Save `typed` as a table or cache it if it is expensive to
-    compute. Raises OptionError, and BadRows for changes that cannot be ordered or applied.
+    keys without some of their values, or if the table has had several OIDs, it runs one more query for each. Save
+    `typed` as a table or cache it if it is expensive to compute. Raises OptionError, and BadRows for changes that
+    cannot be ordered or applied.
     """
     check_frame("typed", typed)
     rows = TypedRows(typed, _checked_keys(typed, keys), _checked_streams(typed, stream_by))
     facts = _facts(rows)
+    _check(facts, _faults_of_order(rows))
     if len(facts["relations"]) > 1:
+        _tell_of_earlier_tables(facts["relations"], rows)
         rows = rows.of_last_relation()
         facts = _facts(rows)
-    _check(facts, rows)
+    _check(facts, _faults_of_table(rows))
     changes = rows.after(facts["truncated"])
     if not rows.keys:
         return rows_by_value(rows, changes)
@@ -81,7 +86,7 @@ def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[Str
 
 
 def _facts(rows: TypedRows) -> dict[str, Any]:
-    """Returns what one query over all changes tells, and for each of `_faults` how many changes have it.
+    """Returns what one query over all changes tells, and for each fault how many changes have it.
 
     truncated         position of the last TRUNCATE
     unsent            sets of columns that were not sent
@@ -89,7 +94,7 @@ def _facts(rows: TypedRows) -> dict[str, Any]:
     inserts_unsent    whether an insert lacks values, which shows that key changes were split
     relations         the OIDs that the table has had
     """
-    faults = _faults(rows)
+    faults = {**_faults_of_order(rows), **_faults_of_table(rows)}
     query = rows.all.agg(
         F.max(F.when(rows.is_truncate, rows.position)).alias("truncated"),
         F.collect_set("_unchanged").alias("unsent"),
@@ -102,17 +107,27 @@ def _facts(rows: TypedRows) -> dict[str, Any]:
     return facts
 
 
-def _check(facts: dict[str, Any], rows: TypedRows) -> None:
+def _tell_of_earlier_tables(relations: Sequence[int], rows: TypedRows) -> None:
+    if not rows.streams:
+        oids = ", ".join(map(str, sorted(relations)))
+        logging.getLogger(__package__).warning(
+            "latest: the changes are of tables with the OIDs %s; only the rows of the last one are returned. If it is "
+            "one table, of several servers for example, drop the column %s first",
+            oids,
+            RELATION_ID_COLUMN,
+        )
+
+
+def _check(facts: dict[str, Any], faults: Iterable[str]) -> None:
     """Raises BadRows for changes that cannot be ordered or applied."""
-    for name in _faults(rows):
+    for name in faults:
         if facts[name]:
             raise wf.BadRows("changes that `latest` can order and apply", f"{facts[name]} changes that {name}")
 
 
-def _faults(rows: TypedRows) -> dict[str, Column]:
-    """Returns the conditions of changes that cannot be ordered or applied, keyed by the end of the error message."""
-    is_row = rows.change.isin(*IMAGES)
-    is_known = is_row | rows.change.isin("truncate", "update_preimage")
+def _faults_of_order(rows: TypedRows) -> dict[str, Column]:
+    """Returns the conditions of changes that cannot be ordered, keyed by the end of the error message."""
+    is_known = rows.change.isin(*IMAGES, "truncate", "update_preimage")
     sequence = F.col("_sequence")
     faults = {
         f"have a _change_type other than {', '.join(IMAGES)}, update_preimage, truncate": ~is_known
@@ -125,14 +140,18 @@ def _faults(rows: TypedRows) -> dict[str, Column]:
         names = ", ".join(field.name for field in rows.streams)
         no_stream = reduce(or_, (column.isNull() for column in rows.stream))
         faults[f"have no value in a column of stream_by: {names}"] = no_stream
+    return faults
+
+
+def _faults_of_table(rows: TypedRows) -> dict[str, Column]:
+    """Returns the conditions of changes that cannot be applied to the table, keyed likewise."""
+    is_row = rows.change.isin(*IMAGES)
     if rows.keys:
         no_key = F.lit(False)
         for key in rows.new_key:
             no_key |= key.isNull()
-        faults[f"have no value in a column of keys: {', '.join(rows.keys)}"] = is_row & no_key
-    else:
-        lacks_old = rows.change.isin("update", "update_postimage") & F.col("_old").isNull()
-        for field in rows.fields:
-            lacks_old |= rows.unsent(field.name)
-        faults["do not contain the whole old row, which keys=[] needs: set REPLICA IDENTITY FULL"] = is_row & lacks_old
-    return faults
+        return {f"have no value in a column of keys: {', '.join(rows.keys)}": is_row & no_key}
+    lacks_old = rows.change.isin("update", "update_postimage") & F.col("_old").isNull()
+    for field in rows.fields:
+        lacks_old |= rows.unsent(field.name)
+    return {"do not contain the whole old row, which keys=[] needs: set REPLICA IDENTITY FULL": is_row & lacks_old}

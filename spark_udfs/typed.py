@@ -264,9 +264,7 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 def _columns(schema: Any, table: str, format: str | None) -> Any:
     """Returns the columns of all versions as a mapping or an Arrow schema. Times of day become text."""
     empty = wf.arrow.typed(wf.arrow.CHANGES.empty_table(), table, schema=schema, format=format).schema
-    from wireformat.arrow.typed_tables.batch import ADDED_COLUMNS
-
-    fields = [field for field in empty if field.name not in ADDED_COLUMNS]
+    fields = list(empty.field("_old").type)
     if isinstance(schema, Mapping):
         return {field.name: _without_times(schema[field.name], field.type) for field in fields}
     return pa.schema([field.with_type(_without_time(field.type)) for field in fields])

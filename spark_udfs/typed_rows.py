@@ -77,17 +77,18 @@ class TypedRows:
         return found.join(F.broadcast(truncates), reduce(and_, [*same, self.position <= F.col(last)]), "left_anti")
 
     def of_last_relation(self) -> TypedRows:
-        """Returns the changes without those of a table that had the same name earlier, and was dropped or renamed.
+        """Returns the changes without those of earlier tables of the same name, which were dropped or renamed.
 
-        In each stream these are the changes with another OID than the last change with one.
+        In each stream these are the changes with another OID than the last change that has one. Changes without an OID,
+        such as a copy of the table, belong to the table of the first change that has one.
         """
-        last, *names = free_names(self.all.columns, 1 + len(self.streams))
+        first, last, *names = free_names(self.all.columns, 2 + len(self.streams))
         has_id = F.when(self.relation_id.isNotNull(), self.position)
         relations = self.all.groupBy(
             *[column.alias(name) for column, name in zip(self.stream, names, strict=True)]
-        ).agg(F.max_by(self.relation_id, has_id).alias(last))
+        ).agg(F.min_by(self.relation_id, has_id).alias(first), F.max_by(self.relation_id, has_id).alias(last))
         same = [column.eqNullSafe(F.col(name)) for column, name in zip(self.stream, names, strict=True)]
-        is_of_last = self.relation_id.isNull() | (self.relation_id == F.col(last))
+        is_of_last = F.coalesce(self.relation_id, F.col(first)).eqNullSafe(F.col(last))
         found = self.all.join(F.broadcast(relations), reduce(and_, [*same, is_of_last]), "left_semi")
         return TypedRows(found, self.keys, self.streams)
 

@@ -22,6 +22,9 @@ MARKS = {"spark": "spark", "servers": "server", "runs": "server"}
 CAPTURES_OF_A_FORMAT = 3
 """So many captures of each format are enough for a test in a short run."""
 
+CASES_ON_SPARK = 2
+"""So many cases of a parametrised test that runs Spark: the first and the last."""
+
 SERVERS = (15, 18)
 """So are these versions: test_decoding is there with the first, the newest protocol with the other."""
 
@@ -34,10 +37,13 @@ _FORMATS = {case.name: case.format for case in CASES} | {
 def mark(items: Iterable[pytest.Item]) -> None:
     """Mark the tests by the fixtures that they use; then those that a short run has enough of."""
     alike: dict[tuple[Any, ...], list[pytest.Item]] = {}
+    on_spark: dict[str, list[pytest.Item]] = {}
     for item in items:
         parameters = parameters_of(item)
         for name in {MARKS[fixture] for fixture in MARKS.keys() & fixtures_of(item)}:
             item.add_marker(name)
+        if item.get_closest_marker("spark"):
+            on_spark.setdefault(item.nodeid.split("[")[0], []).append(item)
         captures = {name: format for name, value in parameters.items() if (format := format_of_capture(value))}
         if captures:
             others = [repr(value) for name, value in parameters.items() if name not in captures]
@@ -45,10 +51,15 @@ def mark(items: Iterable[pytest.Item]) -> None:
         if item.get_closest_marker("server") and parameters.get("version", SERVERS[0]) not in SERVERS:
             item.add_marker("slow")
     for cases in alike.values():
-        enough = {len(cases) * number // CAPTURES_OF_A_FORMAT for number in range(CAPTURES_OF_A_FORMAT)}
-        for number, item in enumerate(cases):
-            if number not in enough:
-                item.add_marker("slow")
+        _mark_others(cases, {len(cases) * number // CAPTURES_OF_A_FORMAT for number in range(CAPTURES_OF_A_FORMAT)})
+    for cases in on_spark.values():
+        _mark_others(cases, {(len(cases) - 1) * number // (CASES_ON_SPARK - 1) for number in range(CASES_ON_SPARK)})
+
+
+def _mark_others(cases: list[pytest.Item], enough: set[int]) -> None:
+    for number, item in enumerate(cases):
+        if number not in enough:
+            item.add_marker("slow")
 
 
 def fixtures_of(item: pytest.Item) -> set[str]:

@@ -212,10 +212,16 @@ class BadLength(DecodeError):
     words = "bad length"
 
 
+def invalid_bytes(count: int) -> str:
+    """What was found in place of a text."""
+    return "1 invalid byte" if count == 1 else f"{count} invalid bytes"
+
+
 class BadText(DecodeError):
     """Bytes that are not valid text in the declared encoding."""
 
     words = "bad text"
+    usual_hint = "if the server uses another encoding, pass it, for example encoding='gbk'"
 
 
 class BadValue(DecodeError):

@@ -413,6 +413,10 @@ def check_fields(event: Event) -> None:
         if get_origin(hint) is not ClassVar and not _fits(value, hint):
             declared = next(kind.__annotations__[name] for kind in type(event).__mro__ if name in kind.__annotations__)
             raise TypeError(f"events: {event.kind}: {name}: expected {declared}, got {type(value).__name__}")
+        if isinstance(value, TupleData):
+            for part, of_part in get_type_hints(TupleData).items():
+                if not _fits(getattr(value, part), of_part):
+                    raise TypeError(f"events: {event.kind}: {name}.{part}: expected {TupleData.__annotations__[part]}")
 
 
 def _fits(value: object, hint: Any) -> bool:

@@ -8,7 +8,7 @@ PLAIN_NAME = "[a-z_][a-z0-9_]*"
 """A name that stands without quotes, if it is no keyword: a regular expression, ASCII only."""
 
 _PLAIN = re.compile(PLAIN_NAME)
-_PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
+_PART = re.compile(r'"((?:[^"]|"")+)"|(\*|[^."*]+)')
 
 # Keywords that are not unreserved, which quote_identifier() puts in quotes: openGauss, src/include/parser/kwlist.h at
 # commit 0eda63f6e151, categories RESERVED, COL_NAME and TYPE_FUNC_NAME. The list differs a little between releases, so
@@ -73,14 +73,19 @@ def unquote_identifier(text: str) -> str:
 
 
 def split_pattern(text: str) -> tuple[str | None, str | None]:
-    """Split `schema.table` into its two names; a part that is a bare * is None, a part with a dot must be quoted.
+    """Split `schema.table` into its two names; a part that is a bare * is None.
+
+    A part with a dot or a * in it must be quoted, and so must one that begins or ends with a blank.
 
     Raises ValueError if the text is not exactly two parts.
     """
     first = _PART.match(text)
     second = _PART.fullmatch(text, first.end() + 1) if first and text[first.end() : first.end() + 1] == "." else None
-    if first is None or second is None:
+    if first is None or second is None or any(part[0] != part[0].strip() for part in (first, second)):
         hint = f': write "public.{text}", or "*.{text}" where a pattern may be' if _PART.fullmatch(text) else ""
-        raise ValueError(f'expected schema.table, a part with a dot in it in double quotes, got "{text}"{hint}')
+        raise ValueError(
+            f"expected schema.table, where a * stands for a whole part, and a part with a dot, a * or a blank at its "
+            f'end is in double quotes, got "{text}"{hint}'
+        )
     schema, table = (None if part[0] == "*" else unquote_identifier(part[0]) for part in (first, second))
     return schema, table

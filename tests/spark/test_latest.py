@@ -137,6 +137,7 @@ def inserted(id: int, text: str) -> Row:
 
 
 DROPPED = [(inserted(1, "old"), 16385), (inserted(2, "old"), 16385), (inserted(1, "new"), 16400)]
+COPIED = [(inserted(1, "copied"), None), (Row("delete", {}, inserted(1, "copied").new), 5), (inserted(2, "new"), 6)]
 OTHER_NAMES = [
     (inserted(3, "copied"), None),
     (inserted(1, "first"), 16385),
@@ -150,8 +151,13 @@ OTHER_NAMES = [
 @pytest.mark.parametrize("keys", [KEYS, ()], ids=["by key", "by row"])
 @pytest.mark.parametrize(
     ("changes", "wanted"),
-    [(DROPPED, ["new"]), (OTHER_NAMES, ["copied", "first", "first again"]), (DROPPED[:2], ["old", "old"])],
-    ids=["dropped", "renamed", "one table"],
+    [
+        (DROPPED, ["new"]),
+        (OTHER_NAMES, ["copied", "first", "first again"]),
+        (DROPPED[:2], ["old", "old"]),
+        (COPIED, ["new"]),
+    ],
+    ids=["dropped", "renamed", "one table", "copied"],
 )
 def test_another_oid_is_another_table(
     spark: SparkSession, changes: Any, wanted: list[str], keys: Sequence[str]
@@ -159,6 +165,12 @@ def test_another_oid_is_another_table(
     rows = latest(spark.createDataFrame(numbered(changes)).repartition(2), keys).toArrow()
     assert sorted(rows["step_0"].to_pylist()) == wanted
     assert "_relation_id" not in rows.column_names
+
+
+def test_changes_of_an_earlier_table_are_checked_too(spark: SparkSession) -> None:
+    rows = [(replace(inserted(1, "old"), change="upsert"), 16385), (inserted(2, "new"), 16400)]
+    with pytest.raises(wf.BadRows, match="1 changes that have a _change_type other than"):
+        latest(spark.createDataFrame(numbered(rows)), KEYS)
 
 
 def test_each_stream_has_its_own_oids(spark: SparkSession) -> None:

@@ -17,7 +17,7 @@ from ..test_arguments import complaint, wrong_calls
 from .test_latest import frame
 from .typed_histories import KEYS, Row
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]  # one test, half a minute
 
 WRONG: tuple[Any, ...] = (None, 5, True, "x", b"x", [5], [[]], ["x", "x"], {"x": []}, object())
 

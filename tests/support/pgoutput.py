@@ -102,8 +102,9 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a name that is no text": (
         b"O" + u64(5) + b"ab\xff\0",
         (
-            "bad text: expected text in utf-8, got 1 bytes that are none "
+            "bad text: expected text in utf-8, got 1 invalid byte "
             "[pgoutput: byte 9, record 0, field origin, byte in the field 2]"
+            "; if the server uses another encoding, pass it, for example encoding='gbk'"
         ),
     ),
     "no image": (
@@ -168,8 +169,9 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a value that is no text": (
         change(b"I", image(b"N", text(b"secret\xff"), NULL)),
         (
-            "bad text: expected text in utf-8, got 1 bytes that are none "
+            "bad text: expected text in utf-8, got 1 invalid byte "
             "[pgoutput: byte 13, record 0, field new.cells[0].cell, byte in the field 6]"
+            "; if the server uses another encoding, pass it, for example encoding='gbk'"
         ),
     ),
     "more tables than there are": (

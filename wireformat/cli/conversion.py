@@ -11,7 +11,7 @@ from typing import Any
 
 from ..arrow.engine.choice import make_engine
 from ..errors import EncodeError, LimitExceeded, OptionError
-from ..events import CommitPrepared, Event, Prepare, Relation, RollbackPrepared, StreamPrepare, TupleData
+from ..events import OF_STREAM, CommitPrepared, Event, Prepare, Relation, RollbackPrepared, StreamPrepare, TupleData
 from ..formats.adapt import adapted
 from ..formats.base import Format
 from ..limits import BATCH_BYTES
@@ -30,8 +30,8 @@ class Conversion:
 
     given   the servers' options for writing, by name; those that let BEGIN and COMMIT carry more are on by default
     lost    how many records there are for each reason, which begins with their kind
-    ends_of_unknown   how many records end a prepared transaction without a PREPARE, which the format cannot say. They
-                      change nothing: before 18, PostgreSQL prepares a transaction that only locked rows without a word
+    committed_unprepared   the gids of COMMIT PREPARED without a PREPARE, if the format cannot say COMMIT PREPARED.
+                           Before 18, PostgreSQL sends no PREPARE of a transaction that changed nothing
     Raises OptionError.
     """
 
@@ -45,7 +45,7 @@ class Conversion:
         dialect = {"dialect": given["dialect"]} if "dialect" in given else {}  # the writer has checked it
         self._reader = make_engine(format, ReadOptions.check(mode="PERMISSIVE", encoding=encoding, **dialect))
         self.lost: Counter[str] = Counter()
-        self.ends_of_unknown = 0
+        self.committed_unprepared: list[str] = []
         self._prepared: set[str | None] = set()
 
     def messages(self, events: Sequence[Event]) -> Iterator[bytes]:
@@ -66,9 +66,9 @@ class Conversion:
             try:
                 said.append((sent, event, [*self._probe.write(event), *self._probe.flush()]))
             except (EncodeError, LimitExceeded) as error:
-                if ends_unknown:
-                    self.ends_of_unknown += 1
-                else:
+                if ends_unknown and isinstance(sent, CommitPrepared):
+                    self.committed_unprepared.append(str(sent.gid))
+                elif not ends_unknown:
                     self._count(sent, str(error))
         places = [place for place, (_, _, messages) in enumerate(said) for _ in messages]
         found: list[list[Event]] = [[] for _ in said]
@@ -116,6 +116,8 @@ def _differences(event: Event, other: Event) -> Iterator[str]:
     if event == other:
         return
     for field in fields(event):
+        if field.name in OF_STREAM:
+            continue
         left, right = getattr(event, field.name), getattr(other, field.name)
         if left == right:
             continue

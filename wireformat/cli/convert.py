@@ -25,6 +25,9 @@ CAPTURE = pa.schema([pa.field("seq", pa.int64()), pa.field("payload", pa.binary(
 EVENTS_AT_ONCE = 1 << 14
 """How many events are held, written and read back at a time."""
 
+SHOWN_GIDS = 3
+"""How many gids a message names."""
+
 
 def convert(
     paths: Sequence[str],
@@ -73,9 +76,12 @@ def convert(
     if decoding.dropped:
         summary.append(f"{decoding.dropped:,} records skipped")
     say(f"{written_to.name}: {', '.join(summary)}")
-    if conversion.ends_of_unknown:
-        ends = "1 record ends" if conversion.ends_of_unknown == 1 else f"{conversion.ends_of_unknown:,} records end"
-        say(f"{ends} a prepared transaction without a PREPARE; {to} needs none")
+    if gids := conversion.committed_unprepared:
+        shown = ", ".join(map(repr, gids[:SHOWN_GIDS])) + (", …" if len(gids) > SHOWN_GIDS else "")
+        say(
+            f"{len(gids):,} COMMIT PREPARED without a PREPARE in the input, gid {shown}: these transactions changed "
+            "nothing, or the input begins after their PREPARE and lacks their changes"
+        )
     for line in decoding.complaints():
         say(line)
 

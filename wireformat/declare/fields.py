@@ -8,7 +8,7 @@ from typing import Any
 
 from construct import Construct, Container, Subconstruct, stream_write
 
-from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError, ShortData
+from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError, ShortData, invalid_bytes
 from ..identifiers import quote_identifier, unquote_identifier
 from ..times import MICROS_OF_2000, parse_commit_time, time_text
 
@@ -260,7 +260,7 @@ def _text(data: bytes, params: Any, start: int, path: str) -> str:
     except UnicodeDecodeError as error:
         raise BadText(
             f"text in {params.encoding}",
-            f"{error.end - error.start} bytes that are none",
+            invalid_bytes(error.end - error.start),
             message_offset=start,
             field_offset=error.start,
             path=path,

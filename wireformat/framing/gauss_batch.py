@@ -87,8 +87,10 @@ def _record_length(data: bytes | bytearray, at: int, most: int) -> int:
     if not LEAST_RECORD_BYTES <= length <= min(most, RECORD_BYTES):
         expected = f"a record length of {LEAST_RECORD_BYTES} to {min(most, RECORD_BYTES)}"
         if most < LEAST_RECORD_BYTES:
-            expected = f"a record of at least {LEAST_RECORD_BYTES} bytes"
-        raise BadLength(expected, f"{length} with {max(left - 4, 0)} bytes left", **_spot(data, at, 4, "length"))
+            expected = "a record that ends within the message"
+        raise BadLength(
+            expected, f"a length of {length} with {max(left - 4, 0)} bytes left", **_spot(data, at, 4, "length")
+        )
     return int(length)
 
 

@@ -94,8 +94,8 @@ def _record_length(data: bytes | bytearray, at: int, most: int) -> int:
     if length and not LEAST_RECORD_BYTES <= length <= min(most, RECORD_BYTES):
         expected = f"zero, or a record length of {LEAST_RECORD_BYTES} to {min(most, RECORD_BYTES)}"
         if most < LEAST_RECORD_BYTES:
-            expected = f"zero, or a record of at least {LEAST_RECORD_BYTES} bytes"
-        raise BadLength(expected, f"{length} with {left - 4} bytes left", **_spot(data, at))
+            expected = "zero, or a record that ends within the message"
+        raise BadLength(expected, f"a length of {length} with {left - 4} bytes left", **_spot(data, at))
     return int(length)
 
 

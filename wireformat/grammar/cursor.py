@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..errors import BadTag, BadText, DecodeError, ShortData, TrailingBytes
+from ..errors import BadTag, BadText, DecodeError, ShortData, TrailingBytes, invalid_bytes
 from ..limits import SPOT_BYTES
 
 
@@ -99,5 +99,5 @@ def decode_text(raw: bytes, encoding: str, errors: str, **where: Any) -> str:
         return str(raw, encoding, errors)
     except UnicodeDecodeError as error:
         raise BadText(
-            f"text in {encoding}", f"{error.end - error.start} bytes that are none", field_offset=error.start, **where
+            f"text in {encoding}", invalid_bytes(error.end - error.start), field_offset=error.start, **where
         ) from None

@@ -11,6 +11,10 @@ from ..formats.record_facts import RecordFacts
 Record = TypeVar("Record")
 
 
+CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "TRUNCATE"})
+"""The kinds of records that never begin, end or hold back anything."""
+
+
 class TransactionFilter(Generic[Record]):
     """Takes the records of a stream in order, and decides which are kept.
 
@@ -24,6 +28,11 @@ class TransactionFilter(Generic[Record]):
         self._users = frozenset(users)
         self._empty: EmptyTransactions[Record] | None = EmptyTransactions() if skip_empty else None
         self._is_excluded = False
+
+    @property
+    def passes_changes(self) -> bool:
+        """Whether a record of CHANGES would be kept and decide nothing: `take` need not see it."""
+        return not self._is_excluded and (self._empty is None or not self._empty.held)
 
     @property
     def held(self) -> tuple[Record, ...]:

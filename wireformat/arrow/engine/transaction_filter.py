@@ -14,7 +14,7 @@ from ...formats.record_facts import RecordFacts
 from ...lsn import unsigned
 from ...options import ReadOptions
 from ...stream.reader import Located
-from ...stream.transaction_filter import TransactionFilter
+from ...stream.transaction_filter import CHANGES, TransactionFilter
 from ..schemas import widened
 
 if TYPE_CHECKING:
@@ -77,26 +77,28 @@ class FilteredTransactions:
             begin = len(self._held)
             batch = _joined(self._held, batch)
             self._rows.hold(tuple(range(begin)))
-        facts = _facts(batch)
-        names = _texts(batch, "username") if self._options.exclude_users else [None] * len(facts)
-        kept = [
-            row
-            for candidate in range(begin, len(facts))
-            for row in self._rows.take(facts[candidate], names[candidate], candidate)
-            if self._options.keeps(facts[row].kind, None)
-        ]
+        kinds = batch["kind"].to_pylist()
+        facts = _facts(batch, kinds)
+        names = _texts(batch, "username") if self._options.exclude_users else [None] * len(kinds)
+        is_kept = {kind: self._options.keeps(kind, None) for kind in {*kinds}}
+        kept: list[int] = []
+        for row in range(begin, len(kinds)):
+            if kinds[row] in CHANGES and self._rows.passes_changes:
+                taken: tuple[int, ...] = (row,)
+            else:
+                taken = self._rows.take(facts(row), names[row], row)
+            kept += [one for one in taken if is_kept[kinds[one]]]
         held = self._rows.held
         self._held = batch.take(pa.array(held, pa.int64())) if held else None
-        return batch.take(pa.array(kept, pa.int64())) if kept != list(range(len(facts))) else batch
+        return batch.take(pa.array(kept, pa.int64())) if kept != list(range(len(kinds))) else batch
 
 
-def _facts(batch: pa.RecordBatch) -> list[RecordFacts]:
-    """Returns the facts of all rows, as far as the filters need them."""
-    kinds = batch["kind"].to_pylist()
+def _facts(batch: pa.RecordBatch, kinds: list[str]) -> Callable[[int], RecordFacts]:
+    """Returns what gives the facts of a row, as far as the filters need them."""
     present = {*kinds}
     nothing = [None] * len(kinds)
-    facts = [nothing if present.isdisjoint(asked) else read(batch, name) for name, asked, read in _ASKED]
-    return list(map(RecordFacts, kinds, *facts))
+    columns = [nothing if present.isdisjoint(asked) else read(batch, name) for name, asked, read in _ASKED]
+    return lambda row: RecordFacts(kinds[row], *(column[row] for column in columns))
 
 
 def _xids(batch: pa.RecordBatch, name: str) -> list[int | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
+from io import IOBase
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,11 @@ def check_messages(messages: Any) -> None:
     """Raises TypeError for what cannot be messages."""
     if isinstance(messages, (bytes, bytearray, memoryview, str)):
         raise TypeError(f"messages: expected an iterable of messages, got one {type(messages).__name__}")
+    if isinstance(messages, IOBase):
+        raise TypeError(
+            "messages: expected an iterable of messages, got an open file, which Python would cut at line feeds; "
+            "feed its bytes to a Decoder"
+        )
     if isinstance(messages, (pa.Table, pa.RecordBatch)):
         raise TypeError(
             f"messages: expected one column of messages, got a {type(messages).__name__}; "

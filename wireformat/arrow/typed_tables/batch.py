@@ -91,17 +91,6 @@ def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: Type
     kept   the columns that are copied from the changes, and come first
     """
     fields = [pa.field(column.name, column.type) for column in columns]
-    colliding = [field.name for field in fields if field.name in ADDED_COLUMNS]
-    if colliding:
-        raise OptionError(f"option schema: the table has a column {colliding[0]} of its own; give a schema without it")
-    colliding = [field.name for field in kept if field.name in {*ADDED_COLUMNS, *(column.name for column in columns)}]
-    if colliding:
-        raise OptionError(
-            f"option keep: the result has a column {colliding[0]!r} of its own; rename the one in changes"
-        )
-    missing = [key for key in options.keys if key not in {field.name for field in fields}]
-    if missing:
-        raise OptionError(f"option keys: the table has no column {missing[0]}")
     added = [
         pa.field("_change_type", pa.string()),
         pa.field("_sequence", SEQUENCE),
@@ -112,6 +101,18 @@ def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: Type
         *([pa.field(RELATION_ID_COLUMN, pa.int64())] if options.has_relation_ids else ()),
         *([pa.field("_error", pa.string())] if options.mode == "PERMISSIVE" else ()),
     ]
+    names = {field.name for field in added}
+    colliding = [field.name for field in fields if field.name in names]
+    if colliding:
+        raise OptionError(f"option schema: the table has a column {colliding[0]} of its own; give a schema without it")
+    colliding = [field.name for field in kept if field.name in {*names, *(column.name for column in columns)}]
+    if colliding:
+        raise OptionError(
+            f"option keep: the result has a column {colliding[0]!r} of its own; rename the one in changes"
+        )
+    missing = [key for key in options.keys if key not in {field.name for field in fields}]
+    if missing:
+        raise OptionError(f"option keys: the table has no column {missing[0]}")
     return pa.schema([*kept, *fields, *added])
 
 

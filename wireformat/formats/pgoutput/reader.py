@@ -217,7 +217,7 @@ def _binary(oid: int, data: bytes, options: ReadOptions, at: int, path: str, nam
     try:
         text = binary_text(oid, data, options.encoding, options.encoding_errors)
     except UnicodeDecodeError:
-        raise BadText(f"text in {options.encoding}", "bytes that are none", message_offset=at, path=path) from None
+        raise BadText(f"text in {options.encoding}", "invalid bytes", message_offset=at, path=path) from None
     except ValueError:
         raise BadValue(f"the binary form of {type_name(oid)}", "other bytes", message_offset=at, path=path) from None
     if text is None:
