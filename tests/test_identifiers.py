@@ -90,7 +90,7 @@ PATTERNS = {
     "*.t": (None, "t"),
     "*.*": (None, None),
     '"*".t': ("*", "t"),
-    "a*.b": ("a*", "b"),
+    '"a*".b': ("a*", "b"),
     '"a.b".c': ("a.b", "c"),
     'a."b.c"': ("a", "b.c"),
     '"a""b"."c"': ('a"b', "c"),
@@ -104,7 +104,11 @@ def test_patterns_are_split(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a", ".", "a.", ".a", "a.b.c", '"a.b', 'a."b', 'a"b.c', '"a"x.b', 'a."b"x', '"".a']
+    "text",
+    [
+        *("", "a", ".", "a.", ".a", "a.b.c", '"a.b', 'a."b', 'a"b.c', '"a"x.b', 'a."b"x', '"".a'),
+        *("a*.b", "public.ord*", "*a.b", "a.**", "a.b ", " a.b", "a. b"),
+    ],
 )
 def test_not_two_parts(text: str) -> None:
     with pytest.raises(ValueError, match=r"schema\.table"):
@@ -119,6 +123,11 @@ def test_a_name_alone_is_told_what_to_write(text: str) -> None:
     assert str(raised.value).endswith(f'got "{text}": write {written}')
     assert split_pattern(f"public.{text}")[0] == "public"
     assert split_pattern(f"*.{text}")[0] is None
+
+
+def test_a_star_in_a_name_is_told_what_to_write() -> None:
+    with pytest.raises(ValueError, match=r"a \* stands for a whole part"):
+        split_pattern("public.ord*")
 
 
 names = st.text(min_size=1, max_size=8)

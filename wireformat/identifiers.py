@@ -83,9 +83,8 @@ def split_pattern(text: str) -> tuple[str | None, str | None]:
     second = _PART.fullmatch(text, first.end() + 1) if first and text[first.end() : first.end() + 1] == "." else None
     if first is None or second is None or any(part[0] != part[0].strip() for part in (first, second)):
         hint = f': write "public.{text}", or "*.{text}" where a pattern may be' if _PART.fullmatch(text) else ""
-        raise ValueError(
-            f"expected schema.table, where a * stands for a whole part, and a part with a dot, a * or a blank at its "
-            f'end is in double quotes, got "{text}"{hint}'
-        )
+        if "*" in text.replace("*.", "").removesuffix(".*"):
+            hint = ": a * stands for a whole part; a name with a * in it is in double quotes"
+        raise ValueError(f'expected schema.table, a part with a dot in it in double quotes, got "{text}"{hint}')
     schema, table = (None if part[0] == "*" else unquote_identifier(part[0]) for part in (first, second))
     return schema, table

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..arrow.engine.choice import make_engine
 from ..errors import EncodeError, LimitExceeded, OptionError
-from ..events import OF_STREAM, CommitPrepared, Event, Prepare, Relation, RollbackPrepared, StreamPrepare, TupleData
+from ..events import CommitPrepared, Event, Prepare, Relation, RollbackPrepared, StreamPrepare, TupleData
 from ..formats.adapt import adapted
 from ..formats.base import Format
 from ..limits import BATCH_BYTES
@@ -112,11 +112,11 @@ def _all_facts(format: Format, encoding: str) -> dict[str, bool]:
 
 
 def _differences(event: Event, other: Event) -> Iterator[str]:
-    """The fields of two events of one kind that are not the same."""
+    """The fields of two events of one kind that are not the same, of those that count."""
     if event == other:
         return
     for field in fields(event):
-        if field.name in OF_STREAM:
+        if not field.compare:
             continue
         left, right = getattr(event, field.name), getattr(other, field.name)
         if left == right:
