@@ -235,7 +235,7 @@ class RowChange(Event):
     """Columns whose values came in a binary form that this package does not know: they are `\\x` and hex digits."""
     relation_id: int | None = field(default=None, compare=False)
     """pgoutput: the OID of the table, which a table that is dropped and created again does not keep. It does not count
-    in comparisons, and encoders ignore it: they number tables by the Relation events, or by themselves."""
+    in comparisons. Encoders of other formats ignore it; that of pgoutput prefers the number of a Relation event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

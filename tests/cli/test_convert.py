@@ -306,8 +306,8 @@ LOCKS_ONLY = [b"BEGIN 5", b"table s.t: INSERT: a[integer]:1", b"COMMIT 5", b"COM
 
 
 NO_PREPARE = (
-    "1 COMMIT PREPARED without a PREPARE in the input, gid 'g': these transactions changed nothing, or the input begins "
-    "after their PREPARE and lacks their changes\n"
+    "1 COMMIT PREPARED without a PREPARE in the input, gid 'g': these transactions changed nothing, or the input "
+    "begins after their PREPARE and lacks their changes\n"
 )
 
 

@@ -216,3 +216,14 @@ def test_the_first_number() -> None:
     last = 0xFFFFFFFF
     messages = [relation(*hand.COLUMNS, oid=last), b"T" + u32(1) + b"\0" + u32(last)]
     assert agree(messages, format=FORMAT).events[1].tables == (("public", "t"),)
+
+
+def test_rows_without_a_relation_keep_the_oid_of_their_table() -> None:
+    """A table that was dropped and created again has two; a number that another table has is not given twice."""
+    rows = [(16500, "t"), (16500, "t"), (16600, "t"), (16600, "u"), (None, "t")]
+    image = wf.TupleData(("id",), ("1",), ("integer",))
+    events = [wf.Insert(table_schema="s", table_name=table, new=image, relation_id=oid) for oid, table in rows]
+    back = [event for event in read(encoded(events), format=FORMAT) if isinstance(event, wf.Insert)]
+    assert [(event.relation_id, event.table_name) for event in back] == [
+        *((16500, "t"), (16500, "t"), (16600, "t"), (16384, "u"), (16600, "t"))
+    ]

@@ -33,7 +33,7 @@ Mode = Annotated[
 ]
 Tables = Annotated[
     list[str] | None,
-    typer.Option(metavar="LIST", help="Only row changes of these tables: schema.table, * on either side."),
+    typer.Option(metavar="LIST", help="Only row changes of these tables: schema.table, * for a whole part."),
 ]
 Kinds = Annotated[list[str] | None, typer.Option(metavar="LIST", help="Only these kinds, such as INSERT,COMMIT.")]
 EncodingErrors = Annotated[

@@ -60,7 +60,7 @@ class ReadOptions:
     encoding        Python's name of the server encoding; every one that a server can have extends ASCII
     encoding_errors strict: text that is none is an error; replace: it becomes U+FFFD
     heartbeat_unit  s, ms or us; None guesses by size
-    tables          patterns `schema.table`, * on either side: row changes of other tables are left out, and other
+    tables          patterns `schema.table`, * for a whole part: row changes of other tables are left out, and other
                     tables of a TRUNCATE. Records that name no table stay, as with the servers' white-table-list
     kinds           the kinds wanted. What cannot be read is always reported, whatever the filters
     known_tables    pairs of schema and table. gaussdb-text writes names without quotes: where blanks in them leave a

@@ -87,8 +87,8 @@ def _places(event: type[Event], declaration: Construct) -> Set[str]:
 class PgOutputWriter:
     """Writes events; keeps the relations that it has written, as a server does.
 
-    A row whose table no Relation event has described gets one of its own: numbers from FIRST_OID on, and the columns
-    that the row has. An event that it refuses leaves no trace. Raises OptionError.
+    A row whose table no Relation event has described gets one of its own: with the OID of the event or numbers from
+    FIRST_OID on, and the columns that the row has. An event that it refuses leaves no trace. Raises OptionError.
     """
 
     def __init__(self, options: Mapping[str, Any] | None, encoding: str) -> None:
@@ -153,6 +153,8 @@ class PgOutputWriter:
     def _relation(self, event: RowChange, made: list[Relation]) -> Relation:
         """The relation of a row, which is made if it is a new one."""
         known = self._relations.named(event.table_schema, event.table_name)
+        if known is not None and known.relation_id in self._made and event.relation_id not in (None, known.relation_id):
+            known = None  # another table of the same name
         image = event.new or event.old or TupleData()
         if known is not None and (known.relation_id not in self._made or _fits(event, known)):
             return known
@@ -166,7 +168,7 @@ class PgOutputWriter:
         keys = () if event.old is None else event.old.names
         return self._describe(
             Relation(
-                relation_id=known.relation_id if known else self._new_oid(),
+                relation_id=known.relation_id if known else self._new_oid(event.relation_id),
                 table_schema=event.table_schema,
                 table_name=event.table_name,
                 replica_identity="full" if is_full and event.old_kind != "key" else "default",
@@ -206,7 +208,10 @@ class PgOutputWriter:
         made.append(relation)
         return relation
 
-    def _new_oid(self) -> int:
+    def _new_oid(self, wanted: int | None = None) -> int:
+        """Returns the OID that is wanted, or the next one if there is none or another relation has it."""
+        if wanted is not None and self._relations.find(wanted) is None:
+            return wanted
         self._last_oid += 1
         while self._relations.find(self._last_oid) is not None:
             self._last_oid += 1
