@@ -280,7 +280,9 @@ class TestOptions:
             spark_udfs.relations(df, **{"payload": "payload", **options})
 
     def test_another_table(self, df: DataFrame) -> None:
-        with pytest.raises(wf.OptionError, match=r"option relations: expected the DataFrame that spark_udfs\.relations returns"):
+        with pytest.raises(
+            wf.OptionError, match=r"option relations: expected the DataFrame that spark_udfs\.relations returns"
+        ):
             decode(df, df)
 
     def test_columns_that_are_missing(self, df: DataFrame) -> None:

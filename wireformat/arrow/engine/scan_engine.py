@@ -91,8 +91,8 @@ class ScanEngine:
                 batch = None
                 if batch_scan.notes_are_final(count):
                     with suppress(TooMuchText):
-                        batch = record_batch(batch_scan.notes(count), schema)
-                if batch is None or not batch_scan.all_good(count):
+                        batch = record_batch(batch_scan.scanned_rows(count), schema)
+                if batch is None or not batch_scan.needs_no_second_look(count):
                     return batches, count, batch
                 batches.append(batch)
                 batch_bytes += batch.nbytes

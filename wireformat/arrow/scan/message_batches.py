@@ -1,4 +1,4 @@
-"""Messages as the scan takes them: one buffer and where each message begins and ends, some megabytes at a time."""
+"""Messages as the scan takes them: one buffer and where each message begins and ends, a few megabytes at a time."""
 
 from __future__ import annotations
 

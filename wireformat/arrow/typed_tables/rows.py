@@ -20,7 +20,7 @@ from ..schemas import CHANGES, format_of
 from ..unread import Seen
 from .images import ChosenColumn, EncodedLists, Images, combined_codes, encoded_lists, is_numbered
 
-INSERT, UPDATE, DELETE, TRUNCATE, RELATION = range(len(TABLE_KINDS))
+TABLE_INSERT, TABLE_UPDATE, TABLE_DELETE, TABLE_TRUNCATE, TABLE_RELATION = range(len(TABLE_KINDS))
 """The code of a kind: its index in TABLE_KINDS."""
 
 READ_COLUMNS = (
@@ -282,7 +282,7 @@ def _check_tables_are_named(batch: pa.RecordBatch, kinds: Array) -> None:
             f"{kind}, {HIDDEN_KINDS[kind]}; filter out the rows that you do not need",
             **row_position(batch, row),
         )
-    truncates = np.flatnonzero(kinds == TRUNCATE)
+    truncates = np.flatnonzero(kinds == TABLE_TRUNCATE)
     nameless = truncates[batch["table_name"].is_null().to_numpy(zero_copy_only=False)[truncates]]
     if len(nameless):
         raise BadRows(

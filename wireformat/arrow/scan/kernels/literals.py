@@ -52,7 +52,7 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
 
     returns     (where it ended, how much of text is used); -1 for what servers do not write
     """
-    state = 1 if quote == 0 else 0  # 0 before the first quote, 1 inside, 2 behind a quote that ends it or is doubled
+    state = 1 if quote == 0 else 0  # 0 before the first quote, 1 inside, 2 after a quote that ends it or is doubled
     while at < stop:
         begin = at
         byte = np.int64(buffer[at])
