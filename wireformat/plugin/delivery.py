@@ -61,7 +61,7 @@ class _Transaction:
 class WholeTransactions(Iterator[Event]):
     """Iterates over what `whole_transactions` returns.
 
-    unknown_prepared   gids of which an end came and no PREPARE, each once, in order; complete when all was read
+    unknown_prepared   gids of which an end came and no PREPARE, each once, in order; complete when all has been read
     """
 
     def __init__(self, events: Iterable[Event]) -> None:

@@ -229,7 +229,7 @@ class Machine(Generic[Handle]):
         self._add(self._plain, handle)
 
     def _end_plain(self, record: Control) -> Attempt[Handle] | None:
-        """Returns the plain transaction that a record ends; None if the record was sent before."""
+        """Returns the plain transaction that a record ends; None if the record has been sent before."""
         attempt = self._plain
         if attempt is None:
             if self._block is None and self._position.covers(commit_lsn_of(record), record.csn):

@@ -119,7 +119,7 @@ class ScanEngine:
     ) -> Iterator[pa.RecordBatch]:
         """Yields the rows, with those that the declaration read in place of those that the scan could not read.
 
-        gathered   the batch of all rows, if it was made already
+        gathered   the batch of all rows, if it has been made already
         """
         if gathered is not None and not scanned.events and gathered.num_rows == scanned.row_count:
             yield gathered

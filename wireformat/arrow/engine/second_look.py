@@ -81,7 +81,7 @@ class SecondLook:
                     self._transcode_text(pair)
 
     def _write_binary_texts(self, maps: list[Array]) -> None:
-        """Writes binary values as text; raises ValueError for a type without a text form, or a value not of its type."""
+        """Writes binary values as text; raises ValueError for a type without a text form or a value not of its type."""
         for image in (maps[NEW], maps[OLD]):
             for cell in np.flatnonzero(image[VALUE, :, 1] <= BINARY_LENGTH).tolist():
                 start, length = image[VALUE, cell].tolist()

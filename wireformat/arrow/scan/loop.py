@@ -87,7 +87,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         patterns        int32[p, 4]   wanted tables, each the pairs of schema and name in `names`; empty: all tables
         names           uint8[k]      the text of the patterns
         returns         int           number of rows noted. If it is 0 and messages are left, the next record needs
-                                      cursor[TEXT_NEEDED] bytes of text
+                                      cursor[TEXT_NEEDED] more bytes of text
         Raises nothing.
         """
         arrays = ScanArrays(buffer, rows, cells, text, dictionary, cursor, settings)

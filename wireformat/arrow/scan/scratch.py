@@ -25,11 +25,11 @@ _spare: deque[Notes] = deque(maxlen=MOST_SPARE)
 
 
 def take_scratch(message_batch: MessageBatch, held: Notes | None, record_text: int, known_text: int) -> Notes:
-    """Notes for the batch, never for more than CHUNK_ROWS and CHUNK_CELLS at once.
+    """Returns memory for the notes on a batch, never for more than CHUNK_ROWS and CHUNK_CELLS at once.
 
-    held            notes that may be enough; None: takes spare ones. Makes new ones if they are too small
+    held            notes that may be large enough; None: takes spare ones. If they are too small, new ones are made
     record_text     bytes of text that one record needs, if it is known to need more than usual
-    known_text      bytes of text beside what the scan writes
+    known_text      bytes of text besides what the scan writes
     """
     size = len(message_batch.buffer)
     rows = min(size // LEAST_ROW_BYTES + len(message_batch.starts) + 2, CHUNK_ROWS)
@@ -48,6 +48,6 @@ def take_scratch(message_batch: MessageBatch, held: Notes | None, record_text: i
 
 
 def return_scratch(notes: Notes) -> None:
-    """Keep the notes' memory for the next scan."""
+    """Keeps the memory for the next scan."""
     if len(notes.text) <= SPARE_TEXT_BYTES:
         _spare.append(notes)
