@@ -58,7 +58,7 @@ FULL = 3  # the scratch has too few cells for it; no row keeps this
 TRANSCODE = 1  # a text is not ASCII, and the encoding is not UTF-8
 BINARY_TEXT = 2  # a value was noted in its binary form
 
-# A scan's cursor: where it goes on when it is called again, and how much text it has used and would need.
+# A scan's cursor: where the next call continues, how much text is used, and how much the next record may need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
 
 # The rest of the cursor: rows that a scan has seen in this call, to recognise others like them; 0 is nothing.
@@ -67,7 +67,7 @@ SEEN_SLOTS, SEEN_FIELDS = 256, 5
 CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
 
 # A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; of a text style, whether the names of its
-# tables are quoted, and from there on its table of lines.
+# tables are quoted, followed by its table of lines.
 UTF8, KINDS_WANTED, QUOTED, LINES = range(4)
 
 BINARY_LENGTH = -16

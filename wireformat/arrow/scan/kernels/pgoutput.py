@@ -83,6 +83,8 @@ from .pgoutput_relations import (
 )
 
 KEY_ENTRY, FULL_ENTRY, TRUE_ENTRY, FALSE_ENTRY = (token_entry(token) for token in (KEY_ROW, FULL_ROW, *BOOLEANS))
+"""What `detail` says of an old image, and the texts of a boolean: TRUE_ENTRY is `t`."""
+
 NOT_SCANNED = -1
 KIND_OF_BYTE = np.full(256, NOT_SCANNED, np.int64)
 for _byte, _kind in zip(b"BCIUD", (BEGIN, COMMIT, INSERT, UPDATE, DELETE), strict=True):
@@ -306,7 +308,7 @@ def transaction(
     used = cursor[TEXT_USED]
     size = stop - at
     if rows[KIND, row] == BEGIN:
-        # PostgreSQL: commit_lsn, commit_time, 4 bytes of xid. openGauss: the same, 8 bytes of xid, mostly a csn.
+        # PostgreSQL: commit_lsn, commit_time, 4 bytes of xid. openGauss: the same, 8 bytes of xid, maybe a csn.
         time_at = at + 8
         if is_opengauss:
             if size != 24 and size != 32:
