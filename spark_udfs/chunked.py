@@ -24,7 +24,7 @@ from .carriers import ARROW_CANNOT, carrier, is_text, unpacked
 from .fields import format_of
 from .labels import (
     FACT_COLUMNS,
-    FATE,
+    FATE_COLUMNS,
     RECORD_COLUMNS,
     NarrowRows,
     check_batches,
@@ -124,7 +124,7 @@ def unknown_prepared_rows(
     narrow = NarrowRows(len(positions.stream_by), _names(positions), two_phase, drop_resent)
     fields = [*_stream_fields(positions), StructField("gid", StringType())]
     found = _summaries(_narrow_rows(changes, positions, chunks), positions, narrow).applyInArrow(
-        lambda summaries: unknown_of_stream(narrow, summaries), _numbered(fields)
+        lambda summaries: unknown_of_stream(narrow, summaries), _positional(fields)
     )
     return found.toDF(*[field.name for field in fields])
 
@@ -164,18 +164,20 @@ def _labels_and_fates(
     chunk, segment = CHUNK, StructField("segment", IntegerType())
     facts = _fact_fields()
     numbers = [StructField("number", LongType(), False), StructField("ordinal", LongType(), False)]
-    labels = rows.mapInArrow(partial(label_batches, narrow), _numbered([chunk, *key_fields, *numbers, *facts, segment]))
+    labels = rows.mapInArrow(
+        partial(label_batches, narrow), _positional([chunk, *key_fields, *numbers, *facts, segment])
+    )
     labels = labels.toDF(
         "own_chunk", *[f"key_{index}" for index in range(keys)], *[f"own_{f.name}" for f in (*numbers, *facts, segment)]
     )
     fate_fields = list(from_arrow_schema(FATES.remove_metadata()).fields)
-    of_fate = [StructField(f.name, f.dataType) for name in FATE for f in fate_fields if f.name == name]
+    of_fate = [StructField(f.name, f.dataType) for name in FATE_COLUMNS for f in fate_fields if f.name == name]
     fates = _summaries(rows, positions, narrow).applyInArrow(
         lambda found: fates_of_stream(narrow, found),  # Spark evaluates the annotations of a function that has some
-        _numbered([chunk, *stream_fields, segment, *of_fate, StructField("verdict", BinaryType())]),
+        _positional([chunk, *stream_fields, segment, *of_fate, StructField("verdict", BinaryType())]),
     )
     of_stream = [f"stream_{index}" for index in range(streams)]
-    fates = fates.toDF("fate_chunk", *of_stream, "fate_segment", *[f"fate_{n}" for n in FATE], "verdict")
+    fates = fates.toDF("fate_chunk", *of_stream, "fate_segment", *[f"fate_{n}" for n in FATE_COLUMNS], "verdict")
     same = [
         F.col("own_chunk") == F.col("fate_chunk"),
         F.col("own_segment") == F.col("fate_segment"),
@@ -189,7 +191,7 @@ def _summaries(rows: DataFrame, positions: PositionColumns, narrow: NarrowRows) 
     """Returns the summaries and verdicts of the chunks, grouped by stream."""
     results = [StructField("summary", BinaryType()), StructField("verdict", BinaryType())]
     fields = [CHUNK, *_stream_fields(positions), *results]
-    summaries = rows.mapInArrow(partial(summary_batches, narrow), _numbered(fields))
+    summaries = rows.mapInArrow(partial(summary_batches, narrow), _positional(fields))
     return summaries.groupBy(*[F.col(str(1 + index)) for index in range(len(positions.stream_by))])
 
 
@@ -241,5 +243,5 @@ def _fact_fields() -> list[StructField]:
     return [time if name == "commit_time" else StructField(name, types[name]) for name in FACT_COLUMNS]
 
 
-def _numbered(fields: Sequence[StructField]) -> StructType:
+def _positional(fields: Sequence[StructField]) -> StructType:
     return StructType([StructField(str(index), f.dataType, f.nullable) for index, f in enumerate(fields)])

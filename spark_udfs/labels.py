@@ -1,7 +1,8 @@
-"""Labels of rows and summaries of chunks, computed in the worker from narrow rows; a label says if a row is delivered.
+"""Labels of rows and summaries of chunks, computed in the worker from narrow rows.
 
-NarrowRows rows have only the columns that assign a row to its transaction. The values of the rows never leave the JVM,
-because moving them to Python and back is most of the cost of a pass over whole rows.
+A label gives a row's segment and the row's position in it; the fate of the segment decides whether the row is
+delivered. Narrow rows have only the columns that assign a row to its transaction. The values of the rows never leave
+the JVM, because moving them to Python and back is most of the cost of a pass over whole rows.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ TIE = "_tie"
 FACT_COLUMNS = TransactionFacts._fields[1:]
 """The columns of the result that hold transaction facts, besides `sequence`."""
 
-FATE = tuple(name for name in FATES.names if name not in ("chunk", SEGMENT.name))
+FATE_COLUMNS = tuple(name for name in FATES.names if name not in ("chunk", SEGMENT.name))
+"""The columns of FATES besides those that identify the segment."""
 
 ChunkKey = tuple[pa.Scalar, ...]
 """The number of a chunk, and the values of stream_by."""
@@ -76,12 +78,12 @@ def label_batches(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> Iter
 
     Yields chunk, key, the two numbers of the sequence, transaction facts, segment.
     """
-    for key, chunk, own in _chunks(narrow, batches):
-        for rows in _labelled(chunk, own):
+    for key, chunk, chunk_rows in _chunks(narrow, batches):
+        for rows in _labelled(chunk, chunk_rows):
             facts = [rows[name] for name in (*FACT_COLUMNS, SEGMENT.name)]
             keys = [rows[name] for name in narrow.keys]
             number = pa.repeat(key[0], rows.num_rows)
-            yield _numbered([number, *keys], rows["sequence"].flatten(), facts)
+            yield _positional([number, *keys], rows["sequence"].flatten(), facts)
 
 
 def summary_batches(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -98,14 +100,14 @@ def summary_batches(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> It
             yield batch
 
     try:
-        for key, chunk, own in _chunks(narrow, noted()):
-            for _ in _labelled(chunk, own):
+        for key, chunk, chunk_rows in _chunks(narrow, noted()):
+            for _ in _labelled(chunk, chunk_rows):
                 pass
-            results = [pa.array([chunk.summary], pa.binary()), Verdict(own.seen).packed()]
-            yield _numbered([*[pa.repeat(value, 1) for value in key], *results])
+            results = [pa.array([chunk.summary], pa.binary()), Verdict(chunk_rows.seen).packed()]
+            yield _positional([*[pa.repeat(value, 1) for value in key], *results])
     except wf.WireformatError as error:
         no_key = [pa.nulls(1, type) for type in key_types]
-        yield _numbered([*no_key, pa.nulls(1, pa.binary()), Verdict(Seen(is_read=True), error).packed()])
+        yield _positional([*no_key, pa.nulls(1, pa.binary()), Verdict(Seen(is_read=True), error).packed()])
 
 
 class Verdict(NamedTuple):
@@ -133,13 +135,14 @@ class Verdict(NamedTuple):
 
 
 def fates_of_stream(narrow: NarrowRows, summaries: pa.Table) -> pa.Table:
-    """The function for applyInArrow over the summaries of one stream: chunk, stream, segment, FATE, null.
+    """The function for applyInArrow over the summaries of one stream.
 
-    One more row has nulls and the Verdict of the stream. If there is an error, there are no fates.
+    Returns chunk, stream, segment, the FATE_COLUMNS, and the Verdict, which is null except in a last row that has only
+    it. After an error there are no fates.
     """
     (number, *stream), verdict, fates = _fates(narrow, summaries)
     keys = [column.take(fates["chunk"]) for column in (number, *stream)]
-    columns = [*keys, *[fates[name] for name in (SEGMENT.name, *FATE)]]
+    columns = [*keys, *[fates[name] for name in (SEGMENT.name, *FATE_COLUMNS)]]
     results = [pa.concat_arrays([column.combine_chunks(), pa.nulls(1, column.type)]) for column in columns]
     results.append(pa.concat_arrays([pa.nulls(len(fates), pa.binary()), verdict.packed()]))
     return pa.table(results, names=[str(index) for index in range(len(results))])
@@ -158,11 +161,13 @@ def unknown_of_stream(narrow: NarrowRows, summaries: pa.Table) -> pa.Table:
 def _fates(narrow: NarrowRows, summaries: pa.Table) -> tuple[list[pa.ChunkedArray], Verdict, pa.Table]:
     """Returns chunk and stream_by of one stream's summaries, its verdict, and its fates (none after an error)."""
     summaries = summaries.sort_by("0")
-    *keys, texts, verdicts = summaries.columns
+    *keys, packed_summaries, verdicts = summaries.columns
     verdict, fates = Verdict.of(verdicts.to_pylist()), FATES.empty_table()
     if verdict.error is None:
         try:
-            fates = segment_fates(texts.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent)
+            fates = segment_fates(
+                packed_summaries.to_pylist(), two_phase=narrow.two_phase, drop_resent=narrow.drop_resent
+            )
         except wf.WireformatError as error:
             verdict = verdict._replace(error=error)
     return keys, verdict, fates
@@ -196,13 +201,13 @@ def _chunks(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> Iterator[t
         yield key, Chunk(drop_resent=narrow.drop_resent, controls=narrow.controls), _ChunkRows(slices)
 
 
-def _labelled(chunk: Chunk, own: _ChunkRows) -> Iterator[pa.RecordBatch]:
+def _labelled(chunk: Chunk, chunk_rows: _ChunkRows) -> Iterator[pa.RecordBatch]:
     try:
-        for rows in own:
+        for rows in chunk_rows:
             yield from chunk.take(rows)
         yield from chunk.finish()
     except wf.OrderError as error:
-        add_hint(error, own.seen.hint())
+        add_hint(error, chunk_rows.seen.hint())
         raise
     finally:
         chunk.close()
@@ -241,7 +246,7 @@ def _differs(column: pa.Array, before: pa.Scalar | None) -> Any:
 
 
 def _check_unique(narrow: NarrowRows, keys: Sequence[pa.Array], is_new: Sequence[Any]) -> None:
-    """Raises BadRows if two rows have the same key, because the join would exchange them."""
+    """Raises BadRows if two rows have the same key, because joining the labels back by key could swap them."""
     same = np.flatnonzero(~np.logical_or.reduce(is_new))
     if len(same):
         shown = zip(narrow.keys, keys, strict=True)
@@ -261,11 +266,11 @@ def _details(columns: Sequence[pa.Array]) -> pa.Array:
     return pa.MapArray.from_arrays(pa.array(offsets), names, values)
 
 
-def _numbered(
-    columns: Sequence[pa.Array], never_null: Sequence[pa.Array] = (), more: Sequence[pa.Array] = ()
+def _positional(
+    columns: Sequence[pa.Array], never_null: Sequence[pa.Array] = (), nullable: Sequence[pa.Array] = ()
 ) -> pa.RecordBatch:
-    """Returns a batch whose columns are named 0, 1, …"""
-    arrays = [*columns, *never_null, *more]
+    """Returns a batch whose columns are named by their positions: 0, 1, …"""
+    arrays = [*columns, *never_null, *nullable]
     required = range(len(columns), len(columns) + len(never_null))
     fields = [pa.field(str(index), array.type, index not in required) for index, array in enumerate(arrays)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -13,7 +13,7 @@ from pyspark.sql.types import BinaryType
 
 
 def is_resent(commit_lsn: Column, csn: Column, highest_lsn: Column, highest_csn: Column) -> Column:
-    """Returns whether a transaction with this commit LSN and CSN was delivered before, given the highest ones.
+    """Returns whether a transaction with this commit LSN and CSN has been delivered before, given the highest ones.
 
     The rule is `Position.covers`.
 

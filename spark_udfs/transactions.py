@@ -43,7 +43,7 @@ def transactions(
     order_by    columns (integers or strings) that order the messages; their values must be unique within a stream
     stream_by   columns (integers or strings) that identify a stream, if there are several
     two_phase   "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
-    drop_resent drop transactions that were delivered before and sent again after a restart
+    drop_resent drop transactions that have been delivered before and are sent again after a restart
     chunks      the number of parts of a batch; None for spark.sql.shuffle.partitions. It does not affect the result
     returns     `sequence`, the columns of changes, `username`, `origin`; see docs/transactions.md
 

@@ -69,8 +69,8 @@ class WalTransactions:
         seq, record = (rows[name] for name in ORDER)
         check_positions([seq, record], ORDER)
         first, last = ((seq[index].as_py(), record[index].as_py()) for index in (0, -1))
-        rises, stays = (compare(seq[1:], seq[:-1]) for compare in (pc.greater, pc.equal))
-        follows = pc.or_(rises, pc.and_(stays, pc.greater_equal(record[1:], record[:-1])))
+        ascends, stays = (compare(seq[1:], seq[:-1]) for compare in (pc.greater, pc.equal))
+        follows = pc.or_(ascends, pc.and_(stays, pc.greater_equal(record[1:], record[:-1])))
         if (self._last is not None and first < self._last) or not pc.all(follows, min_count=0).as_py():
             write = "write TABLE(...) PARTITION BY ... ORDER BY (seq, record)"
             raise out_of_order(f"{NAME}: rows sorted by seq and record", f"rows in another order; {write}")

@@ -97,7 +97,7 @@ def transactions(
 
     events          the events of one stream, in order, of all kinds
     two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
-    drop_resent     drop transactions that were delivered before and sent again after a restart
+    drop_resent     drop transactions that have been delivered before and are sent again after a restart
     memory_limit    approximate number of bytes of open transactions to hold in memory; more go to temporary files
     after           the `position` of an earlier result, to continue with its `open` events and the events after them
     returns         an iterator; its `open` returns the events of transactions that have not ended

@@ -105,7 +105,7 @@ class DecodeError(WireformatError, ValueError):
 
 
 def add_hint(error: DecodeError | OrderError, hint: str | None) -> None:
-    """Adds a hint behind those that the error has; None adds nothing."""
+    """Adds a hint after those that the error has; None adds nothing."""
     error.hint = "; ".join(filter(None, (error.hint, hint))) or None
 
 
@@ -131,7 +131,7 @@ class OrderError(WireformatError, ValueError):
     open            the record that began the open transaction or block, and its message; None if none is open; empty if
                     the error is not about transactions
     streamed        the streamed transactions that have not ended, and the message in which each began
-    hint            which format the messages look like, if none of them could be read
+    hint            what to do, or which format the messages look like if none of them could be read
     """
 
     def __init__(

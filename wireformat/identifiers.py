@@ -59,7 +59,7 @@ def quote_identifier(name: str, keywords: frozenset[str] = KEYWORDS) -> str:
 
 
 def unquote_identifier(text: str) -> str:
-    """The name behind a printed identifier.
+    """The name that a printed identifier stands for.
 
     A text that does not begin with a double quote is the name as it stands. Raises ValueError if a quoted one is not
     closed at its end or holds a single double quote.

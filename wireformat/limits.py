@@ -32,7 +32,7 @@ SPOT_BYTES = 16
 """How many bytes an error shows of the field that it is about."""
 
 NAME_BYTES = 255
-"""Longest name of a schema or table in gaussdb-text, where a mark behind it says where it ends: servers cut names at 63
+"""Longest name of a schema or table in gaussdb-text, where a mark after it says where it ends: servers cut names at 63
 bytes (NAMEDATALEN), and this has room for those built with longer ones. It bounds the places that are tried."""
 
 DDL_DEPTH = 64
@@ -55,7 +55,7 @@ STREAMED_TRANSACTIONS = 1 << 18
 backends than this (MAX_BACKENDS)."""
 
 PREFIX_BYTES = 1 << 16
-"""Longest prefix of a message of test-decoding that is looked for in a file, where nothing but the size behind it says
+"""Longest prefix of a message of test-decoding that is looked for in a file, where nothing but the size after it says
 where it ends: prefixes are names of applications. It bounds the places that are tried."""
 
 OPEN_TRANSACTIONS_BYTES = 256 << 20

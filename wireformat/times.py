@@ -76,7 +76,7 @@ def time_text(micros: int) -> str | None:
 
 
 def day_text(days: int) -> tuple[str, str]:
-    """Days since 1970 as `2026-11-21`, and ` BC` or nothing, which stands behind what follows the date."""
+    """Days since 1970 as `2026-11-21`, and ` BC` or nothing, which is written last, after the time."""
     return _shown(*_calendar(days))
 
 

@@ -54,7 +54,7 @@ def test_a_file_that_ends_in_a_record(path: Path, width: int, tmp_path: Path, mo
     out = tmp_path / "out.parquet"
     result = run("decode", "--format", FORMAT, path, "-o", out)
     assert result.exit_code == 1
-    assert "expected a record and b'\\n' behind it, got the end of the stream" in result.stderr
+    assert "expected a record and b'\\n' after it, got the end of the stream" in result.stderr
     assert f"stream byte {len(FILE)}" in result.stderr
     assert run("decode", "--format", FORMAT, "--mode", "PERMISSIVE", path, "-o", out).exit_code == 0
     last = pq.read_table(out).to_pylist()[-1]

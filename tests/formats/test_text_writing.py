@@ -249,7 +249,7 @@ CANNOT_SAY: dict[str, tuple[str, wf.Event, str]] = {
     "ddl without statement": (
         "sql-decoding",
         wf.Ddl(prefix="p", content="c", relid=1, cmdtype="w", owner="o"),
-        "owner: it stands behind the statement",
+        "owner: it follows the statement",
     ),
     "ddl of both": (
         "mppdb-json",

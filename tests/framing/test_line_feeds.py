@@ -84,7 +84,7 @@ UNDECIDED = {
     "a message without a size": (HEAD + b"p\nBEGIN 5\n" + bytes(100), "got another record, or none"),
     "a streamed message without a size": (
         b"streaming message: transactional: 1 prefix: p\nclosing a streamed block for transaction\n",
-        "expected ', sz: ', a number and a line feed behind the prefix",
+        "expected ', sz: ', a number and a line feed after the prefix",
     ),
     "two places that lead to two ends": (
         HEAD + b"p, sz: 30 content:x, sz: 3 content:abc\nCOMMIT 77\n" + b"BEGIN 8\n",
@@ -149,9 +149,7 @@ def test_a_file_that_ends_in_a_record(sample: bytes) -> None:
         decoder = wf.Decoder(FORMAT)
         decoder.feed(b"BEGIN 5\n" + sample[:stop])
         assert decoder.events() == [wf.Begin(xid=5)]
-        with pytest.raises(
-            wf.DecodeError, match="a record and b'\\\\n' behind it, got the end of the stream"
-        ) as raised:
+        with pytest.raises(wf.DecodeError, match="a record and b'\\\\n' after it, got the end of the stream") as raised:
             decoder.close()
         assert raised.value.stream_offset == 8
         lenient = wf.Decoder(FORMAT, mode="PERMISSIVE")

@@ -89,7 +89,7 @@ DROPPED = b"wireformat.dropped"
 """Key of a table's metadata that says how many records DROPMALFORMED left out."""
 
 POSITION = b"wireformat.position"
-"""Key of the metadata of open rows: the position up to which the stream was delivered."""
+"""Key of the metadata of open rows: the position up to which the stream has been delivered."""
 
 SEQUENCE = pa.struct(
     [pa.field("commit_lsn", pa.int64(), nullable=False), pa.field("ordinal", pa.int64(), nullable=False)]

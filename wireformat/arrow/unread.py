@@ -21,7 +21,7 @@ UNREAD = ("UNKNOWN", "CORRUPT")
 """Kinds of rows of which nothing but the bytes is known."""
 
 HEADS = 100
-"""The beginnings of so many of them are kept, to guess the format by."""
+"""The beginnings of this many of them are kept, to guess the format."""
 
 
 def judged_batches(

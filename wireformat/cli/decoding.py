@@ -77,7 +77,7 @@ class Decoding:
                     self._is_read = self._is_read or Seen().and_of(batch).is_read
 
     def check(self) -> None:
-        """When all was read: raises Failed in FAILFAST where nothing could be read, and it looks like another format.
+        """Call it at the end. Raises Failed in FAILFAST if nothing could be read and it looks like another format.
 
         In the other modes it says so, on standard error.
         """

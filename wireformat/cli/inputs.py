@@ -65,7 +65,7 @@ class Input(Protocol):
         """In bytes."""
 
     def parts(self) -> Iterator[InputPart]:
-        """Its messages, some megabytes at a time. Raises Failed."""
+        """Its messages, a few megabytes at a time. Raises Failed."""
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from ..times import MICROS_OF_2000, parse_commit_time, time_text
 
 
 class Text(Subconstruct):
-    """A length, then so many bytes of text in the encoding that `parse` and `build` are called with.
+    """A length, then as many bytes of text in the encoding that `parse` and `build` are called with.
 
     length  the field that holds the length
     null    a length that means SQL NULL and has no bytes; read and written as None
@@ -121,7 +121,7 @@ class Chosen(Construct):
 
 
 class Sized(Subconstruct):
-    """A length, then so many bytes as they are."""
+    """A length, then as many bytes, taken as they are."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> bytes:
         start = stream.position
@@ -212,7 +212,7 @@ class Counted(Subconstruct):
 
 
 class Tagged(Construct):
-    """Optional fields to the end of the record, each behind a byte that names it, each at most once.
+    """Optional fields to the end of the record, each after a byte that names it, each at most once.
 
     fields      tag to (name, declaration), in the order in which they are written
     in_order    whether they must be read in that order too

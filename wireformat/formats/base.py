@@ -46,7 +46,7 @@ class Format(Protocol):
 
     @property
     def separator(self) -> bytes:
-        """What stands behind each message where they come one after the other, and is part of none; mostly nothing."""
+        """What follows each message where they come one after the other, and is part of none; mostly nothing."""
 
     def frames(self, message: bytes) -> Iterator[Frame]:
         """The records of a whole message; raises DecodeError where the framing is broken."""

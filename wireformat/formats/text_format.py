@@ -40,7 +40,7 @@ class TextFormat:
     lines       the lines around transactions
     records     all other records: how they begin, and how they are read
     writers     the same events: how each is written
-    separator   what stands behind each message where they come one after the other
+    separator   what follows each message where they come one after the other
     packing     how records lie in a message where the option sending-batch asks for batches
     """
 
@@ -87,7 +87,7 @@ class TextFormat:
         return found
 
     def texts(self, message: bytes) -> Iterator[bytes]:
-        """The texts of the records as they are: the reference client prints them, a line feed behind each.
+        """The texts of the records as they are: the reference client prints them, a line feed after each.
 
         Raises DecodeError where the framing is broken.
         """

@@ -15,7 +15,7 @@ class MessageBuffer:
     """Collects bytes and gives the messages that are complete.
 
     find_end    Format.find_end: where the first message of the bytes ends
-    separator   what stands behind each message and is no part of it
+    separator   what follows each message and is no part of it
     Once the framing is broken no later message can be found; `lost` then holds the error, and all bytes from the
     broken message on are given as they are, each as one message, so that their reader reports them. After NoFraming
     its reader would find nothing wrong: `is_unframed` says that they are no message.
@@ -66,7 +66,7 @@ class MessageBuffer:
         rest = [bytes(self._data)] if self._data else []
         if rest and self._separator and self.lost is None:
             self.lost = NoFraming(
-                f"a record and {self._separator!r} behind it", "the end of the stream", message_offset=0, path="record"
+                f"a record and {self._separator!r} after it", "the end of the stream", message_offset=0, path="record"
             )
         self._data, self._searched, self._seen = bytearray(), 0, 0
         return rest

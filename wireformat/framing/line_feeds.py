@@ -1,9 +1,9 @@
-"""The records of test-decoding in a file of pg_recvlogical, which puts a line feed behind each.
+"""The records of test-decoding in a file of pg_recvlogical, which puts a line feed after each.
 
 Records hold line feeds of their own, so the grammar decides. Names, strings and gids are quoted, and a line feed is the
 end only outside of quotes. Of a message the size decides: a prefix has no quotes, and ends at the first place where a
-size stands and a line feed follows that many bytes. A line feed behind which a record begins is never taken for a part
-of a prefix.
+size stands and a line feed follows that many bytes. A line feed is never taken for a part of a prefix if a record
+begins after it.
 
     file     = ( record 0A )*
 
@@ -27,7 +27,7 @@ from .whole import frames
 __all__ = ["SEPARATOR", "find_end", "frames"]
 
 SEPARATOR = b"\n"
-"""Behind each record, part of none."""
+"""After each record, part of none."""
 
 QUOTED_HEADS = (TABLE, *(line.word for line in POSTGRES))
 """How records begin of which quotes tell the end."""
@@ -89,7 +89,7 @@ def _quoted_end(data: bytes | bytearray, at: int, seen: int) -> tuple[int | None
 
 
 def _message_end(data: bytes | bytearray, start: int) -> int | None:
-    """The line feed behind a message; None where more bytes must come to tell."""
+    """The line feed after a message; None where more bytes must come to tell."""
     end: int | None = None
     for place in _places(CONTENT, data, start):
         if end is not None and place.start() >= end:
@@ -107,14 +107,14 @@ def _message_end(data: bytes | bytearray, start: int) -> int | None:
 
 
 def _streamed_end(data: bytes | bytearray, start: int) -> int | None:
-    """The line feed behind a streamed message; None where more bytes must come to tell."""
+    """The line feed after a streamed message; None where more bytes must come to tell."""
     for place in _places(SIZE, data, start):
         if place.end() == len(data):
             return None
         if data[place.end()] == _LF:
             return place.end()
     if _is_over(data, start):
-        _fail("', sz: ', a number and a line feed behind the prefix", "another record, or none")
+        _fail("', sz: ', a number and a line feed after the prefix", "another record, or none")
     return None
 
 

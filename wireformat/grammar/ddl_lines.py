@@ -124,7 +124,7 @@ def write_ddl_line(event: Ddl, line: DdlLine, encoding: str) -> bytes:
     if event.content is None:
         raise EncodeError("content: expected the words or the template")
     if event.sql is None and event.owner is not None:
-        raise EncodeError("owner: it stands behind the statement, and there is none")
+        raise EncodeError("owner: it follows the statement, and there is none")
     content = encoded(event.content, "content", encoding)
     fields: dict[str, Any] = {part.field: getattr(event, part.field) for part in line.parts}
     written = write_parts(line.parts, fields | {"size": len(content) + 1}, encoding) + line.content + content

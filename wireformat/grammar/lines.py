@@ -1,6 +1,6 @@
 """The lines around transactions, of all text formats: one table of shapes, by which they are read and written.
 
-A line is a word, or some words, and parts in their order, each behind its mark. Words and marks are read in any case,
+A line is a word, or some words, and parts in their order, each after its mark. Words and marks are read in any case,
 since servers differ in it. Sources: openGauss 3.0, 5.0 and 6.0, whose captures hold all of these; the GaussDB document
 "Logical Decoding Options", which prints `COMMIT XID: 78110`; PostgreSQL's test_decoding.
 """
@@ -201,7 +201,7 @@ POSTGRES_FREQUENT = tuple(line for line in POSTGRES if line.event in _FREQUENT)
 
 
 def find_line(cursor: Cursor, lines: tuple[Line, ...]) -> Line | None:
-    """The first line whose word is at the cursor, with a blank or nothing behind it; the cursor is then behind it."""
+    """The first line whose word is at the cursor, with a blank or nothing after it; the cursor is then after it."""
     for line in lines:
         end = cursor.at + len(line.word)
         if end < cursor.stop and cursor.data[end] != _BLANK:
@@ -258,7 +258,7 @@ def write_parts(parts: tuple[LinePart, ...], fields: dict[str, Any], encoding: s
 
 
 def _mark(cursor: Cursor, part: LinePart) -> bytes | None:
-    """The mark of this part, if it follows with a value behind it."""
+    """The mark of this part, if it follows with a value after it."""
     for mark in (part.before, *part.also):
         end = cursor.at + len(mark)
         follows = cursor.data[cursor.at : min(end, cursor.stop)].lower() == mark.lower()
@@ -268,7 +268,7 @@ def _mark(cursor: Cursor, part: LinePart) -> bytes | None:
 
 
 def _raw(cursor: Cursor, part: LinePart, later: tuple[LinePart, ...]) -> bytes:
-    """The bytes of the value behind the mark; the cursor is then behind it and what closes it."""
+    """The bytes of the value after the mark; the cursor is then after it and what closes it."""
     start = cursor.at
     if part.value is not TEXT:
         match = part.value.pattern.match(cursor.data, start, cursor.stop)

@@ -3,7 +3,7 @@
     message: transactional: 1 prefix: app, sz: 5 content:hello
     streaming message: transactional: 1 prefix: app, sz: 5            without the content
 
-The prefix may hold what looks like a size. It ends where the size behind it is that of the bytes that follow; where
+The prefix may hold what looks like a size. It ends where the size after it is that of the bytes that follow; where
 that is so at two places, nothing tells which is meant. Source: PostgreSQL's test_decoding.
 """
 
@@ -22,7 +22,7 @@ CONTENT = re.compile(rb", sz: ([0-9]{1,10}) content:")
 """What stands between prefix and content."""
 
 SIZE = re.compile(rb", sz: ([0-9]{1,10})")
-"""What stands behind the prefix of a streamed message."""
+"""What follows the prefix of a streamed message."""
 
 _FLAGS = {b"0 prefix: ": False, b"1 prefix: ": True}
 

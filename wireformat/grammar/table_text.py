@@ -20,7 +20,7 @@ TABLE = b"table "
 
 
 def read_table(cursor: Cursor, lsn: int | None) -> Event:
-    """The event of the record at the cursor; raises DecodeError. What stands behind the first table tells its kind."""
+    """The event of the record at the cursor; raises DecodeError. What follows the first table tells its kind."""
     cursor.expect(TABLE, "record")
     schema, table = read_relation(cursor)
     for mark, event in CHANGES.items():

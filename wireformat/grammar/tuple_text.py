@@ -1,4 +1,4 @@
-"""Row changes of the TEXT styles: what stands behind the table.
+"""Row changes of the TEXT styles: what follows the table.
 
     change   = ' INSERT:' new | ' UPDATE:' [ ' old-key:' columns ' new-tuple:' ] new | ' DELETE:' old
     new, old = ' (no-tuple-data)' | columns
@@ -29,7 +29,7 @@ _HEAD = re.compile(rb" (" + PLAIN_NAME.encode() + rb")\[([a-z0-9_ ]+(?:\[\])?)\]
 """The beginning of nearly every column; others are read step by step."""
 
 CHANGES: dict[bytes, type[RowChange]] = {b" INSERT:": Insert, b" UPDATE:": Update, b" DELETE:": Delete}
-"""The marks behind the table's name."""
+"""The marks after the table's name."""
 
 MARKS = {event: mark for mark, event in CHANGES.items()}
 
@@ -51,7 +51,7 @@ def read_images(cursor: Cursor, event: type[RowChange]) -> dict[str, Any]:
 
 
 def write_images(event: RowChange, encoding: str, dialect: Dialect = OPENGAUSS) -> bytes:
-    """What stands behind the mark; raises EncodeError."""
+    """What follows the mark; raises EncodeError."""
     check_images(event)
     if isinstance(event, Delete):
         return _written(event.old, "old", encoding, dialect)

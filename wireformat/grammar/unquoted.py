@@ -29,9 +29,9 @@ T = TypeVar("T")
 def read_unquoted(
     cursor: Cursor, known: frozenset[tuple[str, str]], read: Callable[[type[RowChange], str, str], T]
 ) -> T:
-    """What `read` makes of the record behind the table, called with event, schema and table; raises DecodeError.
+    """What `read` makes of the record after the table, called with event, schema and table; raises DecodeError.
 
-    The cursor is at the schema; before `read` is called it is behind the mark.
+    The cursor is at the schema; before `read` is called it is after the mark.
     """
     start = cursor.at
     error: DecodeError | None = None
@@ -61,7 +61,7 @@ def write_unquoted(schema: str, table: str, encoding: str) -> bytes:
 
 
 def _candidates(cursor: Cursor, known: frozenset[tuple[str, str]]) -> Iterator[tuple[type[RowChange], int, int, int]]:
-    """Event, the blank behind the schema, the mark, and its end: first known tables, then a guess for each mark."""
+    """Event, the blank after the schema, the mark, and its end: first known tables, then a guess for each mark."""
     start = cursor.at
     stop = min(cursor.stop, start + 2 * NAME_BYTES + 1 + len(b" INSERT:"))
     marks = [(CHANGES[match[0]], match.start(), match.end()) for match in _MARK.finditer(cursor.data, start, stop)]

@@ -111,7 +111,7 @@ class Options:
         )
 
     def start_replication(self) -> str:
-        """The list of options behind `START_REPLICATION SLOT … LOGICAL …`, in parentheses; empty if none is given.
+        """The list of options after `START_REPLICATION SLOT … LOGICAL …`, in parentheses; empty if none is given.
 
         Raises OptionError for one that START_REPLICATION refuses.
         """
@@ -120,7 +120,7 @@ class Options:
         return f"({', '.join(pairs)})" if pairs else ""
 
     def peek_changes(self) -> str:
-        """The arguments of `pg_logical_slot_peek_changes` and its like behind slot, position and count, with commas.
+        """The arguments of `pg_logical_slot_peek_changes` and its like after slot, position and count, with commas.
 
         Raises OptionError for an option that these functions refuse.
         """

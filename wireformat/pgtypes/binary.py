@@ -70,7 +70,7 @@ def _uuid(data: bytes) -> str:
 
 
 def _bits(data: bytes) -> str:
-    """A number of bits, then so many bits from the left of the bytes."""
+    """A number of bits, then as many bits, from the left of the bytes."""
     if len(data) < 4:
         raise ValueError(f"expected at least 4 bytes, got {len(data)}")
     (count,) = struct.unpack_from(">i", data)

@@ -96,7 +96,7 @@ def known_names() -> list[str]:
 
 @cache
 def wire_sql_type(text: str, server: str | None) -> SqlType:
-    """The type behind a name as a server prints it, as `numeric(10,2)`, `timestamp(3) without time zone`, `integer[]`.
+    """The type that a name means as a server prints it: `numeric(10,2)`, `timestamp(3) without time zone`, `integer[]`.
 
     server   whose name it is; None where it is not known. See BUILT_IN
     What is not built in is a type of its own, with its whole text as name. `pg_catalog.` stands before the name of a

@@ -41,7 +41,7 @@ def boolean(text: str) -> bool:
 
 
 def integer(bits: int) -> One:
-    """Signed integers of so many bits."""
+    """Signed integers of `bits` bits."""
 
     def read(text: str) -> int:
         if not _INTEGER.fullmatch(text):
@@ -73,7 +73,7 @@ def floating(bits: int) -> One:
 
 
 def decimal(precision: int, scale: int) -> One:
-    """Exact numbers with so many digits, so many of them after the point."""
+    """Exact numbers with `precision` digits, `scale` of them after the point."""
     context = Context(prec=precision, traps=[Inexact, InvalidOperation])
     unit = Decimal(1).scaleb(-scale)
 

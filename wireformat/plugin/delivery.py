@@ -61,7 +61,7 @@ class _Transaction:
 class WholeTransactions(Iterator[Event]):
     """Iterates over what `whole_transactions` returns.
 
-    unknown_prepared   gids of which an end came and no PREPARE, each once, in order; complete when all was read
+    unknown_prepared   gids of which an end came and no PREPARE, each once, in order; complete when all has been read
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -242,7 +242,7 @@ class Delivery:
         found = self._prepared.pop(event.gid, None)
         if found is None:
             yield from self._end_of_unknown(event)
-        elif found.fate == GIVE:  # its blocks were delivered, its prepare was not
+        elif found.fate == GIVE:  # its blocks have been delivered, its prepare has not
             yield StreamCommit(**_facts(event, "lsn", "xid", "commit_lsn", "end_lsn", "commit_time"))
         else:
             yield from _whole(found, event)
@@ -255,7 +255,7 @@ class Delivery:
             yield StreamAbort(subxid=event.xid, **_facts(event, "xid", "commit_time"))
 
     def _end_of_unknown(self, event: CommitPrepared | RollbackPrepared) -> Iterator[Event]:
-        """Its PREPARE was delivered as it came, or the stream has none."""
+        """Its PREPARE has been delivered as it came, or the stream has none."""
         if self._takes_prepared(event.xid, event.gid):
             yield event
         else:

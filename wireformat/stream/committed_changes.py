@@ -105,7 +105,7 @@ class CommittedChanges(Iterator[CommittedChange]):
 
     @property
     def position(self) -> Position:
-        """How far the stream was delivered: after the transaction whose changes are being yielded."""
+        """How far the stream has been delivered: after the transaction whose changes are being yielded."""
         return self._machine.position
 
     @property

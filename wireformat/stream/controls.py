@@ -59,7 +59,7 @@ def agree(begin: Control, end: Control) -> bool:
 
 
 def is_of_earlier(prepare: Control, begin: Control) -> bool:
-    """Whether a PREPARE belongs to a transaction from before this BEGIN, and so was sent again.
+    """Whether a PREPARE belongs to a transaction from before this BEGIN, and so has been sent again.
 
     If it belongs to a later transaction, the end of the open transaction was lost.
     """

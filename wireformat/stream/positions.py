@@ -1,4 +1,4 @@
-"""Positions: how far a stream was delivered, and so which transactions the server sends again after a restart."""
+"""Positions: how far a stream has been delivered, and so which transactions the server sends again after a restart."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Position(NamedTuple):
-    """How far a stream was delivered.
+    """How far a stream has been delivered.
 
     transactions    the number of committed transactions, including those that were sent again
     lsn, csn        the highest commit_lsn and csn of the transactions, unsigned
-    prepared        gid and LSN of the transactions that were delivered at their PREPARE and have not ended yet
+    prepared        gid and LSN of the transactions that have been delivered at their PREPARE and have not ended yet
     """
 
     transactions: int = 0
@@ -19,10 +19,10 @@ class Position(NamedTuple):
     prepared: tuple[tuple[str, int | None], ...] = ()
 
     def covers(self, lsn: int | None, csn: int | None) -> bool:
-        """Whether a transaction with this commit_lsn and csn was already read, and is sent again.
+        """Whether a transaction with this commit_lsn and csn has been read already, and is sent again.
 
-        Neither number may be above the position, since in CSN order the LSNs do not always rise. A transaction without
-        an LSN is never covered.
+        Neither number may be above the position, since in CSN order the LSNs are not always ascending. A transaction
+        without an LSN is never covered.
         """
         if lsn is None or self.lsn is None or lsn > self.lsn:
             return False

@@ -15,7 +15,7 @@ from zlib import crc32
 from ..errors import StateError
 
 HEADER_BYTES = 128
-"""The length of the header line, padded with blanks, so that Arrow's buffers behind it are aligned."""
+"""The length of the header line, padded with blanks, so that Arrow's buffers after it are aligned."""
 
 BEGIN_ANEW = "or begin anew without a state (on Spark: with a new checkpoint folder)"
 

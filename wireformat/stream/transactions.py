@@ -23,6 +23,13 @@ TWO_PHASE = ("commit", "prepare")
 """When a prepared transaction is delivered."""
 
 
+_NO_TRANSACTION = (
+    "the stream starts inside a transaction, was decoded with a `kinds` filter, or comes from "
+    "pg_logical_get_area_changes: decode all kinds, from the BEGIN of a transaction"
+)
+"""Why rows can stand outside a transaction, and what to do."""
+
+
 class WholeTransactions(NamedTuple):
     """Plain transactions that follow each other, each from its BEGIN to its COMMIT, with no other row between them.
 
@@ -61,22 +68,22 @@ class Machine(Generic[Handle]):
         self.forget()
         self.continue_after(Position() if after is None else after)
         self._settled: list[Fate[Handle]] = []
-        self._unknown: dict[str, None] = {}
+        self._unknown_prepared: dict[str, None] = {}
 
     @property
     def unknown_prepared(self) -> tuple[str, ...]:
         """See the class."""
-        return tuple(self._unknown)
+        return tuple(self._unknown_prepared)
 
     def take_unknown_prepared(self) -> tuple[str, ...]:
         """Returns `unknown_prepared` and clears it."""
-        gids, self._unknown = tuple(self._unknown), {}
+        gids, self._unknown_prepared = tuple(self._unknown_prepared), {}
         return gids
 
     def continue_after(self, after: Position) -> None:
-        """Continues a stream that was delivered up to this position. Call it before anything is taken."""
+        """Continues a stream that has been delivered up to this position. Call it before anything is taken."""
         self._position = after
-        self._delivered = dict(after.prepared)
+        self._delivered_at_prepare = dict(after.prepared)
 
     def forget(self) -> None:
         """Forgets all open transactions."""
@@ -87,7 +94,7 @@ class Machine(Generic[Handle]):
 
     def restore(self, open: Iterable[tuple[str, str | None, Attempt[Handle]]], unknown_prepared: Iterable[str]) -> None:
         """Restores the attempts that `staged` returned, and the unknown gids. Call it before anything is taken."""
-        self._unknown = dict.fromkeys(unknown_prepared)
+        self._unknown_prepared = dict.fromkeys(unknown_prepared)
         for stage, gid, attempt in open:
             if stage == "plain":
                 self._plain = attempt
@@ -100,8 +107,8 @@ class Machine(Generic[Handle]):
 
     @property
     def position(self) -> Position:
-        """How far the stream was delivered."""
-        return self._position._replace(prepared=tuple(self._delivered.items()))
+        """How far the stream has been delivered."""
+        return self._position._replace(prepared=tuple(self._delivered_at_prepare.items()))
 
     @property
     def open(self) -> Iterator[Attempt[Handle]]:
@@ -137,11 +144,7 @@ class Machine(Generic[Handle]):
         elif lone:  # test_decoding before 17 with skip-empty-xacts prints messages without their BEGIN and COMMIT
             self._committed(Attempt(Control("MESSAGE"), [(handle, count)]), Control("MESSAGE"))
         else:
-            raise self._error(
-                "BEGIN or STREAM_START before rows",
-                "rows; a stream that begins in the middle of a transaction, was read without all kinds, or is an area "
-                "of the log does not show which rows belong together",
-            )
+            raise self._error("BEGIN or STREAM_START before rows", "rows outside a transaction", hint=_NO_TRANSACTION)
         return self._take_settled()
 
     def take_control(self, record: Control, handle: Handle | None = None) -> list[Fate[Handle]]:
@@ -151,7 +154,7 @@ class Machine(Generic[Handle]):
 
     def take_whole(self, whole: WholeTransactions) -> list[Fate[Handle]]:
         """Takes plain transactions that the caller delivers by itself, after comparing them with `position`."""
-        self._drop_if_restarted(whole.begin)
+        self._handle_restart(whole.begin)
         self._position = self._position.advanced(whole.lsn, whole.csn, whole.transactions)
         return self._take_settled()
 
@@ -174,7 +177,7 @@ class Machine(Generic[Handle]):
     def _current(self) -> Attempt[Handle] | None:
         return self._plain if self._block is None else self._block
 
-    def _error(self, expected: str, got: object, lsn: int | None = None) -> OrderError:
+    def _error(self, expected: str, got: object, lsn: int | None = None, hint: str | None = None) -> OrderError:
         current = self._current
         state = "between transactions" if current is None else "in a transaction" if self._plain else "in a block"
         return OrderError(
@@ -184,9 +187,10 @@ class Machine(Generic[Handle]):
             state=state,
             open=None if current is None else str(current.begin),
             streamed=tuple(f"xid {xid}" for xid in self._streamed),
+            hint=hint,
         )
 
-    def _drop_if_restarted(self, record: Control) -> None:
+    def _handle_restart(self, record: Control) -> None:
         """Drops the open transaction at a record that begins or names another one: the connection was restarted.
 
         The server sends the open transaction again, and all streamed transactions, since it does not know which blocks
@@ -195,7 +199,7 @@ class Machine(Generic[Handle]):
         attempt = self._current
         if attempt is None:
             return
-        if self._is_sent_first(record, attempt.begin):
+        if self._is_first_delivery(record, attempt.begin):
             raise self._error("the end of the open transaction, or its BEGIN again after a restart", record, record.lsn)
         if self._plain is not None:
             self._settle(self._plain, None)
@@ -204,10 +208,10 @@ class Machine(Generic[Handle]):
         self._plain = self._block = None
         self._streamed = {}
 
-    def _is_sent_first(self, record: Control, begin: Control) -> bool:
-        """Whether a record behind this BEGIN is sent for the first time, and not again after a restart.
+    def _is_first_delivery(self, record: Control, begin: Control) -> bool:
+        """Whether a record that follows this BEGIN is sent for the first time, and not again after a restart.
 
-        The csn nearly always rises, so a record with a csn above the BEGIN's and the position's was not sent before.
+        CSNs are nearly always ascending, so a record whose csn is above the BEGIN's and the position's is new.
         """
         if record.commit_lsn is not None and begin.commit_lsn is not None:
             return record.commit_lsn > begin.commit_lsn
@@ -216,7 +220,7 @@ class Machine(Generic[Handle]):
         return False
 
     def _begin(self, record: Control, handle: Handle | None) -> None:
-        self._drop_if_restarted(record)
+        self._handle_restart(record)
         if (
             record.xid is not None and record.xid in self._streamed
         ):  # sent again after a restart, now as a plain transaction
@@ -225,7 +229,7 @@ class Machine(Generic[Handle]):
         self._add(self._plain, handle)
 
     def _end_plain(self, record: Control) -> Attempt[Handle] | None:
-        """Returns the plain transaction that a record ends; None if the record was sent before."""
+        """Returns the plain transaction that a record ends; None if the record has been sent before."""
         attempt = self._plain
         if attempt is None:
             if self._block is None and self._position.covers(commit_lsn_of(record), record.csn):
@@ -250,7 +254,7 @@ class Machine(Generic[Handle]):
 
     def _prepare(self, record: Control, handle: Handle | None) -> None:
         if self._plain is None or is_of_earlier(record, self._plain.begin):
-            self._drop_if_restarted(record)
+            self._handle_restart(record)
             self._hold_prepared(
                 Attempt(record), record, handle
             )  # PostgreSQL 18 sends no BEGIN for an empty transaction
@@ -266,13 +270,19 @@ class Machine(Generic[Handle]):
         old = self._prepared.pop(record.gid, None)
         if old is not None:
             self._settle(old, None)
-        is_late = self.drop_resent and self._position.covers(record.lsn, record.csn)
-        if self._delivers_at_prepare and record.lsn is not None and self._delivered.get(record.gid) == record.lsn:
+        is_covered = self.drop_resent and self._position.covers(record.lsn, record.csn)
+        if (
+            self._delivers_at_prepare
+            and record.lsn is not None
+            and self._delivered_at_prepare.get(record.gid) == record.lsn
+        ):
             self._settle(attempt, None)
-        elif self._delivers_at_prepare and not is_late:
-            self._delivered[record.gid] = record.lsn
+        elif self._delivers_at_prepare and not is_covered:
+            self._delivered_at_prepare[record.gid] = record.lsn
             self._committed(attempt, record._replace(commit_lsn=record.lsn, commit_time=record.prepare_time))
-        else:  # late: sent again, or prepared before two-phase decoding was enabled for the slot
+        else:
+            # Deliver at COMMIT PREPARED: either that is the option, or this PREPARE was resent or predates two-phase
+            # decoding.
             attempt.begin = updated(attempt.begin, record)
             self._add(attempt, handle)
             self._prepared[record.gid] = attempt
@@ -283,10 +293,10 @@ class Machine(Generic[Handle]):
             self._committed(attempt, record)
             return
         if not was_delivered and not self._position.covers(record.commit_lsn, record.csn):
-            self._unknown[str(record.gid)] = None
+            self._unknown_prepared[str(record.gid)] = None
         if (
             self._delivers_at_prepare
-        ):  # it was delivered, and from now on only the position can show that its PREPARE is sent again
+        ):  # it has been delivered, and from now on only the position can show that its PREPARE is sent again
             self._position = self._position.advanced(record.commit_lsn, record.csn, transactions=0)
 
     def _rollback_prepared(self, record: Control, handle: Handle | None) -> None:
@@ -294,18 +304,18 @@ class Machine(Generic[Handle]):
         if attempt is not None:
             self._settle(attempt, None)
         elif not was_delivered:
-            self._unknown[str(record.gid)] = None
+            self._unknown_prepared[str(record.gid)] = None
 
     def _take_prepared(self, record: Control) -> tuple[Attempt[Handle] | None, bool]:
-        """Returns the held transaction with this gid, if there is one, and whether it was delivered at its PREPARE."""
-        self._drop_if_restarted(record)
+        """Returns the held transaction with this gid, if any, and whether it has been delivered at its PREPARE."""
+        self._handle_restart(record)
         gid = str(record.gid)
-        was_delivered = gid in self._delivered
-        self._delivered.pop(gid, None)
+        was_delivered = gid in self._delivered_at_prepare
+        self._delivered_at_prepare.pop(gid, None)
         return self._prepared.pop(gid, None), was_delivered
 
     def _stream_start(self, record: Control, handle: Handle | None) -> None:
-        self._drop_if_restarted(record)
+        self._handle_restart(record)
         if record.xid is None:
             raise self._error("STREAM_START with an xid", record, record.lsn)
         if record.first_segment and record.xid in self._streamed:
@@ -326,7 +336,7 @@ class Machine(Generic[Handle]):
         if is_whole:
             self._check_nothing_is_open(record)
         else:  # PostgreSQL 18 may send it without any block, so it may be the first record after a restart
-            self._drop_if_restarted(record)
+            self._handle_restart(record)
         attempt = None if record.xid is None else self._streamed.get(record.xid)
         if attempt is None:  # none of its rows was sent
             return
@@ -337,7 +347,7 @@ class Machine(Generic[Handle]):
             attempt.undone.add(record.subxid)
             self._add(attempt, handle)
 
-    def _stream_end(self, record: Control) -> Attempt[Handle] | None:
+    def _end_streamed(self, record: Control) -> Attempt[Handle] | None:
         self._check_nothing_is_open(record)
         attempt = None if record.xid is None else self._streamed.pop(record.xid, None)
         if attempt is None and not self._position.covers(commit_lsn_of(record), record.csn):
@@ -345,12 +355,12 @@ class Machine(Generic[Handle]):
         return attempt
 
     def _stream_commit(self, record: Control, handle: Handle | None) -> None:
-        attempt = self._stream_end(record)
+        attempt = self._end_streamed(record)
         if attempt is not None:
             self._committed(attempt, record)
 
     def _stream_prepare(self, record: Control, handle: Handle | None) -> None:
-        attempt = self._stream_end(record)
+        attempt = self._end_streamed(record)
         if attempt is not None:
             self._hold_prepared(attempt, record, handle)
 

@@ -132,7 +132,7 @@ def test_names_for_which_a_chunk_has_no_room(monkeypatch: pytest.MonkeyPatch) ->
     relations = [relation(column(b"x" * 100), oid=number) for number in range(20000, 20003)]
     inserts = [row_of(b"I", image(b"N", text(b"v")), oid=number) for number in range(20000, 20003)]
     expected = ask([*relations, *inserts], "declaration", format="pgoutput")
-    monkeypatch.setattr(find_relations, "MOST_TEXT_OF_CHUNK", 250)
+    monkeypatch.setattr(find_relations, "MOST_TEXT_OF_BATCH", 250)
     assert ask([*relations, *inserts], "scan", format="pgoutput").table == expected.table
 
 

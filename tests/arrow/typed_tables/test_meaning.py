@@ -93,7 +93,10 @@ def test_two_formats_are_an_error() -> None:
     for verb, given in ((wf.arrow.tables, [rows, others]), (wf.arrow.transactions, whole)):
         with pytest.raises(wf.OptionError, match=r"expected test-decoding, but .* say opengauss-test-decoding"):
             verb(given)
-    with pytest.raises(wf.OptionError, match="some row changes say theirs, and the first do not"):
+    with pytest.raises(
+        wf.OptionError,
+        match="some record batches name their format in their metadata, but the first one does not; pass format",
+    ):
         wf.arrow.typed([rows.replace_schema_metadata(None), rows], "public.t")
     with pytest.raises(wf.OptionError, match="unknown format 'pgoutptu', did you mean 'pgoutput'"):
         wf.arrow.tables(rows, format="pgoutptu")

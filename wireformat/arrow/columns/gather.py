@@ -61,7 +61,7 @@ def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[In
 @compiled
 def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
     """Copies every text to target[offsets[i] : offsets[i + 1]]."""
-    # Whole blocks are copied. The next text overwrites the bytes behind a text, and target has space behind the last
+    # Whole blocks are copied. The next text overwrites the bytes after a text, and target has space after the last
     # one. Texts that follow each other in `text`, such as the names of a relation, are copied together.
     item = 0
     while item < count:
@@ -80,7 +80,7 @@ def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, 
             while item < count and pairs[item, 0] == start - length and pairs[item, 1] > 0 and length > 0:
                 length += np.int64(pairs[item, 1])
                 item += 1
-            for step in range(0, length, BLOCK):  # `text` has TEXT_SLACK bytes behind its last text
+            for step in range(0, length, BLOCK):  # `text` has TEXT_SLACK bytes after its last text
                 copy_block(target, to + step, text, ~start + step)
 
 
@@ -149,9 +149,9 @@ def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | No
     pairs, owner = np.concatenate(names), np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
     counts = np.bincount(owner, minlength=scanned.row_count)
-    kind = CHANGES.field("unchanged").type
+    arrow_type = CHANGES.field("unchanged").type
     column = strings(np.ascontiguousarray(pairs[order]), len(pairs), scanned, pa.string())
-    nested = _nested(kind, np.cumsum(counts), _bitmap(counts > 0), column)
+    nested = _nested(arrow_type, np.cumsum(counts), _bitmap(counts > 0), column)
     return scanned._replace(rows=rows, cells=cells), nested
 
 
@@ -185,31 +185,31 @@ class _Presence:
 
 
 def _column(field: pa.Field, scanned: ScannedRows, presence: _Presence) -> pa.Array:
-    name, kind, count = field.name, field.type, scanned.row_count
+    name, arrow_type, count = field.name, field.type, scanned.row_count
     if name in NUMBERS:
-        return _numbers(NUMBERS.index(name), kind, scanned, presence)
+        return _numbers(NUMBERS.index(name), arrow_type, scanned, presence)
     if name == "kind":
-        return _kinds(kind).take(_from_numpy(scanned.rows[KIND, :count], pa.int64()))
+        return _kinds(arrow_type).take(_from_numpy(scanned.rows[KIND, :count], pa.int64()))
     if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
-        return _nulls(kind, count)
+        return _nulls(arrow_type, count)
     if name in TEXTS:
-        return strings(text_pairs(scanned, TEXTS[name]), count, scanned, kind)
+        return strings(text_pairs(scanned, TEXTS[name]), count, scanned, arrow_type)
     if name in MAPS:
-        return _map(MAPS.index(name), kind, scanned, presence)
+        return _map(MAPS.index(name), arrow_type, scanned, presence)
     if name == "types":
-        return _types(kind, scanned, presence)
-    return _nulls(kind, count)  # a scan never fills `unchanged` and `error`
+        return _types(arrow_type, scanned, presence)
+    return _nulls(arrow_type, count)  # no scan fills `error`; _without_unchanged fills `unchanged` if there is any
 
 
-def _numbers(field: int, kind: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
+def _numbers(field: int, arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
     if presence.never(field):
-        return _nulls(kind, scanned.row_count)
+        return _nulls(arrow_type, scanned.row_count)
     values = scanned.rows[field, : scanned.row_count]
-    data = pa.py_buffer(values.astype(np.int32 if kind == pa.int32() else np.int64))
-    return pa.Array.from_buffers(kind, scanned.row_count, [presence.validity(field), data])
+    data = pa.py_buffer(values.astype(np.int32 if arrow_type == pa.int32() else np.int64))
+    return pa.Array.from_buffers(arrow_type, scanned.row_count, [presence.validity(field), data])
 
 
-def _commit_times(kind: pa.DataType, scanned: ScannedRows) -> pa.Array:
+def _commit_times(arrow_type: pa.DataType, scanned: ScannedRows) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
     micros, is_time = np.zeros(count, np.int64), np.zeros(count, np.uint8)
     with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
@@ -217,47 +217,47 @@ def _commit_times(kind: pa.DataType, scanned: ScannedRows) -> pa.Array:
         pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")
         micros[with_text], is_time[with_text] = parse_times(strings(pairs, len(pairs), scanned, pa.string()))
     if not is_time.any():
-        return _nulls(kind, count)
-    return pa.Array.from_buffers(kind, count, [_bitmap(is_time), pa.py_buffer(micros)])
+        return _nulls(arrow_type, count)
+    return pa.Array.from_buffers(arrow_type, count, [_bitmap(is_time), pa.py_buffer(micros)])
 
 
-def _map(map_index: int, kind: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
+def _map(map_index: int, arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
     if presence.never(GIVEN + map_index):
-        return _nulls(kind, scanned.row_count)
+        return _nulls(arrow_type, scanned.row_count)
     count = cell_count(scanned, map_index)
     if map_index == DETAIL or presence.never(COMPLETE + map_index):
         keys = strings(scanned.cells[map_index, NAME], count, scanned, pa.string())
     else:
         keys = names_of_complete(scanned, map_index, NAME, count)
     values = strings(scanned.cells[map_index, VALUE], count, scanned, pa.string())
-    entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
+    entries = pa.StructArray.from_arrays([keys, values], fields=[arrow_type.key_field, arrow_type.item_field])
     return _nested(
-        kind, scanned.rows[ENDS + map_index, : scanned.row_count], presence.validity(GIVEN + map_index), entries
+        arrow_type, scanned.rows[ENDS + map_index, : scanned.row_count], presence.validity(GIVEN + map_index), entries
     )
 
 
-def _types(kind: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
+def _types(arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
     if not (presence.never(COMPLETE + NEW) and presence.never(COMPLETE + OLD)):
         new, old = (np.diff(rows[ENDS + map_index, :count], prepend=0) for map_index in (NEW, OLD))
         type_ends = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))
         image_bits = rows[PRESENT, :count] >> (GIVEN + NEW) & 3
         types = names_of_complete(scanned, -1, TYPE, int(type_ends[-1]))
-        return _nested(kind, type_ends, None if image_bits.all() else _bitmap(image_bits > 0), types)
+        return _nested(arrow_type, type_ends, None if image_bits.all() else _bitmap(image_bits > 0), types)
     ends, has_image = np.empty(count, np.int32), np.empty(count, np.uint8)
     pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
     type_count = _select_types(rows, count, scanned.cells, pairs, ends, has_image)
     types = strings(pairs, type_count, scanned, pa.string())
-    return _nested(kind, ends, None if has_image.all() else _bitmap(has_image), types)
+    return _nested(arrow_type, ends, None if has_image.all() else _bitmap(has_image), types)
 
 
-def _nested(kind: pa.DataType, ends: Array, validity: pa.Buffer | None, children: pa.Array) -> pa.Array:
+def _nested(arrow_type: pa.DataType, ends: Array, validity: pa.Buffer | None, children: pa.Array) -> pa.Array:
     offsets = np.zeros(len(ends) + 1, np.int32)
     offsets[1:] = ends
-    return pa.Array.from_buffers(kind, len(ends), [validity, pa.py_buffer(offsets)], children=[children])
+    return pa.Array.from_buffers(arrow_type, len(ends), [validity, pa.py_buffer(offsets)], children=[children])
 
 
-def strings(pairs: Array, count: int, scanned: ScannedRows, kind: pa.DataType) -> pa.Array:
+def strings(pairs: Array, count: int, scanned: ScannedRows, arrow_type: pa.DataType) -> pa.Array:
     """Returns the texts at pairs[:count] as a string or binary column; raises the errors of `check_text`."""
     offset_buffer = pa.allocate_buffer(4 * (count + 1))
     offsets = np.frombuffer(offset_buffer, np.int32)
@@ -267,29 +267,33 @@ def strings(pairs: Array, count: int, scanned: ScannedRows, kind: pa.DataType) -
     data = pa.allocate_buffer(size + BLOCK, resizable=True)
     _copy(pairs, count, offsets, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
     data.resize(size, shrink_to_fit=False)
-    return pa.Array.from_buffers(kind, count, [pa.py_buffer(valid) if nulls else None, offset_buffer, data], nulls)
+    return pa.Array.from_buffers(
+        arrow_type, count, [pa.py_buffer(valid) if nulls else None, offset_buffer, data], nulls
+    )
 
 
-def _nulls(kind: pa.DataType, count: int) -> pa.Array:
+def _nulls(arrow_type: pa.DataType, count: int) -> pa.Array:
     """Returns a column of nulls: a slice of a cached one, since every batch needs the same ones."""
-    return _cached_nulls(kind, 1 << max(count - 1, 1).bit_length()).slice(0, count)
+    return _cached_nulls(arrow_type, 1 << max(count - 1, 1).bit_length()).slice(0, count)
 
 
 @cache
-def _kinds(kind: pa.DataType) -> pa.Array:
+def _kinds(arrow_type: pa.DataType) -> pa.Array:
     """Returns the names of all kinds as an array."""
     offsets = np.cumsum([0, *map(len, KINDS)], dtype=np.int32)
-    return pa.Array.from_buffers(kind, len(KINDS), [None, pa.py_buffer(offsets), pa.py_buffer("".join(KINDS).encode())])
+    return pa.Array.from_buffers(
+        arrow_type, len(KINDS), [None, pa.py_buffer(offsets), pa.py_buffer("".join(KINDS).encode())]
+    )
 
 
-def _from_numpy(values: Array, kind: pa.DataType) -> pa.Array:
+def _from_numpy(values: Array, arrow_type: pa.DataType) -> pa.Array:
     """Returns the values as an Arrow array, without pandas, which pa.array would load."""
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    return pa.Array.from_buffers(arrow_type, len(values), [None, pa.py_buffer(values)])
 
 
 @cache
-def _cached_nulls(kind: pa.DataType, count: int) -> pa.Array:
-    return pa.nulls(count, kind)
+def _cached_nulls(arrow_type: pa.DataType, count: int) -> pa.Array:
+    return pa.nulls(count, arrow_type)
 
 
 def _bitmap(flags: Array) -> pa.Buffer:

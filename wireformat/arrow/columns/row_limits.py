@@ -22,7 +22,7 @@ class TooMuchText(Exception):
 
 
 def check_text(scanned: ScannedRows, size: int) -> int:
-    """Returns the size if a column of these rows can have so many bytes of text.
+    """Returns the size if a column of these rows can have this many bytes of text.
 
     Raises TooMuchText if the rows must be split, LimitExceeded if a single row has too much text.
     """

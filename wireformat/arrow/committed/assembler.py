@@ -34,12 +34,12 @@ class Transactions:
     """Takes the row changes of one stream batch by batch, and returns those of committed transactions.
 
     two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
-    drop_resent     drop transactions that were delivered before and sent again after a restart
-    memory_limit    bytes of rows of open transactions to hold in memory; more go to temporary files
-    store           where to hold the rows instead; see `Store`
+    drop_resent     drop transactions that have been delivered before and are sent again after a restart
+    memory_limit    how many bytes of rows of open transactions stay in memory; the rest go to temporary files
+    store           holds the rows of open transactions instead of memory and temporary files; see `Store`
     state           the state of another object with the same options, to continue its stream; the store must have its
                     rows
-    after           how far the stream was delivered before, if there is no state
+    after           how far the stream has been delivered before, if there is no state
 
     Raises OrderError at a row that is out of order, BadRows at a row of an unknown kind, OptionError and StateError. Do
     not use the object after an error.
@@ -96,10 +96,10 @@ class Transactions:
     def open(self) -> pa.Table:
         """The rows of transactions that have not ended, with their control records, in input order.
 
-        Followed by the rest of the stream, they give the same result as the undivided stream.
+        If you put them before the rest of the stream, the result is that of the undivided stream.
         """
         found = [*_in_order(self._open_rows.rows_of(self._machine.open))]
-        if self._schema is None and found:  # restored from a state, and no batch was taken yet
+        if self._schema is None and found:  # restored from a state, and no batch has been taken yet
             self._schema = found[0].schema.remove(len(found[0].schema) - 1)
         schema = self.schema
         table = pa.Table.from_batches([batch.select(range(len(schema))) for batch in found], schema.remove_metadata())
@@ -112,14 +112,14 @@ class Transactions:
 
     @property
     def position(self) -> Position:
-        """How far the stream was delivered."""
+        """How far the stream has been delivered."""
         return self._machine.position
 
     @property
     def unknown_prepared(self) -> tuple[str, ...]:
         """The gids of prepared transactions that ended without a known PREPARE; see docs/transactions.md.
 
-        Complete when the whole stream was taken. `state` includes them.
+        Complete when the whole stream has been taken. `state` includes them.
         """
         return self._machine.unknown_prepared
 
@@ -129,7 +129,7 @@ class Transactions:
 
     @property
     def state(self) -> bytes:
-        """The open transactions, the handles of their rows in the store, and how far the stream was delivered.
+        """The open transactions, the handles of their rows in the store, and how far the stream has been delivered.
 
         The state is plain data with a version, and later releases can read it; docs/transactions.md describes it. Read
         it between batches.
@@ -149,7 +149,7 @@ class Transactions:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Closes the object."""
         self.close()
@@ -235,8 +235,8 @@ def open_transactions(
 ) -> pa.Table:
     """Returns the rows that `transactions` does not deliver because their transactions have not ended.
 
-    If you put them before the rows that follow, nothing is lost. The metadata of the table store how far the stream was
-    delivered, so that transactions that are sent again are recognised.
+    If you put them before the rows that follow, no transaction is lost. The metadata of the table says how far the
+    stream has been delivered, so that transactions that are sent again are recognised.
     """
     with (
         judged_rows(record_batches(changes)) as source,
@@ -263,7 +263,7 @@ def _in_order(held: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _merged(held: list[tuple[pa.RecordBatch, Array]]) -> Iterator[pa.RecordBatch]:
-    """Yields the rows in the order of their numbers, some megabytes at a time, since all may not fit in one batch."""
+    """Yields the rows in the order of their numbers, a few megabytes at a time, since all may not fit in one batch."""
     batch_of = np.repeat(np.arange(len(held)), [len(numbers) for _, numbers in held])
     rows = np.concatenate([np.arange(len(numbers)) for _, numbers in held])
     order = np.argsort(np.concatenate([numbers for _, numbers in held]))

@@ -43,7 +43,7 @@ class StretchFacts(NamedTuple):
     """The facts of the transactions of a stretch.
 
     facts     TRANSACTION_FACTS, with one row per transaction
-    resent    bool[n]: whether the transaction was sent before, in the stretch or before it
+    resent    bool[n]: whether the transaction has been sent before, in the stretch or before it
     highest   the highest commit_lsn and csn, unsigned
     """
 

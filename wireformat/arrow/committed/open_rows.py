@@ -171,7 +171,7 @@ class OpenRows:
                 self._drop(number)
 
     def hold(self, here: pa.RecordBatch, kept: Array, attempts: Iterable[Attempt[RowRange]]) -> None:
-        """Moves the open rows of the batch that was read into the store.
+        """Moves the open rows of the batch that has been read into the store.
 
         here       the batch, with the column ROW
         kept       bool[n]: whether the row is kept

@@ -1,4 +1,4 @@
-"""Builds batches of committed rows, some megabytes at a time, from the batch that is being read and from held ones."""
+"""Builds batches of committed rows, a few megabytes at a time, from the batch that is being read and from held ones."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Output:
     def _is_undone(self, rows: Rows, indices: Array, transactions: Array) -> Array:
         """Returns bool[n]: whether the row belongs to a subtransaction that was rolled back.
 
-        transactions   int64[n]: the transaction of each row, rising
+        transactions   int64[n]: the transaction of each row, ascending
         """
         is_undone = np.zeros(len(indices), bool)
         for transaction in np.intersect1d(transactions, [*self._undone]).tolist():

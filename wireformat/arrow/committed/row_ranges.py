@@ -25,7 +25,7 @@ def row_indices(starts: Array, stops: Array) -> tuple[Array, Array]:
 
 
 def taken(batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
-    """Returns the rows at these indices. If the indices rise, a filter is used, which is faster."""
+    """Returns the rows at these indices. If the indices are ascending, a filter is used, which is faster."""
     if len(rows) and (np.diff(rows) > 0).all():
         first, last = int(rows[0]), int(rows[-1])
         wanted = np.zeros(last + 1 - first, bool)

@@ -84,7 +84,7 @@ SHAPE: Shape = {
 def write_state(machine: Machine[RowRange], open_rows: OpenRows, rows_seen: int, columns: Sequence[str]) -> bytes:
     """Returns the state, which is everything but the rows.
 
-    rows_seen   how many rows of the input were taken
+    rows_seen   how many rows of the input have been taken
     columns     the names of the columns of held rows
 
     Raises OptionError if a handle of the store cannot be saved.

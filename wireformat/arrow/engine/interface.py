@@ -40,4 +40,4 @@ class Engine(Protocol):
         """
 
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of all messages, some megabytes at a time; raises the errors of `events`."""
+        """Yields the rows of all messages, a few megabytes at a time; raises the errors of `events`."""

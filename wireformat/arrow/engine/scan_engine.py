@@ -91,8 +91,8 @@ class ScanEngine:
                 batch = None
                 if batch_scan.notes_are_final(count):
                     with suppress(TooMuchText):
-                        batch = record_batch(batch_scan.notes(count), schema)
-                if batch is None or not batch_scan.all_good(count):
+                        batch = record_batch(batch_scan.scanned_rows(count), schema)
+                if batch is None or not batch_scan.needs_no_second_look(count):
                     return batches, count, batch
                 batches.append(batch)
                 batch_bytes += batch.nbytes
@@ -119,7 +119,7 @@ class ScanEngine:
     ) -> Iterator[pa.RecordBatch]:
         """Yields the rows, with those that the declaration read in place of those that the scan could not read.
 
-        gathered   the batch of all rows, if it was made already
+        gathered   the batch of all rows, if it has been made already
         """
         if gathered is not None and not scanned.events and gathered.num_rows == scanned.row_count:
             yield gathered

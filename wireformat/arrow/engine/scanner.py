@@ -43,7 +43,7 @@ from .second_look import SecondLook
 
 
 class BatchScan:
-    """The scan of one message batch, in steps of as many rows as the scratch has space for. Keeps it until `close`.
+    """Scans one message batch in steps. A step notes as many rows as fit in the scratch, which is held until `close`.
 
     message_batch   the messages to scan
 
@@ -61,7 +61,7 @@ class BatchScan:
         self.message_batch = message_batch
 
     def step(self) -> int:
-        """Scans on, and returns how many rows were noted: 0 at the end, or if the filters left no row."""
+        """Scans the next rows and returns how many it noted; 0 if the batch ended and the filters kept none of them."""
         cursor, scan_input = self._cursor, self._input
         text_begin = len(DICTIONARY_TEXT) + len(scan_input.text)
         while not self.ended:
@@ -73,8 +73,8 @@ class BatchScan:
             count = self._scan(
                 *self.message_batch, cursor, *scratch, scan_input.dictionary, scan_input.settings, *self._filters
             )
-            assert count >= 0, "a record used more scratch than text_needed or DETAILS_PER_ROW allow"
-            if count:  # otherwise the next record needs more text than the scratch has space for
+            assert count >= 0, "a record used more scratch than max_text_bytes or DETAILS_PER_ROW allow"
+            if count:  # otherwise the batch has ended, or the next record needs more text than fits in the scratch
                 return int(count)
         return 0
 
@@ -84,7 +84,7 @@ class BatchScan:
         return bool(self._cursor[NEXT_MESSAGE] >= len(self.message_batch.starts))
 
     @property
-    def scratch(self) -> Notes:
+    def notes(self) -> Notes:
         """The notes of the last step."""
         if self._scratch is None:
             raise RuntimeError("the scan has not begun, or is closed")
@@ -100,25 +100,25 @@ class BatchScan:
         """How many bytes of the scratch's text the last step has used."""
         return int(self._cursor[TEXT_USED])
 
-    def notes(self, count: int) -> ScannedRows:
+    def scanned_rows(self, count: int) -> ScannedRows:
         """Returns the rows of the last step, as the scan noted them."""
         return ScannedRows(
-            self.scratch.rows,
+            self.notes.rows,
             count,
-            self.scratch.cells,
-            self.scratch.text,
+            self.notes.cells,
+            self.notes.text,
             self.message_batch.buffer,
             self.dictionary,
             {},
         )
 
-    def all_good(self, count: int) -> bool:
+    def needs_no_second_look(self, count: int) -> bool:
         """Whether no row of the last step needs a second look."""
-        return not self.scratch.rows[STATUS : NEEDS + 1, :count].any()
+        return not self.notes.rows[STATUS : NEEDS + 1, :count].any()
 
     def notes_are_final(self, count: int) -> bool:
         """Whether the second look leaves the notes of the last step as they are, and only reads records again."""
-        return not self.scratch.rows[NEEDS, :count].any()
+        return not self.notes.rows[NEEDS, :count].any()
 
     def close(self) -> None:
         """Returns the scratch, for other scans."""
@@ -179,10 +179,10 @@ class Scanner:
 
         begin   the first row to finish
 
-        Returns fewer rows at an error, up to the events before the error in its own message, and if the texts have
-        grown too much.
+        Returns fewer rows if the texts have grown too much, and at an error. The last row then has the events that
+        precede the error in its message.
         """
-        message_batch, (rows, cells, text) = batch_scan.message_batch, batch_scan.scratch
+        message_batch, (rows, cells, text) = batch_scan.message_batch, batch_scan.notes
         buffer, dictionary = message_batch.buffer, batch_scan.dictionary
         events: dict[int, list[Located]] = {}
         unfinished = (begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])).tolist()
@@ -202,7 +202,7 @@ class Scanner:
                     events[row].extend(self._read(message_batch, rows[:, row], second_look))
                 elif not second_look.keeps(rows[:, row]):
                     events[row] = []
-            except DecodeError as raised:  # if the framing is broken, after events of the same message
+            except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
                 count, error = row + 1, raised
                 break
         return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events), error

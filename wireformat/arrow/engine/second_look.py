@@ -35,7 +35,7 @@ from ..scan.notes import (
 class SecondLook:
     """Finishes the notes of one message batch.
 
-    text   the scan's own text, to which finished texts are appended
+    text   the text of the notes, as far as it is used; the finished texts are appended to it
     """
 
     def __init__(self, message_batch: MessageBatch, text: bytes, options: ReadOptions) -> None:
@@ -54,7 +54,7 @@ class SecondLook:
     def finish(self, rows: Array, cells: Array, row: int) -> bool:
         """Writes the texts that the row still needs. Returns False if the declaration must read the record.
 
-        Such a row keeps no text, so that the gather makes valid columns of it.
+        All texts of such a row are then noted as empty, so that the gather can still build columns from the notes.
         """
         needs = int(rows[NEEDS, row])
         begins = rows[ENDS : ENDS + len(MAPS), row - 1] if row else np.zeros(len(MAPS), np.int64)
@@ -81,7 +81,7 @@ class SecondLook:
                     self._transcode_text(pair)
 
     def _write_binary_texts(self, maps: list[Array]) -> None:
-        """Writes the texts of binary values; raises ValueError for a value without a text form, or not of its type."""
+        """Writes binary values as text; raises ValueError for a type without a text form or a value not of its type."""
         for image in (maps[NEW], maps[OLD]):
             for cell in np.flatnonzero(image[VALUE, :, 1] <= BINARY_LENGTH).tolist():
                 start, length = image[VALUE, cell].tolist()
@@ -93,13 +93,13 @@ class SecondLook:
                 self._append(image[VALUE, cell], value)
 
     def keeps(self, row: Array) -> bool:
-        """Applies the filters to a row, which the scan could not do if the name of its table was not UTF-8."""
+        """Returns whether the filters keep a row. The scan could not tell if the name of its table was not UTF-8."""
         schema, table = (self._bytes(*row[field : field + 2].tolist()).decode() for field in (TABLE_SCHEMA, TABLE_NAME))
         return self._options.keeps(KINDS[row[KIND]], (schema, table) if row[TABLE_SCHEMA + 1] >= 0 else None)
 
     @property
     def is_full(self) -> bool:
-        """Whether other rows must wait: numbers can become a thousand times longer, and the text has grown too much."""
+        """Whether the text has grown so much that other rows must wait: numbers can become a thousand times longer."""
         return len(self._text) > self._scanned_bytes + BATCH_TEXT_BYTES
 
     def all_text(self) -> Array:

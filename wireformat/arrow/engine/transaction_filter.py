@@ -125,7 +125,7 @@ _ASKED: tuple[tuple[str, frozenset[str], Callable[[pa.RecordBatch, str], list[An
     ("first_segment", frozenset({"STREAM_START"}), _flags),
     ("transactional", frozenset({"MESSAGE"}), _flags),
 )
-"""The fields of RecordFacts behind `kind`: the kinds of which the filters ask for it, and how rows say it."""
+"""The fields of RecordFacts after `kind`: the kinds of which the filters ask for it, and how rows say it."""
 
 
 def _make_filter(options: ReadOptions) -> TransactionFilter[Any]:

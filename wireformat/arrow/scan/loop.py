@@ -4,11 +4,11 @@ A kernel adds three functions, all compiled into its own walk:
 
     open_record(buffer, start, stop, at, record) -> (body, end, lsn, has_lsn)
         the record at `at` of the message [start, stop): its body is [body, end); end is -1 if the framing is broken
-    close_record(buffer, stop, end, has_lsn) -> (at, what)
-        what follows the record that ends at `end`: MORE, DONE or LOST, and where the next one begins
+    close_record(buffer, stop, end, has_lsn) -> (at, outcome)
+        where the record after the one that ends at `end` begins, and MORE, DONE or LOST
     read_record(arrays, at, stop, row) -> status
-        notes the record at [at, stop) in row `row`, which is begun, in `arrays` (see ScanArrays); FULL if there are too
-        few cells
+        notes the record at [at, stop) in row `row` of `arrays` (see ScanArrays), after `begin_row` has filled that row;
+        FULL if there are too few cells
 """
 
 from __future__ import annotations
@@ -42,20 +42,22 @@ from .notes import (
     TEXT_USED,
     ScanArrays,
 )
-from .row_notes import begin_row, is_wanted, text_needed
+from .row_notes import begin_row, is_wanted, max_text_bytes
 
 MORE, DONE, LOST = range(3)
+"""What follows a record: another record, the end of the message, or broken framing."""
 
-TOOK_TOO_MUCH = -1
-"""What the walk returns, where this is checked, if a record took more scratch than notes.py allows."""
+SCRATCH_OVERRUN = -1
+"""Returned by the walk, if CHECKED, when a record has used more scratch than notes.py allows."""
 
 Scan = Callable[..., Any]
 
 
 def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Scan) -> Scan:
-    """The compiled walk of one format; its name is that of its files in the compile cache.
+    """Returns the compiled walk of one format; its name is that of its files in the compile cache.
 
-    The name of a scan from another package has a mark of that package's sources, so that a change of them counts.
+    The name of a scan from another package includes a mark of that package's sources, so that it is compiled again when
+    they change.
     """
 
     def scan(
@@ -72,19 +74,20 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         patterns: Array,
         names: Array,
     ) -> Int:
-        """Walk messages and note where everything is, until the scratch is full.
+        """Walks the messages and notes their records, until the scratch is full.
 
         buffer          uint8[n]      bytes of all messages, not copied
         starts, stops   int64[m]      first byte of each message, one past its last
-        indexes         int64[m]      the message's number in the row-change table
-        cursor          int64[c]      where to go on, changed in place; all is done when cursor[NEXT_MESSAGE] is m
+        indexes         int64[m]      index of each message in the input, as the row-change table has it
+        cursor          int64[c]      where to continue, changed in place; the end is cursor[NEXT_MESSAGE] == m
         rows, cells, text             of Notes, filled in place
         dictionary      int32[d, 2]   pairs of the constant texts, then the relations of pgoutput
         settings        int64[s]      UTF8, KINDS_WANTED, QUOTED, LINES of notes.py; for pgoutput those of
                                       pgoutput_relations.py
-        patterns        int32[p, 4]   tables wanted, pairs in names; none: all
-        names           uint8[k]
-        returns         int           rows noted; 0 with messages left: text needs cursor[TEXT_NEEDED] more bytes
+        patterns        int32[p, 4]   wanted tables, each the pairs of schema and name in `names`; empty: all tables
+        names           uint8[k]      the text of the patterns
+        returns         int           number of rows noted. If it is 0 and messages are left, the next record needs
+                                      cursor[TEXT_NEEDED] more bytes of text
         Raises nothing.
         """
         arrays = ScanArrays(buffer, rows, cells, text, dictionary, cursor, settings)
@@ -98,11 +101,11 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 at = start
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
             size = end - body if end >= 0 else 0
-            cursor[TEXT_NEEDED] = text_needed(size, cells.shape[2])
-            # Space for two rows: the record, and an error behind it.
+            cursor[TEXT_NEEDED] = max_text_bytes(size, cells.shape[2])
+            # A record may need two rows: its own, and one for broken framing after it.
             if row + 2 > rows.shape[1] or cursor[TEXT_USED] + cursor[TEXT_NEEDED] > text.shape[0]:
                 break
-            what = LOST
+            outcome = LOST
             if end >= 0:
                 used = cursor[TEXT_USED]
                 cursor[NEXT_MESSAGE] = message
@@ -112,10 +115,12 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                     cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK
                     or rows[ENDS + DETAIL, row] > DETAILS_PER_ROW * (row + 1)
                 ):
-                    return TOOK_TOO_MUCH
+                    return SCRATCH_OVERRUN
                 if status == FULL and row > 0:
                     cursor[TEXT_USED] = used
                     break
+                # FULL at row 0 becomes READ_RECORD: the record does not fit even into empty scratch, so the declaration
+                # reads it.
                 if status == READ_RECORD or status == FULL:
                     status = READ_RECORD
                     begin_row(rows, row, indexes[message], record, body, size, status)
@@ -127,11 +132,11 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 else:
                     cursor[TEXT_USED] = used
                 record += 1
-                at, what = close_record(buffer, stop, end, has_lsn)
-            if what == LOST:
+                at, outcome = close_record(buffer, stop, end, has_lsn)
+            if outcome == LOST:
                 begin_row(rows, row, indexes[message], record, start, stop - start, READ_REST)
                 row += 1
-            if what != MORE:
+            if outcome != MORE:
                 message += 1
                 record = 0
         cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD] = message, at, record

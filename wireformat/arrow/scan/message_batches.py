@@ -1,4 +1,4 @@
-"""Messages as the scan takes them: one buffer and where each message begins and ends, some megabytes at a time."""
+"""Messages as the scan takes them: one buffer and where each message begins and ends, a few megabytes at a time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MessageBatch(NamedTuple):
 
 
 def message_batches(messages: Any, first: int = 0) -> Iterator[MessageBatch]:
-    """Cut messages into batches of about CHUNK_BYTES, each with at least one message.
+    """Cuts messages into batches of about CHUNK_BYTES, each with at least one message.
 
     messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
                 without copying

@@ -2,9 +2,10 @@
 
 A text is a pair (start, length). start >= 0 is an offset in the input; start < 0 is the offset ~start in `text`, which
 begins with the dictionary (kinds, detail keys, tokens, type names) and continues with texts that the input does not
-hold as they are. Length -1 is NULL. One rule serves every string column, and so does one gather.
+hold as they are. Length -1 is NULL; for lower ones see UNCHANGED_LENGTH and BINARY_LENGTH. All texts are noted in this
+way, so one gather builds every string column.
 
-Few and plain arrays, since each one that a compiled function takes costs compile time.
+The notes are a few plain arrays, because each array that a compiled function takes costs compile time.
 """
 
 from __future__ import annotations
@@ -57,35 +58,35 @@ FULL = 3  # the scratch has too few cells for it; no row keeps this
 TRANSCODE = 1  # a text is not ASCII, and the encoding is not UTF-8
 BINARY_TEXT = 2  # a value was noted in its binary form
 
-# A scan's cursor: where it goes on when it is called again, and how much text it has used and would need.
+# A scan's cursor: where the next call continues, how much text is used, and how much the next record may need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
 
-# Behind that, what a scan remembers of rows that it has seen in this call, to know others like them; 0 is nothing.
+# The rest of the cursor: rows that a scan has seen in this call, to recognise others like them; 0 is nothing.
 SEEN = 5
 SEEN_SLOTS, SEEN_FIELDS = 256, 5
 CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
 
 # A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; of a text style, whether the names of its
-# tables are quoted, and from there on its table of lines.
+# tables are quoted, followed by its table of lines.
 UTF8, KINDS_WANTED, QUOTED, LINES = range(4)
 
 BINARY_LENGTH = -16
-"""A value that is noted in its binary form has this length minus its own; the row then needs BINARY_TEXT."""
+"""A value of n bytes that is noted in its binary form has the length BINARY_LENGTH - n; its row needs BINARY_TEXT."""
 
 UNCHANGED_LENGTH = -2
 """Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
 
 DETAILS_PER_ROW = 4
-"""How many details a scan notes of a row at the most: those of GaussDB's BEGIN."""
+"""The most details that a scan notes for a row: those of GaussDB's BEGIN."""
 
 
 GROWTH_PER_CELL, LEAST_GROWING_CELL, TEXT_PER_RECORD = 16, 8, 128
-"""How much text a scan writes at the most for a record beyond the record's own bytes.
+"""The most text that a scan writes for a record beyond the record's own bytes.
 
 Text with escapes or doubled quotes undone is shorter. Other cells have at least LEAST_GROWING_CELL bytes and grow by at
 most GROWTH_PER_CELL: 10 bytes with the number of a type become `oid:` and 10 digits, 13 bytes with a binary timestamp
-become 29. The numbers and times of BEGIN and COMMIT, and what is written of a date's time before it is cut off, take
-less than TEXT_PER_RECORD - TEXT_SLACK."""
+become 29. The numbers and times of BEGIN and COMMIT take less than TEXT_PER_RECORD - TEXT_SLACK. So does the time that
+is written after a date and then cut off."""
 
 TEXT_SLACK = 16
 """Bytes of `text` that follow what is used: copies of whole blocks read past the end of a text."""
@@ -99,7 +100,7 @@ class Notes(NamedTuple):
     cells: Array
     """int32[maps, CELL_FIELDS, cells, 2]"""
     text: Array
-    """uint8[n]: the text of the dictionary, then the scan's own"""
+    """uint8[n]: the text of the dictionary, then that of the relations (see ScanInput), then what the scan writes"""
 
 
 class ScanInput(NamedTuple):
@@ -137,11 +138,11 @@ class ScanArrays(NamedTuple):
 
 
 def make_notes(rows: int, cells: int, text: int) -> Notes:
-    """Memory for at least so many rows, so many cells in each map, and so many bytes of text beside the dictionary.
+    """Returns memory for at least `rows` rows, `cells` cells in each map, and `text` bytes besides the dictionary's.
 
-    A scan notes details without checking for space: there are cells for those of every row.
+    A scan notes details without checking for space, so each map has at least DETAILS_PER_ROW cells for every row.
     """
-    rows = _spread(rows)
+    rows = _padded_rows(rows)
     assert len(DICTIONARY_TEXT) + text <= COLUMN_BYTES, "pairs are int32"
     notes = Notes(
         np.empty((ROW_FIELDS, rows), np.int64),
@@ -152,8 +153,8 @@ def make_notes(rows: int, cells: int, text: int) -> Notes:
     return notes
 
 
-def _spread(rows: int) -> int:
-    """At least so many rows, so that the same row of different fields falls into different sets of the cache."""
+def _padded_rows(rows: int) -> int:
+    """Returns at least `rows`, so that the same row of different fields falls into different sets of the cache."""
     return rows // 512 * 512 + 512 + 24
 
 

@@ -15,7 +15,7 @@ from ..jit.compiler import hot, inner
 from ..jit.intrinsics import BLOCK, read_16, read_32, read_64, same_block
 from .notes import TRANSCODE
 
-__all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "text_needs", "unquote", "write_number"]
+__all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "transcode_flag", "unquote", "write_number"]
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # of eight bytes, as int64
 
@@ -62,7 +62,7 @@ def is_ascii(data: Array, start: Int, length: Int) -> bool:
 
 
 @inner
-def text_needs(data: Array, start: Int, length: Int, utf8: bool) -> Int:
+def transcode_flag(data: Array, start: Int, length: Int, utf8: bool) -> Int:
     """What a text that is not ASCII needs: nothing if it is UTF-8 and the encoding is, else TRANSCODE."""
     if not utf8:
         return TRANSCODE
@@ -74,7 +74,7 @@ def text_needs(data: Array, start: Int, length: Int, utf8: bool) -> Int:
 
 @hot
 def same_bytes(data: Array, at: Int, other: Array, start: Int, length: Int) -> bool:
-    """Whether so many bytes are the same in both places."""
+    """Whether `length` bytes are the same in both places."""
     if length >= BLOCK:
         last = length - BLOCK
         for step in range(0, last, BLOCK):
@@ -115,7 +115,7 @@ def unquote(data: Array, start: Int, length: Int, text: Array, used: Int) -> tup
 def write_number(text: Array, used: Int, value: Int, base: Int, signed: bool) -> Int:
     """Write a number, base 10 or 16, or if not signed the one with the bits of an int64.
 
-    Returns how much of `text` is used then.
+    Returns the new end of the used text.
     """
     left = np.uint64(value)
     if signed and value < 0:

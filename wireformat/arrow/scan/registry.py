@@ -19,17 +19,17 @@ SCANS = {row.name: row.scan for row in ROWS.values() if row.scan is not None}
 """Those of the built-in formats."""
 
 FindInput = Callable[[MessageBatch], ScanInput]
-"""What the scan of a chunk must be given. It is called for each chunk, in their order."""
+"""Returns what the scan of a message batch must be given. It is called for each message batch, in order."""
 
 
 class Preparation(Protocol):
-    """Finds out what the scan must know of the records before each chunk; made once with (settings, options).
+    """Finds out what the scan must know of the records before each message batch; made once, with (settings, options).
 
     settings    the numbers that all scans are given
     """
 
     def begin(self, format: Format) -> FindInput:
-        """For one walk over chunks, from what this format knows now, which it does not change."""
+        """Begins a walk over message batches, from what this format knows now; it does not change the format."""
 
 
 class _NoPreparation:
@@ -37,11 +37,11 @@ class _NoPreparation:
         self._input = ScanInput(DICTIONARY, np.array(settings, np.int64), b"")
 
     def begin(self, format: Format) -> FindInput:
-        return lambda chunk: self._input
+        return lambda message_batch: self._input
 
 
 def load_scan(format: str, settings: list[int], options: ReadOptions) -> tuple[Callable[..., int], Preparation]:
-    """The compiled walk of a format that has one, and what prepares each chunk for it.
+    """The compiled walk of a format that has one, and what prepares each message batch for it.
 
     settings    the numbers that all scans are given
     """

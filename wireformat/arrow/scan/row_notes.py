@@ -32,8 +32,8 @@ from .notes import (
 
 
 @inner
-def text_needed(size: Int, cells: Int) -> Int:
-    """How much text a scan writes at the most for a record of so many bytes, where each map has so many cells."""
+def max_text_bytes(size: Int, cells: Int) -> Int:
+    """Returns how much text a scan writes at most for a record of `size` bytes, if each map has `cells` cells."""
     return size + GROWTH_PER_CELL * min(size // LEAST_GROWING_CELL, 2 * cells) + TEXT_PER_RECORD
 
 

@@ -17,7 +17,7 @@ from ..arrays import Array
 from ..row_changes import RELATION_ID_COLUMN
 from ..schemas import SEQUENCE
 from .columns import TypedColumn
-from .rows import DELETE, INSERT, UPDATE, ChangeRows, row_position
+from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_UPDATE, ChangeRows, row_position
 from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version
 
@@ -143,7 +143,7 @@ def typed_batch(
     """
     rows, count = changes.rows, len(changes.rows.kinds)
     _check_numbered(changes, columns)
-    is_delete = rows.kinds == DELETE
+    is_delete = rows.kinds == TABLE_DELETE
     has_old = rows.old.valid
     bad_values: list[_BadValue] = []
     key_texts: dict[str, list[pa.StringArray]] = {}
@@ -243,7 +243,7 @@ def _changes_key(
     Values are compared, not their texts alone: 0 and -0 are equal.
     """
     changed = np.zeros(len(rows.kinds), bool)
-    has_old_key = (rows.kinds == UPDATE) & rows.old.valid
+    has_old_key = (rows.kinds == TABLE_UPDATE) & rows.old.valid
     for column, value, old in zip(columns, values, olds, strict=True):
         if column.name in options.keys:
             new_text, old_text = key_texts[column.name]
@@ -295,7 +295,7 @@ def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, opti
     is_kept = np.ones(count, bool)
     if options.mode == "DROPMALFORMED":
         is_kept[[bad.row for bad in bad_values]] = False
-    is_update = rows.kinds == UPDATE
+    is_update = rows.kinds == TABLE_UPDATE
     with_both_images = options.images == "both"
     has_two_rows = (is_split | (is_update & rows.old.valid)) if with_both_images else is_split
     types = np.where(is_update, _POSTIMAGE, rows.kinds) if with_both_images else rows.kinds
@@ -304,7 +304,9 @@ def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, opti
     is_before = has_two_rows[changes]
     is_before[1:] &= changes[1:] != changes[:-1]
     types = np.where(
-        is_split[changes], np.where(is_before, DELETE, INSERT), np.where(is_before, _PREIMAGE, types[changes])
+        is_split[changes],
+        np.where(is_before, TABLE_DELETE, TABLE_INSERT),
+        np.where(is_before, _PREIMAGE, types[changes]),
     )
     return _Output(
         changes,

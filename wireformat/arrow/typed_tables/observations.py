@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..arrays import Array
 from .images import combined_codes
-from .rows import RELATION, ChangeRows, rows_of_tables
+from .rows import TABLE_RELATION, ChangeRows, rows_of_tables
 from .tables import tables_schema, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 
@@ -53,7 +53,7 @@ def observations(batch: pa.RecordBatch, positions: pa.StructArray) -> pa.RecordB
         for group in np.split(by_code, np.flatnonzero(np.diff(codes[by_code])) + 1):
             indices = by_position[group]
             first = int(indices[0])
-            is_relation = rows.kinds[first] == RELATION
+            is_relation = rows.kinds[first] == TABLE_RELATION
             facts = relation_facts(rows, first) if is_relation else image_facts(rows, first)
             _, row = rows.at(first)
             found.append(
@@ -99,7 +99,7 @@ def _relation_codes(rows: ChangeRows) -> Array:
     """Returns int64[n]: RELATIONs with different facts get different codes; all other rows get 0."""
     codes = np.zeros(len(rows.kinds), np.int64)
     code_of: dict[str, int] = {}
-    for index in np.flatnonzero(rows.kinds == RELATION).tolist():
+    for index in np.flatnonzero(rows.kinds == TABLE_RELATION).tolist():
         codes[index] = code_of.setdefault(_to_json(relation_facts(rows, index)), len(code_of) + 1)
     return codes
 

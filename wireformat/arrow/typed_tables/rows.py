@@ -20,7 +20,7 @@ from ..schemas import CHANGES, format_of
 from ..unread import Seen
 from .images import ChosenColumn, EncodedLists, Images, combined_codes, encoded_lists, is_numbered
 
-INSERT, UPDATE, DELETE, TRUNCATE, RELATION = range(len(TABLE_KINDS))
+TABLE_INSERT, TABLE_UPDATE, TABLE_DELETE, TABLE_TRUNCATE, TABLE_RELATION = range(len(TABLE_KINDS))
 """The code of a kind: its index in TABLE_KINDS."""
 
 READ_COLUMNS = (
@@ -30,18 +30,18 @@ READ_COLUMNS = (
 """The columns that typed tables read."""
 
 _GROUP_BYTES = 1 << 30
-"""The most bytes of record batches whose rows are read together: a column of texts holds 2 GiB."""
+"""Rows of record batches of up to this many bytes are read together: a string column holds at most 2 GiB."""
 
 _GROUP_ROWS = 1 << 16
-"""The most rows that are read together. A group costs as much as hundreds of rows, so it need not be larger."""
+"""Up to this many rows are read together. A group costs as much as a few hundred rows, so it need not be larger."""
 
 
 class Source:
     """Row changes that are read once, to their end.
 
-    other_schemas  schemas of other inputs, which may name the format
+    other_schemas  schemas of other inputs, whose metadata may name the format
     format         the format of the rows; None if it is not known
-    is_whole       whether these are all rows of an input; only then can `check` tell that none could be read
+    is_whole       whether these are all rows of an input; only then does `check` raise if none could be read
     schema         of the first record batch; None if there is none
 
     Raises OptionError for two different formats, and the errors of `needed_columns`.
@@ -67,7 +67,10 @@ class Source:
         """Yields the record batches, with the columns that typed tables read or the caller keeps."""
         for batch in self._batches if self._first is None else chain([self._first], self._batches):
             if format_of([batch.schema], self.format) != self.format:
-                raise OptionError("option format: some row changes say theirs, and the first do not; give it")
+                raise OptionError(
+                    "option format: some record batches name their format in their metadata, but the first one does "
+                    "not; pass format"
+                )
             self._seen = self._seen.and_of(batch)
             yield batch
 
@@ -77,7 +80,7 @@ class Source:
             self._seen.check(self.format)
 
     def with_hint(self, error: BadRows) -> BadRows:
-        """Adds the format that the messages look like to the error, if no row could be read so far."""
+        """Adds a hint to the error, which format the messages look like, if no row could be read so far."""
         add_hint(error, self._seen.hint())
         return error
 
@@ -102,7 +105,7 @@ def needed_columns(changes: RowChanges, keep: Sequence[str] = ()) -> Iterator[pa
 class ChangeRows:
     """Chosen rows of some record batches, one batch after the other.
 
-    selections  record batches, each with int64[n]: the indices of its chosen rows, rising
+    selections  record batches, each with int64[n]: the indices of its chosen rows, ascending
     kinds       int64[m]: the kinds of all chosen rows, as indices into TABLE_KINDS
 
     An index of a chosen row counts from the first row of the first selection.
@@ -123,7 +126,7 @@ class ChangeRows:
 
     @cached_property
     def types(self) -> EncodedLists:
-        """The lists of the types of their values."""
+        """The lists of the types of the rows' values, encoded."""
         return encoded_lists(self._lists("types"))
 
     @cached_property
@@ -199,7 +202,7 @@ class ChangeRows:
         raise IndexError(index)
 
     def chosen(self, indices: Array) -> ChangeRows:
-        """Returns some of the chosen rows; the indices rise."""
+        """Returns some of the chosen rows; the indices must be ascending."""
         if len(indices) == len(self.kinds):
             return self
         begins = np.cumsum([0, *(len(rows) for _, rows in self.selections)])
@@ -279,7 +282,7 @@ def _check_tables_are_named(batch: pa.RecordBatch, kinds: Array) -> None:
             f"{kind}, {HIDDEN_KINDS[kind]}; filter out the rows that you do not need",
             **row_position(batch, row),
         )
-    truncates = np.flatnonzero(kinds == TRUNCATE)
+    truncates = np.flatnonzero(kinds == TABLE_TRUNCATE)
     nameless = truncates[batch["table_name"].is_null().to_numpy(zero_copy_only=False)[truncates]]
     if len(nameless):
         raise BadRows(

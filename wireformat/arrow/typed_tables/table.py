@@ -17,7 +17,7 @@ from ..schemas import DROPPED
 from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
-from .rows import RELATION, Source, rows_of_table
+from .rows import TABLE_RELATION, Source, rows_of_table
 from .tables import versions_of
 from .versions import TableVersions
 
@@ -128,7 +128,7 @@ def _typed(
     try:
         for rows in rows_of_table(tables.noted(source.batches()), namespace, name, keep):
             version_indices = versions.take(rows, np.arange(len(rows.kinds)))
-            is_change = np.flatnonzero(rows.kinds != RELATION)
+            is_change = np.flatnonzero(rows.kinds != TABLE_RELATION)
             batches.append(TableBatch(rows.chosen(is_change), version_indices[is_change], versions.versions, table))
     except BadRows as error:
         raise source.with_hint(error) from None

@@ -13,7 +13,7 @@ from ..arrays import Array
 from ..row_changes import RowChanges
 from ..schemas import with_format
 from .images import combined_codes
-from .rows import RELATION, ChangeRows, Source, rows_of_tables
+from .rows import TABLE_RELATION, ChangeRows, Source, rows_of_tables
 from .versions import TableVersions, Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
@@ -50,7 +50,7 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
                 first, last = (positions[rows.at(int(index))[1]].as_py() for index in of_version[[0, -1]])
                 total = totals.setdefault((table, version), [first, last, 0])
                 total[1] = last
-                total[2] += int((rows.kinds[of_version] != RELATION).sum())
+                total[2] += int((rows.kinds[of_version] != TABLE_RELATION).sum())
     source.check()
     listed = [
         {

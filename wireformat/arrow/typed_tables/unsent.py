@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..arrays import Array
 from .images import EncodedLists, combined_codes
-from .rows import UPDATE, ChangeRows
+from .rows import TABLE_UPDATE, ChangeRows
 from .versions import Version
 
 NAMES = pa.list_(pa.field("element", pa.string()))
@@ -37,7 +37,7 @@ def unsent_columns(
         sent = new.lists[new.codes[first]]
         if sent is not None and not rows.numbered[first]:
             version = int(version_indices[first])
-            of_version = versions[version].types if rows.kinds[first] == UPDATE else {}
+            of_version = versions[version].types if rows.kinds[first] == TABLE_UPDATE else {}
             listed += tuple(
                 name
                 for name in columns

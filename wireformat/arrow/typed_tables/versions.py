@@ -13,7 +13,7 @@ from ...pgtypes import type_name
 from ...pgtypes.sql_types import SqlType, with_typmod
 from ..arrays import Array
 from .images import Names
-from .rows import DELETE, INSERT, RELATION, ChangeRows
+from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION, ChangeRows
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class TableVersions:
         indices   int64[n]: the indices of the rows of this table, in order
         """
         layouts = rows.layouts[indices]
-        is_first = rows.kinds[indices] == RELATION
+        is_first = rows.kinds[indices] == TABLE_RELATION
         is_first[1:] |= layouts[1:] != layouts[:-1]
         is_first[:1] = True
         range_starts = np.flatnonzero(is_first)  # of ranges of rows with the same layout
@@ -113,7 +113,10 @@ class TableVersions:
         version_of: dict[tuple[int, int], int] = {}
         found = []
         ranges = zip(
-            firsts.tolist(), layouts[range_starts].tolist(), (rows.kinds[firsts] == RELATION).tolist(), strict=True
+            firsts.tolist(),
+            layouts[range_starts].tolist(),
+            (rows.kinds[firsts] == TABLE_RELATION).tolist(),
+            strict=True,
         )
         for index, layout, is_relation in ranges:
             key = self.current, layout
@@ -150,7 +153,7 @@ def image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     new, old, types, unchanged = (
         column.lists[column.codes[index]] for column in (rows.new.names, rows.old.names, rows.types, rows.unchanged)
     )
-    sent = old if rows.kinds[index] == DELETE or new is None else new
+    sent = old if rows.kinds[index] == TABLE_DELETE or new is None else new
     images = [names for names in (old, None if rows.numbered[index] else new) if names]
     if sent is None or not images:
         return ColumnFacts({}, is_untyped=bool(new or old) and types is None)
@@ -158,7 +161,7 @@ def image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     found |= dict.fromkeys(name for names in (*images, unchanged or ()) for name in names)
     if types is not None:
         found |= dict(zip(sent, types, strict=False))
-    return ColumnFacts(found, is_complete=rows.kinds[index] == INSERT and not unchanged, is_untyped=types is None)
+    return ColumnFacts(found, is_complete=rows.kinds[index] == TABLE_INSERT and not unchanged, is_untyped=types is None)
 
 
 def relation_facts(rows: ChangeRows, index: int) -> ColumnFacts:

@@ -63,7 +63,7 @@ SYSTEM_SCHEMA = "pg_catalog"
 
 
 class Images(Subconstruct):
-    """Row images, each behind the byte that says which it is, in the order of the steps.
+    """Row images, each after the byte that says which it is, in the order of the steps.
 
     steps   the bytes that may stand there, and whether one of them must
     The result is a list of (byte, image).

@@ -56,7 +56,7 @@ from .relations import OUTSIDE, Lost, Outside, Relations
 from .writer import PgOutputWriter, said
 
 KEPT_RELATIONS, KEPT_BYTES = 512, 4096
-"""How many Relation messages are remembered, and how long they may be: 2 MB of them at the most."""
+"""How many Relation messages are remembered, and how long they may be: at most 2 MB of them."""
 
 
 class PgOutput:

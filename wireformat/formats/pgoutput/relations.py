@@ -59,7 +59,7 @@ class Lost(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """A message of one of the kinds OUTSIDE that cannot be read: no block is open behind it."""
+    """A message of one of the kinds OUTSIDE that cannot be read: no block is open after it."""
 
 
 Said = Event | Lost | Outside

@@ -59,7 +59,7 @@ from ..notes import (
     XID,
     ScanArrays,
 )
-from ..primitives import is_ascii, read_16, read_32, read_64, text_needs, unquote, write_number
+from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, unquote, write_number
 from ..row_notes import note_detail
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
@@ -96,7 +96,7 @@ def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, 
             return READ_RECORD, at, cell
         name, name_length = at, length
         if not is_ascii(buffer, at, length):
-            rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
+            rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
         if length > 0 and buffer[at] == QUOTE:
             name, name_length = unquote(buffer, at, length, text, used)
             if name_length < 0:
@@ -120,7 +120,7 @@ def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, 
         elif length > stop - at:
             return READ_RECORD, at, cell
         elif not is_ascii(buffer, at, length):
-            rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
+            rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
         image[NAME, cell, 0] = name
         image[NAME, cell, 1] = name_length
         image[VALUE, cell, 0] = at
@@ -145,7 +145,7 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         if length > stop - at:
             return READ_RECORD
         if not is_ascii(buffer, at, length):
-            rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
+            rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
         rows[field, row] = at
         rows[field + 1, row] = length
         at += length
@@ -195,7 +195,7 @@ def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
             if length > stop - at:
                 return READ_RECORD
             if not is_ascii(buffer, at, length):
-                rows[NEEDS, row] |= text_needs(buffer, at, length, utf8)
+                rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
             if tag == TIME_TAG:
                 time_at, time_length = at, length
             else:

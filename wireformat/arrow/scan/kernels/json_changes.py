@@ -163,7 +163,7 @@ def read_table(arrays: ScanArrays, at: Int, end: Int, row: Int) -> bool:
 
 @inner
 def seen_slot(buffer: Array, at: Int) -> Int:
-    """Where the cursor may remember a row like the one at `at`: by 24 bytes behind the head, which name the table."""
+    """Where the cursor may remember a row like the one at `at`: by 24 bytes after the head, which name the table."""
     mixed = read_64(buffer, at + 15) ^ (read_64(buffer, at + 23) << 5) ^ (read_64(buffer, at + 31) << 11)
     mixed ^= mixed >> 32
     mixed ^= mixed >> 16
@@ -184,10 +184,10 @@ def copy_head(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, In
     like, body, kind_at, values_at = cursor[slot] - 1, cursor[slot + 1], cursor[slot + 2], cursor[slot + 3]
     if like < 0 or like >= row or rows[BODY, like] != body or stop - at < values_at:
         return -1, -1, False
-    behind = kind_at + KIND_BYTES
+    after_kind = kind_at + KIND_BYTES
     if not (
         same_bytes(buffer, at, buffer, body, kind_at)
-        and same_bytes(buffer, at + behind, buffer, body + behind, values_at - behind)
+        and same_bytes(buffer, at + after_kind, buffer, body + after_kind, values_at - after_kind)
     ):
         return -1, -1, False
     kind = read_kind(arrays, at + kind_at, stop)

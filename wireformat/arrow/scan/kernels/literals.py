@@ -50,9 +50,9 @@ def undo(buffer: Array, at: Int, stop: Int, text: Array, used: Int, quote: Int, 
     """Write buffer[at:stop] to text[used:] with JSON's escapes undone and, unless quote is 0, the quotes around it and
     the doubled ones inside.
 
-    returns     (where it ended, how much of text is used); -1 for what servers do not write
+    returns     (where it ended, the new end of the used text); -1 for what servers do not write
     """
-    state = 1 if quote == 0 else 0  # 0 before the first quote, 1 inside, 2 behind a quote that ends it or is doubled
+    state = 1 if quote == 0 else 0  # 0 before the first quote, 1 inside, 2 after a quote that ends it or is doubled
     while at < stop:
         begin = at
         byte = np.int64(buffer[at])
@@ -152,7 +152,7 @@ def number_end(buffer: Array, at: Int, stop: Int) -> Int:
 def literal(
     buffer: Array, at: Int, end: Int, escaped: bool, quotes: Int, text: Array, dictionary: Array, used: Int, json: bool
 ) -> tuple[Int, Int, Int]:
-    """The pair of the literal that buffer[at:end] is, and how much of text is used; BAD_LENGTH if it is none.
+    """The pair of the literal that buffer[at:end] is, and the new end of the used text; BAD_LENGTH if it is none.
 
     escaped     it holds a backslash of JSON
     quotes      how many single quotes it holds, more than two if it is not known

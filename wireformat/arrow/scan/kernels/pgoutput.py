@@ -1,4 +1,4 @@
-"""The scan of pgoutput: rows, BEGIN and COMMIT; all else is rare, and read by the declaration.
+"""The scan of pgoutput. It reads row changes, BEGIN and COMMIT; the declaration reads other messages, which are rare.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. Which relation a message means, and whether it
 carries a transaction id, is known beforehand: see pgoutput_relations.py. For the arguments see ScanArrays.
@@ -56,7 +56,7 @@ from ..notes import (
     XID,
     ScanArrays,
 )
-from ..primitives import is_ascii, read_16, read_32, read_64, text_needs, write_number
+from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, write_number
 from ..row_notes import note_detail
 from ..tokens import BOOLEANS, FULL_ROW, KEY_ROW
 from .pgoutput_relations import (
@@ -78,13 +78,15 @@ from .pgoutput_relations import (
     SIZE_OF_FORM,
     TABLE,
     TEXT_FORM,
-    TIME_FORM,
+    TIMESTAMP_FORM,
     UNKNOWN_FORM,
 )
 
-KEY_ENTRY, FULL_ENTRY, T_ENTRY, F_ENTRY = (token_entry(token) for token in (KEY_ROW, FULL_ROW, *BOOLEANS))
-OTHER = -1
-KIND_OF_BYTE = np.full(256, OTHER, np.int64)
+KEY_ENTRY, FULL_ENTRY, TRUE_ENTRY, FALSE_ENTRY = (token_entry(token) for token in (KEY_ROW, FULL_ROW, *BOOLEANS))
+"""What `detail` says of an old image, and the texts of a boolean: TRUE_ENTRY is `t`."""
+
+NOT_SCANNED = -1
+KIND_OF_BYTE = np.full(256, NOT_SCANNED, np.int64)
 for _byte, _kind in zip(b"BCIUD", (BEGIN, COMMIT, INSERT, UPDATE, DELETE), strict=True):
     KIND_OF_BYTE[_byte] = _kind
 
@@ -94,7 +96,7 @@ FIRST_TIME, LAST_TIME = (micros - MICROS_OF_2000 for micros in (FIRST_MICROS, LA
 
 @inner
 def write_time(text: Array, used: Int, micros: Int) -> Int:
-    """Write microseconds since 1970 as `2026-11-21 01:02:03.5+00`; returns how much of `text` is used then."""
+    """Write microseconds since 1970 as `2026-11-21 01:02:03.5+00`; returns the new end of the used text."""
     days = micros // MICROS_OF_DAY
     left = micros - days * MICROS_OF_DAY
     days += 719_468  # days from 0000-03-01, so that a leap day is the last of its year
@@ -149,14 +151,17 @@ def write_time(text: Array, used: Int, micros: Int) -> Int:
 
 
 @inner
-def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, form: Int) -> tuple[Int, Int]:
-    """The pair of a value in binary form, which may be written to text[used:]; length -1 is for the declaration."""
+def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, binary_form: Int) -> tuple[Int, Int]:
+    """Returns the pair of a binary value, which may be written to text[used:]; length -1: the declaration reads it.
+
+    binary_form   the form and the size of the type's values, packed; see SIZE_OF_FORM
+    """
     buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
-    if form == UNKNOWN_FORM or size != form & SIZE_OF_FORM:
+    if binary_form == UNKNOWN_FORM or size != binary_form & SIZE_OF_FORM:
         return used, -1
-    form -= size
+    form = binary_form - size
     if form == BOOLEAN_FORM:
-        entry = T_ENTRY if buffer[at] != 0 else F_ENTRY
+        entry = TRUE_ENTRY if buffer[at] != 0 else FALSE_ENTRY
         return np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1])
     number = np.int64(0)
     if size == 2:
@@ -178,7 +183,7 @@ def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, form: Int) -
     end = write_time(text, used, number + MICROS_OF_2000)
     if form == DATE_FORM:
         end = used + 10
-    elif form == TIME_FORM:
+    elif form == TIMESTAMP_FORM:
         end -= 3
     return ~used, end - used
 
@@ -187,7 +192,7 @@ def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, form: Int) -
 def row_image(
     arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, relation: Int, is_key: bool
 ) -> tuple[Int, Int]:
-    """One tuple into the map `map_index`: (status, byte after it)."""
+    """Notes one TupleData in the map `map_index`; returns the status, and the offset of the byte after it."""
     buffer, rows, cells, dictionary, cursor = arrays.buffer, arrays.rows, arrays.cells, arrays.dictionary, arrays.cursor
     utf8 = arrays.settings[UTF8] == 1
     image = cells[map_index]
@@ -202,36 +207,38 @@ def row_image(
     for column in range(relation + CELLS, relation + CELLS + CELL_ENTRIES * count, CELL_ENTRIES):
         if at >= stop:
             return READ_RECORD, at
-        form = buffer[at]
+        tag = buffer[at]
         at += 1
         length = np.int64(-1)
         size = np.int64(0)
         value = at
-        if form == TEXT_CELL or form == BINARY_CELL:
-            size = read_32(buffer, at) if stop - at >= 4 else stop
+        if tag == TEXT_CELL or tag == BINARY_CELL:
+            if stop - at < 4:
+                return READ_RECORD, at
+            size = read_32(buffer, at)
             at += 4
             if size > stop - at:
                 return READ_RECORD, at
             value, length = at, size
-            kind = np.int64(dictionary[column + CELL_FACTS, 1]) if form == BINARY_CELL else TEXT_FORM
-            if kind == TEXT_FORM:
+            binary_form = np.int64(dictionary[column + CELL_FACTS, 1]) if tag == BINARY_CELL else TEXT_FORM
+            if binary_form == TEXT_FORM:
                 if not is_ascii(buffer, at, size):
-                    rows[NEEDS, row] |= text_needs(buffer, at, size, utf8)
-            elif kind == OTHER_FORM:
+                    rows[NEEDS, row] |= transcode_flag(buffer, at, size, utf8)
+            elif binary_form == OTHER_FORM:
                 length = BINARY_LENGTH - size
                 rows[NEEDS, row] |= BINARY_TEXT
             else:
-                value, length = binary_value(arrays, at, size, used, kind)
+                value, length = binary_value(arrays, at, size, used, binary_form)
                 if length < 0:
                     return READ_RECORD, at
-                if value == ~used:
+                if value == ~used:  # it was written to `text`
                     used += length
-        elif form == UNCHANGED_CELL:
+        elif tag == UNCHANGED_CELL:
             length = np.int64(UNCHANGED_LENGTH)
             rows[PRESENT, row] |= 1 << HAS_UNCHANGED
-        elif form != NULL:
+        elif tag != NULL:
             return READ_RECORD, at
-        elif is_key and dictionary[column + CELL_FACTS, 0] == 0:
+        elif is_key and dictionary[column + CELL_FACTS, 0] == 0:  # the NULL of a column that is not in the key
             continue
         image[VALUE, cell, 0] = value
         image[VALUE, cell, 1] = length
@@ -250,7 +257,7 @@ def row_image(
 
 @inner
 def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: Int) -> Int:
-    """INSERT, UPDATE and DELETE, from the byte behind the kind to the end; returns the row's status."""
+    """INSERT, UPDATE and DELETE, from the byte after the kind to the end; returns the row's status."""
     buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
     relation = relation_code >> 1
     if relation == 0:  # no relation, or the message is too short to name one
@@ -295,27 +302,30 @@ def transaction(
     stop: Int,
     row: Int,
 ) -> Int:
-    """BEGIN and COMMIT, from the byte behind the kind to the end; returns the row's status."""
+    """BEGIN and COMMIT, from the byte after the kind to the end; returns the row's status."""
     buffer, rows, text, cursor = arrays.buffer, arrays.rows, arrays.text, arrays.cursor
     is_opengauss = arrays.settings[IS_OPENGAUSS] == 1
     used = cursor[TEXT_USED]
     size = stop - at
     if rows[KIND, row] == BEGIN:
-        if (size != 20 and (not is_opengauss or (size != 24 and size != 32))) or (is_opengauss and size == 20):
-            return READ_RECORD
+        # PostgreSQL: commit_lsn, commit_time, 4 bytes of xid. openGauss: the same, 8 bytes of xid, maybe a csn.
         time_at = at + 8
         if is_opengauss:
+            if size != 24 and size != 32:
+                return READ_RECORD
             rows[XID, row] = read_64(buffer, at + 16)
             if size == 32:
                 rows[CSN, row] = read_64(buffer, at + 24)
                 rows[PRESENT, row] |= 1 << CSN
         else:
+            if size != 20:
+                return READ_RECORD
             rows[XID, row] = read_32(buffer, at + 16)
         rows[PRESENT, row] |= 1 << XID
     else:
         if size != 25 or buffer[at] != 0:
             return READ_RECORD
-        at += 1
+        at += 1  # the flags; commit_lsn, end_lsn and commit_time follow
         time_at = at + 16
     micros = read_64(buffer, time_at)
     if micros < FIRST_TIME or micros > LAST_TIME:
@@ -342,12 +352,12 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
     buffer, rows, cursor, settings = arrays.buffer, arrays.rows, arrays.cursor, arrays.settings
     kind = KIND_OF_BYTE[buffer[at]]
-    if kind == OTHER:
+    if kind == NOT_SCANNED:
         return READ_RECORD
     rows[KIND, row] = kind
     relation_code = settings[RELATION_CODES + cursor[NEXT_MESSAGE]]
     if kind == BEGIN or kind == COMMIT:
-        if relation_code & 1:  # it ends a block, which the reader of the declaration must see
+        if relation_code & 1:  # a streamed block is open, and the declaration's reader must see that it ends
             return READ_RECORD
         return transaction(arrays, at + 1, stop, row)
     return row_change(arrays, at + 1, stop, row, relation_code)

@@ -47,7 +47,7 @@ CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_ENTRIES = range(4)
 UNKNOWN_FORM, OTHER_FORM, TEXT_FORM = range(3)
 """UNKNOWN_FORM: for the declaration; OTHER_FORM: noted as it is, and turned into text cell by cell."""
 
-INTEGER_FORM, OID_FORM, BOOLEAN_FORM, TIME_FORM, ZONE_FORM, DATE_FORM = range(0x10, 0x70, 0x10)
+INTEGER_FORM, OID_FORM, BOOLEAN_FORM, TIMESTAMP_FORM, TIMESTAMPTZ_FORM, DATE_FORM = range(0x10, 0x70, 0x10)
 SIZE_OF_FORM = 0x0F
 """In the lower bits of these, how many bytes a value has."""
 
@@ -58,8 +58,8 @@ _FORMS = {
     "bigint": INTEGER_FORM | 8,
     "oid": OID_FORM | 4,
     "boolean": BOOLEAN_FORM | 1,
-    "timestamp without time zone": TIME_FORM | 8,
-    "timestamp with time zone": ZONE_FORM | 8,
+    "timestamp without time zone": TIMESTAMP_FORM | 8,
+    "timestamp with time zone": TIMESTAMPTZ_FORM | 8,
     "date": DATE_FORM | 4,
 }
 
@@ -75,7 +75,7 @@ STREAM_STOP_TAG = ord("E")
 
 
 class PreparedRelations:
-    """Looks up relations chunk by chunk; see Preparation. Words are kept from walk to walk: few relations are new."""
+    """Looks up relations, one message batch at a time; see Preparation. Walks share them: few relations are new."""
 
     def __init__(self, settings: list[int], options: ReadOptions) -> None:
         self._settings = settings
@@ -86,25 +86,27 @@ class PreparedRelations:
         """See Preparation.begin."""
         known = format.relations
         reader = format.fresh(known and known.copy())  # runs ahead of the format, and comes to the same
-        return lambda chunk: find_relations(chunk, reader, self._table, self._settings, self._options)
+        return lambda message_batch: find_relations(message_batch, reader, self._table, self._settings, self._options)
 
 
 def find_relations(
-    chunk: MessageBatch, reader: Format, table: RelationTable, settings: list[int], options: ReadOptions
+    message_batch: MessageBatch, reader: Format, table: RelationTable, settings: list[int], options: ReadOptions
 ) -> ScanInput:
-    """Look up the relation of every row in a chunk.
+    """Looks up the relation of every row in a message batch.
 
-    reader      knows the relations before the chunk; then those behind it
-    table       what earlier chunks needed, and then what this one needs too
+    reader      knows the relations before the batch; afterwards those after it
+    table       the relations that earlier batches needed; those of this one are added
     settings    those that all scans have
     """
-    count = len(chunk.starts)
+    count = len(message_batch.starts)
     asking, oids, telling = np.empty(count, np.int64), np.empty((2, count), np.int64), np.empty(count, np.int64)
     relations = reader.relations
     if relations is None:
         raise TypeError(f"{reader.name} has no relations")
     in_block, roles = relations.block is not None, _ROLES[options.dialect]
-    asked, told = _read_heads(chunk.buffer, chunk.starts, chunk.stops, roles, in_block, asking, oids, telling)
+    asked, told = _read_heads(
+        message_batch.buffer, message_batch.starts, message_batch.stops, roles, in_block, asking, oids, telling
+    )
     found = np.zeros(count, np.int64)
     table.forget_much()
     begin = 0
@@ -120,7 +122,7 @@ def find_relations(
             begin = end
         if message >= 0:
             found[message] = int(relations.block is not None)
-            data = chunk.message(message)
+            data = message_batch.message(message)
             with suppress(DecodeError):  # it will be told when the record is read
                 for frame in reader.frames(data):
                     reader.read(data, frame, options)
@@ -141,8 +143,8 @@ def _read_heads(
     roles       uint8[256]: of each kind of message
     in_block    whether a streamed block is open before the first message
     asking      int64[m]: the messages that ask, which are rows, where they are long enough to be one
-    oids        int64[2, m]: the number that stands in these behind the kind, and the one behind that, which is the
-                relation in a streamed block
+    oids        int64[2, m]: the number after the kind in each of these, and the number after that, which is the OID
+                of the relation in a streamed block
     telling     int64[m]: the messages that tell
     """
     asked, told = 0, 0
@@ -167,10 +169,10 @@ def _read_heads(
 
 
 MOST_TEXT = 1 << 20
-"""Bytes of relations that are kept for the next chunk."""
+"""Bytes of relations that are kept for the next message batch."""
 
-MOST_TEXT_OF_CHUNK = 1 << 28
-"""Bytes of relations that one chunk may need: pairs are int32, and a scan's own text lies behind them."""
+MOST_TEXT_OF_BATCH = 1 << 28
+"""Bytes of relations that one message batch may need: pairs are int32, and a scan's own text follows them."""
 
 
 class RelationTable:
@@ -205,7 +207,7 @@ class RelationTable:
             names = (relation.table_schema, relation.table_name, *relation.columns)
             types = [type_name(oid) for oid in relation.type_oids]
             size = sum(len(text.encode()) for text in (*names, *types, str(relation.relation_id)))
-            known = len(self.text) + size <= MOST_TEXT_OF_CHUNK and (
+            known = len(self.text) + size <= MOST_TEXT_OF_BATCH and (
                 not self._ascii_only or all(name.isascii() for name in names)
             )
             self._entries[id(relation)] = len(DICTIONARY) + len(self._pairs) if known else 0
@@ -223,7 +225,7 @@ class RelationTable:
         columns, keys = list(zip(relation.columns, relation.type_oids, strict=True)), frozenset(relation.key_columns)
         self._pairs += [(len(columns), 0), self._pair(relation.table_schema), self._pair(relation.table_name)]
         self._pairs.append(self._pair(str(relation.relation_id)))
-        names = [self._pair(name) for name, _ in columns]  # one behind the other, and so are the types: the gather then
+        names = [self._pair(name) for name, _ in columns]  # one after the other, and so are the types: the gather then
         types = [self._pair(type_name(oid)) for _, oid in columns]  # copies those of a row as one text
         for (name, oid), *pairs in zip(columns, names, types, strict=True):
             self._pairs += [*pairs, (name in keys, _form(oid))]

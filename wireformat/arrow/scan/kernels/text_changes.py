@@ -189,7 +189,7 @@ def read_columns(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: In
 
 @inner
 def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
-    """The mark at `at` and the row images behind it, to the end of the record; returns the row's status."""
+    """The mark at `at` and the row images after it, to the end of the record; returns the row's status."""
     buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
     kind = INSERT
     end = -1
@@ -215,7 +215,7 @@ def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
 
 @inner
 def read_unquoted(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
-    """Schema and table of gaussdb-text, one word each; returns where the mark behind them begins, or -1."""
+    """Schema and table of gaussdb-text, one word each; returns where the mark after them begins, or -1."""
     buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
     start = at
     blank = -1
@@ -237,7 +237,7 @@ def read_unquoted(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
 
 @inner
 def read_quoted(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
-    """`schema.table:`, each plain or in quotes; returns where the mark behind them begins, or -1."""
+    """`schema.table:`, each plain or in quotes; returns where the mark after them begins, or -1."""
     buffer, rows = arrays.buffer, arrays.rows
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         at, start, length = read_name(arrays, at, stop)

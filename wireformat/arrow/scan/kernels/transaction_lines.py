@@ -1,6 +1,6 @@
 """Compiled functions of the text styles: their framing, and the lines around transactions by the table of the grammar.
 
-The table is wireformat/grammar/lines.py; `line_settings` makes plain numbers of it, which come behind the first ones in
+The table is wireformat/grammar/lines.py; `line_settings` makes plain numbers of it, which come after the first ones in
 a scan's settings:
 
     how many lines; for each: kind, token of its word, how many parts; for each part: its PART_FIELDS
@@ -21,7 +21,7 @@ from ...jit.compiler import hot, inner
 from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, ORIGIN, token_entry
 from ..loop import DONE, LOST, MORE
 from ..notes import CSN, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, READ_RECORD, TIME_TEXT, UTF8, XID, ScanArrays
-from ..primitives import is_ascii, read_32, read_64, same_bytes, text_needs
+from ..primitives import is_ascii, read_32, read_64, same_bytes, transcode_flag
 from ..row_notes import note_detail
 
 FIRST_LETTER, LEAST_RECORD = text_batch.FIRST_LETTER, text_batch.LEAST_RECORD_BYTES
@@ -39,7 +39,7 @@ _READERS = {
 }
 _NUMBERS_AND_KEYS = {"csn": CSN, "xid": XID, "first_lsn": FIRST_LSN, "origin": ORIGIN, "commit_time": COMMIT_TIME_KEY}
 MOST_DIGITS = 18
-"""Numbers of so many digits fit int64; longer ones are left to the grammar."""
+"""Numbers of at most this many digits fit in an int64; longer ones are left to the grammar."""
 
 
 def line_settings(lines: tuple[Line, ...]) -> list[int]:
@@ -110,13 +110,13 @@ def token_end(buffer: Array, at: Int, stop: Int, text: Array, dictionary: Array,
 
 @inner
 def record_needs(buffer: Array, at: Int, stop: Int, settings: Array) -> Int:
-    """What the text of a record, or the rest of it, needs; see `text_needs`.
+    """What the text of a record, or the rest of it, needs; see `transcode_flag`.
 
     A message without framing may be the first bytes of the buffer, where `is_ascii` must not look before them.
     """
     if stop >= 8 and is_ascii(buffer, at, stop - at):
         return 0
-    return text_needs(buffer, at, stop - at, settings[UTF8] == 1)
+    return transcode_flag(buffer, at, stop - at, settings[UTF8] == 1)
 
 
 @inner
