@@ -22,9 +22,6 @@ MARKS = {"spark": "spark", "servers": "server", "runs": "server"}
 CAPTURES_OF_A_FORMAT = 3
 """So many captures of each format are enough for a test in a short run."""
 
-CASES_ON_SPARK = 2
-"""So many cases of a parametrised test that runs Spark: the first and the last."""
-
 SERVERS = (15, 18)
 """So are these versions: test_decoding is there with the first, the newest protocol with the other."""
 
@@ -53,7 +50,7 @@ def mark(items: Iterable[pytest.Item]) -> None:
     for cases in alike.values():
         _mark_others(cases, {len(cases) * number // CAPTURES_OF_A_FORMAT for number in range(CAPTURES_OF_A_FORMAT)})
     for cases in on_spark.values():
-        _mark_others(cases, {(len(cases) - 1) * number // (CASES_ON_SPARK - 1) for number in range(CASES_ON_SPARK)})
+        _mark_others(cases, {0})  # Spark takes seconds for each
 
 
 def _mark_others(cases: list[pytest.Item], enough: set[int]) -> None:

@@ -63,6 +63,7 @@ def test_mutated_rows(name: str, mutations: Callable[[bytes], Iterable[bytes]]) 
         assert list(wf.encode([one for one in answer.events if not isinstance(one, wf.Corrupt)], FORMAT)) == good
 
 
+@pytest.mark.slow
 def test_a_row_of_as_many_columns_as_the_message_can_say() -> None:
     """All of them key columns, of which each is looked up; the scan has room for them only behind another row."""
     count = 65535

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def test_broken_framing_ends_the_search() -> None:
     assert buffer.close() == []
 
 
+@pytest.mark.slow
 def test_a_mebibyte_byte_by_byte_is_searched_once() -> None:
     """One call a byte, and none of them looks at a record again."""
     body = change(b"I", b"public", b"orders", b"")

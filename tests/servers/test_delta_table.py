@@ -76,6 +76,7 @@ def test_a_slot_that_is_read_live(example: ModuleType, runs: Runs, tmp_path: Pat
     check(example, wf.arrow.changes(stream.payloads, "pgoutput"), held, tmp_path, batch=1000)
 
 
+@pytest.mark.slow
 def test_sample_capture(example: ModuleType, tmp_path: Path) -> None:
     """Every table of it that has a key."""
     messages = pq.read_table(EXAMPLES / "sample_capture.parquet")["payload"]

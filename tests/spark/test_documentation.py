@@ -60,6 +60,7 @@ def test_statements_of_the_page(spark: SparkSession, raw: None, set_conf: object
     spark.sql(statement).collect()
 
 
+@pytest.mark.slow
 def test_page_of_current_tables(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its Python, then its SQL."""
     monkeypatch.chdir(ROOT)

@@ -80,6 +80,7 @@ def test_histories_that_begin_in_the_middle(spark: SparkSession) -> None:
     assert sum(map(len, named.values())) > 5
 
 
+@pytest.mark.slow
 def test_a_long_way_of_keys(spark: SparkSession) -> None:
     """More key changes without the value than are looked at in one go."""
     row = {"part": 1, "id": 0, "step_0": "x", "Long a.b": "long", "raw": None}
@@ -237,6 +238,7 @@ def test_lsns_are_unsigned(spark: SparkSession) -> None:
     assert found(spark, []) == []
 
 
+@pytest.mark.slow
 def test_images_of_both(spark: SparkSession) -> None:
     changes, held = history(12, 20, 6)
     rows = [row for row in changes if (row.old or row.new)["part"] % 3 == 0]

@@ -18,6 +18,7 @@ from ..formats.test_outside_format import EVENTS, FOLDER, FORMAT
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_decodes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))

@@ -71,6 +71,7 @@ def test_a_format_that_does_not_fit(session: SparkSession, verb: str) -> None:
     assert ("22 of 22 messages begin like those of gaussdb-binary" in str(caught.value)) == (verb != "without bytes")
 
 
+@pytest.mark.slow
 def test_tables_and_typed_name_it_too(spark: SparkSession) -> None:
     rows = decoded(spark, BINARY, "pgoutput")
     verbs: list[Callable[[], Any]] = [
@@ -192,6 +193,7 @@ def test_keys_without_a_split_are_refused(spark: SparkSession) -> None:
             call()
 
 
+@pytest.mark.slow
 def test_columns_that_came_later(spark: SparkSession) -> None:
     """What an older row holds there was never sent: `latest` lists it."""
     committed = spark_udfs.transactions(decoded(spark, LINES, "test-decoding"), order_by=["seq"]).cache()

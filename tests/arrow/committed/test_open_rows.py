@@ -154,6 +154,7 @@ def test_what_comes_out_is_bounded() -> None:
     assert max(batch.nbytes for batch in found) < 2 * committed_rows.OUTPUT_BYTES
 
 
+@pytest.mark.slow
 def test_open_ones_keep_little_of_ended_ones() -> None:
     """Each batch leaves a small one open among a thousand that end in the next, and a large one that ends later."""
     store = Counted()
@@ -184,6 +185,7 @@ def test_a_large_row_among_small_ones_goes_with_its_transaction() -> None:
     assert store.bytes < 2 * held_parts.SHARED_BYTES
 
 
+@pytest.mark.slow
 def test_files_of_many_small_ones_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that stay open are moved out of files that hold little else."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
