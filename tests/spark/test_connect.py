@@ -117,7 +117,8 @@ def tables() -> pa.Table:
 
 
 def typed(table: str, **options: Any) -> pa.Table:
-    return wf.arrow.typed(committed(), table, **{"schema": wf.arrow.tables(committed()), **options})
+    schema = wf.arrow.tables(committed(), format="pgoutput")
+    return wf.arrow.typed(committed(), table, **{"schema": schema, "format": "pgoutput", **options})
 
 
 def changes(messages: Any = MESSAGES, format: str = FORMAT, **options: Any) -> Rows:
