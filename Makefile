@@ -31,7 +31,7 @@ demo: venv ## decode the sample capture on Spark, show the row changes and write
 PYTEST = $(RUN) -m pytest $(if $(findstring .py,$(ARGS)),,-n logical)
 
 .PHONY: quick
-quick: venv ## run in two minutes what a change needs: all layers and formats, few examples, no Spark, no server
+quick: venv ## run what a change needs: all layers and formats, few examples, no Spark, no server
 	@HYPOTHESIS_PROFILE=quick JAVA_HOME=/nowhere $(PYTEST) -m 'not spark and not server and not slow' $(ARGS)
 
 .PHONY: test

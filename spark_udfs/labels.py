@@ -25,7 +25,7 @@ from wireformat.arrow.committed.batch import NEEDED_COLUMNS, NEEDED_DETAILS
 from wireformat.arrow.committed.chunk import Chunk
 from wireformat.arrow.committed.fates import FATES, UNKNOWN_PREPARED, segment_fates
 from wireformat.arrow.schemas import SEGMENT
-from wireformat.arrow.unread import Seen
+from wireformat.arrow.unread import ReadSummary
 from wireformat.errors import add_hint
 from wireformat.stream.attempts import TransactionFacts
 
@@ -107,7 +107,7 @@ def summary_batches(narrow: NarrowRows, batches: Iterable[pa.RecordBatch]) -> It
             yield _positional([*[pa.repeat(value, 1) for value in key], *results])
     except wf.WireformatError as error:
         no_key = [pa.nulls(1, type) for type in key_types]
-        yield _positional([*no_key, pa.nulls(1, pa.binary()), Verdict(Seen(is_read=True), error).packed()])
+        yield _positional([*no_key, pa.nulls(1, pa.binary()), Verdict(ReadSummary(is_read=True), error).packed()])
 
 
 class Verdict(NamedTuple):
@@ -117,7 +117,7 @@ class Verdict(NamedTuple):
     error    the first error of the rows
     """
 
-    seen: Seen
+    seen: ReadSummary
     error: wf.WireformatError | None = None
 
     def packed(self) -> pa.Array:
@@ -131,7 +131,7 @@ class Verdict(NamedTuple):
     @classmethod
     def of(cls, packed: Iterable[bytes]) -> Verdict:
         """Returns the verdict on the rows of all these."""
-        return reduce(cls.and_these, map(pickle.loads, packed), cls(Seen()))
+        return reduce(cls.and_these, map(pickle.loads, packed), cls(ReadSummary()))
 
 
 def fates_of_stream(narrow: NarrowRows, summaries: pa.Table) -> pa.Table:
@@ -187,7 +187,7 @@ class _ChunkRows:
 
     def __init__(self, slices: Iterator[tuple[ChunkKey, pa.RecordBatch]]) -> None:
         self._slices = slices
-        self.seen = Seen()
+        self.seen = ReadSummary()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for _, rows in self._slices:

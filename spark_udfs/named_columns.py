@@ -59,7 +59,7 @@ def _check_named(changes: DataFrame, own: DataFrame, columns: Sequence[str], tab
 
 def check_readable(changes: DataFrame, own: DataFrame, format: str | None) -> None:
     """Raises BadRows if there are no rows of a table because no row at all could be read."""
-    from wireformat.arrow.unread import HEADS, UNREAD, Seen  # loads numba
+    from wireformat.arrow.unread import HEADS, UNREAD, ReadSummary  # loads numba
 
     if own.where(~F.col("kind").isin(*UNREAD)).limit(1).collect():
         return
@@ -67,7 +67,7 @@ def check_readable(changes: DataFrame, own: DataFrame, format: str | None) -> No
         return
     rows = changes.select(F.col("kind"), raw_head(changes).alias("raw")).limit(HEADS).collect()
     heads = tuple(bytes(row["raw"]) for row in rows if row["raw"] is not None)
-    Seen(False, len(rows), len(rows), heads).check(format)
+    ReadSummary(False, len(rows), len(rows), heads).check(format)
 
 
 def raw_head(changes: DataFrame) -> Column:

@@ -90,9 +90,9 @@ def _tables_schema(position: pa.DataType) -> pa.Schema:
 def _observed(position: pa.DataType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yields the facts about columns in the rows. The last row has no table; it says whether any row could be read."""
     from wireformat.arrow.typed_tables.observations import observations
-    from wireformat.arrow.unread import Seen
+    from wireformat.arrow.unread import ReadSummary
 
-    seen = Seen()
+    seen = ReadSummary()
     for batch in batches:
         seen = seen.and_of(batch)
         yield observations(batch, batch[POSITION].cast(position))
@@ -103,13 +103,15 @@ def _observed(position: pa.DataType, batches: Iterator[pa.RecordBatch]) -> Itera
 def _versions(observed: pa.Table, position: pa.DataType, format: str | None) -> pa.Table:
     """Returns the versions of one table. Of the rows without a table, raises BadRows if no task could read a row."""
     from wireformat.arrow.typed_tables.observations import versions_of_observations
-    from wireformat.arrow.unread import Seen
+    from wireformat.arrow.unread import ReadSummary
 
     rows = observed.to_pylist()
     if rows[0]["table_name"] is None:
-        seen = Seen()
+        seen = ReadSummary()
         for row in rows:
-            seen = seen.and_these(Seen.from_json(row["facts"])._replace(rows=row["changes"], messages=row["changes"]))
+            seen = seen.and_these(
+                ReadSummary.from_json(row["facts"])._replace(rows=row["changes"], messages=row["changes"])
+            )
         seen.check(format)
         return _tables_schema(position).empty_table()
     return versions_of_observations(rows, position)

@@ -15,7 +15,7 @@ from .position_errors import check_positions, out_of_order
 from .schemas import change_names, committed_table
 
 if TYPE_CHECKING:
-    from wireformat.arrow.unread import Seen
+    from wireformat.arrow.unread import ReadSummary
 
 NAME = "wal_transactions"
 STREAM = "stream"
@@ -33,13 +33,13 @@ class WalTransactions:
     def __init__(self) -> None:
         self._transactions: wf.arrow.Transactions | None = None
         self._last: tuple[Any, ...] | None = None
-        self._seen: Seen | None = None
+        self._seen: ReadSummary | None = None
 
     def eval(
         self, changes: pa.RecordBatch, two_phase: pa.Array | None = None, drop_resent: pa.Array | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yields the rows that one batch commits. Each argument is an array of equal values."""
-        from wireformat.arrow.unread import Seen
+        from wireformat.arrow.unread import ReadSummary
 
         if not changes.num_rows:
             return
@@ -50,7 +50,7 @@ class WalTransactions:
                 **{name: value for name, value in given.items() if value is not None}
             )
         rows = self._in_order(_rows(changes))
-        self._seen = (self._seen or Seen()).and_of(rows)
+        self._seen = (self._seen or ReadSummary()).and_of(rows)
         for committed in self._transactions.take(rows):
             wanted = committed_table()
             yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)

@@ -125,9 +125,10 @@ def test_a_name_alone_is_told_what_to_write(text: str) -> None:
     assert split_pattern(f"*.{text}")[0] is None
 
 
-def test_a_star_in_a_name_is_told_what_to_write() -> None:
+@pytest.mark.parametrize("text", ["public.ord*", "pub*.orders", "*s.orders", "orders*"])
+def test_a_star_in_a_name_is_told_what_to_write(text: str) -> None:
     with pytest.raises(ValueError, match=r"a \* stands for a whole part"):
-        split_pattern("public.ord*")
+        split_pattern(text)
 
 
 names = st.text(min_size=1, max_size=8)

@@ -11,7 +11,16 @@ import pytest
 import wireformat as wf
 
 from .groups import group_of
-from .tiers import CAPTURES_OF_A_FORMAT, MARKS, SERVERS, fixtures_of, format_of, format_of_capture, parameters_of
+from .tiers import (
+    CAPTURES_OF_A_FORMAT,
+    CASES_ENOUGH,
+    MARKS,
+    SERVERS,
+    fixtures_of,
+    format_of,
+    format_of_capture,
+    parameters_of,
+)
 
 ROOT = Path(__file__).parent.parent
 
@@ -105,3 +114,9 @@ def test_every_test_over_captures_has_some_in_a_short_run(items: list[pytest.Ite
         if any(format_of_capture(value) for value in parameters_of(item).values())
     }
     assert over_captures - {item.nodeid.split("[")[0] for item in short} == set()
+
+
+def test_the_tests_with_alike_cases_are_there(items: list[pytest.Item], quick: list[pytest.Item]) -> None:
+    for name, enough in CASES_ENOUGH.items():
+        cases, chosen = ([item for item in some if item.nodeid.split("[")[0] == name] for some in (items, quick))
+        assert len(cases) > enough == len(chosen), name

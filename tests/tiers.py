@@ -22,6 +22,20 @@ MARKS = {"spark": "spark", "servers": "server", "runs": "server"}
 CAPTURES_OF_A_FORMAT = 3
 """So many captures of each format are enough for a test in a short run."""
 
+CASES_ENOUGH = {
+    "tests/agreement/test_detours.py::test_every_detour_beside_every_other": 3,
+    "tests/arrow/scan/test_scratch.py::test_little_room_gives_the_same_rows": 4,
+    "tests/arrow/scan/test_scratch.py::test_texts_that_are_too_many_for_a_batch_make_more_batches": 2,
+    "tests/cli/test_output.py::test_a_reader_that_has_enough_ends_it_without_a_word": 1,
+    "tests/cli/test_process.py::test_a_closed_pipe_ends_a_table_without_a_word": 1,
+    "tests/formats/test_conformance.py::test_mutants": 120,
+    "tests/formats/test_conformance.py::test_mutants_in_other_readings": 30,
+    "tests/fuzz/test_volume.py::test_many_records": 9,
+    "tests/stream/test_transaction_filter.py::test_captures": 4,
+    "tests/test_ddl.py::test_what_is_printed_is_limited": 2,
+}
+"""So many cases of these tests, whose cases are alike and take long, are enough."""
+
 SERVERS = (15, 18)
 """So are these versions: test_decoding is there with the first, the newest protocol with the other."""
 
@@ -34,28 +48,32 @@ _FORMATS = {case.name: case.format for case in CASES} | {
 def mark(items: Iterable[pytest.Item]) -> None:
     """Mark the tests by the fixtures that they use; then those that a short run has enough of."""
     alike: dict[tuple[Any, ...], list[pytest.Item]] = {}
-    on_spark: dict[str, list[pytest.Item]] = {}
+    of_test: dict[str, list[pytest.Item]] = {}
     for item in items:
+        of_test.setdefault(item.nodeid.split("[")[0], []).append(item)
         parameters = parameters_of(item)
         for name in {MARKS[fixture] for fixture in MARKS.keys() & fixtures_of(item)}:
             item.add_marker(name)
-        if item.get_closest_marker("spark"):
-            on_spark.setdefault(item.nodeid.split("[")[0], []).append(item)
         captures = {name: format for name, value in parameters.items() if (format := format_of_capture(value))}
-        if captures:
+        if captures and item.nodeid.split("[")[0] not in CASES_ENOUGH:
             others = [repr(value) for name, value in parameters.items() if name not in captures]
             alike.setdefault((item.nodeid.split("[")[0], *captures.values(), *others), []).append(item)
         if item.get_closest_marker("server") and parameters.get("version", SERVERS[0]) not in SERVERS:
             item.add_marker("slow")
     for cases in alike.values():
-        _mark_others(cases, {len(cases) * number // CAPTURES_OF_A_FORMAT for number in range(CAPTURES_OF_A_FORMAT)})
-    for cases in on_spark.values():
-        _mark_others(cases, {0})  # Spark takes seconds for each
+        _mark_others(cases, CAPTURES_OF_A_FORMAT)
+    for name, cases in of_test.items():
+        if cases[0].get_closest_marker("spark"):
+            _mark_others(cases, 1)  # Spark takes seconds for each
+        elif name in CASES_ENOUGH:
+            _mark_others(cases, CASES_ENOUGH[name])
 
 
-def _mark_others(cases: list[pytest.Item], enough: set[int]) -> None:
+def _mark_others(cases: list[pytest.Item], enough: int) -> None:
+    """Marks all but some, which are spread evenly."""
+    chosen = {len(cases) * number // enough for number in range(enough)}
     for number, item in enumerate(cases):
-        if number not in enough:
+        if number not in chosen:
             item.add_marker("slow")
 
 

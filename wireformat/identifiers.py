@@ -9,6 +9,7 @@ PLAIN_NAME = "[a-z_][a-z0-9_]*"
 
 _PLAIN = re.compile(PLAIN_NAME)
 _PART = re.compile(r'"((?:[^"]|"")+)"|(\*|[^."*]+)')
+_STAR_INSIDE = re.compile(r'[^."]\*|\*[^."]')
 
 # Keywords that are not unreserved, which quote_identifier() puts in quotes: openGauss, src/include/parser/kwlist.h at
 # commit 0eda63f6e151, categories RESERVED, COL_NAME and TYPE_FUNC_NAME. The list differs a little between releases, so
@@ -83,7 +84,7 @@ def split_pattern(text: str) -> tuple[str | None, str | None]:
     second = _PART.fullmatch(text, first.end() + 1) if first and text[first.end() : first.end() + 1] == "." else None
     if first is None or second is None or any(part[0] != part[0].strip() for part in (first, second)):
         hint = f': write "public.{text}", or "*.{text}" where a pattern may be' if _PART.fullmatch(text) else ""
-        if "*" in text.replace("*.", "").removesuffix(".*"):
+        if _STAR_INSIDE.search(text):
             hint = ": a * stands for a whole part; a name with a * in it is in double quotes"
         raise ValueError(f'expected schema.table, a part with a dot in it in double quotes, got "{text}"{hint}')
     schema, table = (None if part[0] == "*" else unquote_identifier(part[0]) for part in (first, second))

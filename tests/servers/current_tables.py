@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.arrow.typed_tables.batch import ADDED_COLUMNS
 from wireformat.identifiers import quote_identifier
 
 from .replica import Table
@@ -54,7 +53,7 @@ def typed_rows(table: Table, rows: Sequence[Row], listed: pa.Table, schema: pa.S
     inserts = pa.Table.from_pylist(changes, wf.arrow.CHANGES)
     own = None if schema is None else pa.schema([field for field in schema if not rows or field.name in rows[0]])
     found = wf.arrow.typed(inserts, quoted(table), schema=listed if own is None else own, mode="PERMISSIVE")
-    found = found.drop_columns([name for name in found.column_names if name in ADDED_COLUMNS])
+    found = found.select([field.name for field in found.schema.field("_old").type])  # the columns of the table
     for field in schema or ():  # one that was dropped
         if field.name not in found.column_names:
             found = found.append_column(field, pa.nulls(len(found), field.type))

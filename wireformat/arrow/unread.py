@@ -45,7 +45,7 @@ def judged_batches(
         raise judged.named(error) from None
 
 
-class Seen(NamedTuple):
+class ReadSummary(NamedTuple):
     """What is known of whether some rows could be read.
 
     is_read    one of them could
@@ -59,31 +59,31 @@ class Seen(NamedTuple):
     messages: int = 0
     heads: tuple[bytes, ...] = ()
 
-    def and_of(self, batch: pa.RecordBatch) -> Seen:
+    def and_of(self, batch: pa.RecordBatch) -> ReadSummary:
         """The same of these rows and those of a batch."""
         if self.is_read or not batch.num_rows:
             return self
         if not _all_are(batch, UNREAD):
-            return Seen(is_read=True)
+            return ReadSummary(is_read=True)
         names = batch.schema.names
         raws = batch["raw"].slice(0, HEADS - len(self.heads)) if "raw" in names else []
         heads = tuple(bytes(memoryview(raw.as_buffer())[:HEAD_BYTES]) for raw in raws if raw.is_valid)
         messages = len(set(batch["message"].to_pylist())) if "message" in names else batch.num_rows
-        return self.and_these(Seen(False, batch.num_rows, messages, heads))
+        return self.and_these(ReadSummary(False, batch.num_rows, messages, heads))
 
-    def and_these(self, other: Seen) -> Seen:
+    def and_these(self, other: ReadSummary) -> ReadSummary:
         """The same of these rows and others."""
         if self.is_read or other.is_read:
-            return Seen(is_read=True)
+            return ReadSummary(is_read=True)
         heads = (self.heads + other.heads)[:HEADS]
-        return Seen(False, self.rows + other.rows, self.messages + other.messages, heads)
+        return ReadSummary(False, self.rows + other.rows, self.messages + other.messages, heads)
 
     def to_json(self) -> str:
         """As text, to be sent from task to task."""
         return json.dumps([self.is_read, self.rows, self.messages, [head.hex() for head in self.heads]])
 
     @classmethod
-    def from_json(cls, text: str) -> Seen:
+    def from_json(cls, text: str) -> ReadSummary:
         """What `to_json` made the text of."""
         is_read, rows, messages, heads = json.loads(text)
         return cls(is_read, rows, messages, tuple(map(bytes.fromhex, heads)))
@@ -148,7 +148,7 @@ def judged_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.Recor
 
     Raises BadRows at its end where nothing could be read; an OrderError names the format that the messages look like.
     """
-    seen, format = Seen(), None
+    seen, format = ReadSummary(), None
 
     def noted() -> Iterator[pa.RecordBatch]:
         nonlocal seen, format

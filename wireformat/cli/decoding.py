@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..arrow.columns.rows_from_events import build
 from ..arrow.engine.choice import make_engine
-from ..arrow.unread import HEADS, UNREAD, Seen
+from ..arrow.unread import HEADS, UNREAD, ReadSummary
 from ..errors import DecodeError
 from ..events import Event
 from ..formats.base import Format
@@ -74,7 +74,7 @@ class Decoding:
             else:
                 for batch in self._engine.batches(part.messages, schema, first):
                     yield batch
-                    self._is_read = self._is_read or Seen().and_of(batch).is_read
+                    self._is_read = self._is_read or ReadSummary().and_of(batch).is_read
 
     def check(self) -> None:
         """Call it at the end. Raises Failed in FAILFAST if nothing could be read and it looks like another format.

@@ -14,7 +14,7 @@ from .attempts import Attempt, Fate, TransactionFacts
 from .controls import CONTROL_KINDS, DELIVERED_KINDS, Control
 from .judged import judged_input
 from .positions import Position
-from .transactions import Machine
+from .transactions import TransactionMachine
 
 
 class Sequence(NamedTuple):
@@ -80,7 +80,9 @@ class CommittedChanges(Iterator[CommittedChange]):
         memory_limit: int = OPEN_TRANSACTIONS_BYTES,
         after: Position | None = None,
     ) -> None:
-        self._machine: Machine[_InMemory | _Stored] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+        self._machine: TransactionMachine[_InMemory | _Stored] = TransactionMachine(
+            two_phase=two_phase, drop_resent=drop_resent, after=after
+        )
         self._memory_limit = number("memory_limit", memory_limit, 0)
         self._bytes = 0
         self._make_store = make_store

@@ -44,7 +44,7 @@ class WholeTransactions(NamedTuple):
     csn: int | None
 
 
-class Machine(Generic[Handle]):
+class TransactionMachine(Generic[Handle]):
     """Takes a stream in order, with `take_control`, `take_rows` and `take_whole`. Each returns the fates it settles.
 
     unknown_prepared   gids that ended without a known PREPARE, each once, in the order of their end records
@@ -382,17 +382,17 @@ class Machine(Generic[Handle]):
         self._settle(attempt, None if resent else facts)
 
 
-_STEPS: dict[str, Callable[[Machine[Any], Control, Any], None]] = {
-    "BEGIN": Machine._begin,
-    "COMMIT": Machine._commit,
-    "ABORT": Machine._abort,
-    "PREPARE": Machine._prepare,
-    "COMMIT_PREPARED": Machine._commit_prepared,
-    "ROLLBACK_PREPARED": Machine._rollback_prepared,
-    "STREAM_START": Machine._stream_start,
-    "STREAM_STOP": Machine._stream_stop,
-    "STREAM_ABORT": Machine._stream_abort,
-    "STREAM_COMMIT": Machine._stream_commit,
-    "STREAM_PREPARE": Machine._stream_prepare,
-    "ORIGIN": Machine._origin,
+_STEPS: dict[str, Callable[[TransactionMachine[Any], Control, Any], None]] = {
+    "BEGIN": TransactionMachine._begin,
+    "COMMIT": TransactionMachine._commit,
+    "ABORT": TransactionMachine._abort,
+    "PREPARE": TransactionMachine._prepare,
+    "COMMIT_PREPARED": TransactionMachine._commit_prepared,
+    "ROLLBACK_PREPARED": TransactionMachine._rollback_prepared,
+    "STREAM_START": TransactionMachine._stream_start,
+    "STREAM_STOP": TransactionMachine._stream_stop,
+    "STREAM_ABORT": TransactionMachine._stream_abort,
+    "STREAM_COMMIT": TransactionMachine._stream_commit,
+    "STREAM_PREPARE": TransactionMachine._stream_prepare,
+    "ORIGIN": TransactionMachine._origin,
 }

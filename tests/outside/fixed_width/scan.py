@@ -8,7 +8,7 @@ from wireformat.arrow.jit.compiler import inner
 from wireformat.arrow.scan import notes
 from wireformat.arrow.scan.kernels.transaction_lines import close_record, open_message, read_line, record_needs
 from wireformat.arrow.scan.loop import make_scan
-from wireformat.arrow.scan.notes import ENDS, FULL, GIVEN, GOOD, NEW, OLD, PRESENT, READ_RECORD
+from wireformat.arrow.scan.notes import DECLINED, ENDS, FULL, GIVEN, GOOD, NEW, OLD, PRESENT
 from wireformat.arrow.scan.primitives import is_ascii
 
 from .declaration import COLUMN_BYTES, HEAD_BYTES, KINDS, NAME_BYTES, TYPE_BYTES, VALUE_BYTES
@@ -49,7 +49,7 @@ def read_record(arrays, at, stop, row):
         return status
     size = stop - at - HEAD_BYTES
     if size < 0 or size % COLUMN_BYTES or not is_ascii(buffer, at, stop - at):
-        return READ_RECORD
+        return DECLINED
     rows[notes.KIND, row] = notes.INSERT + kind
     for field in range(2):
         start = at + 7 + field * NAME_BYTES
@@ -57,11 +57,11 @@ def read_record(arrays, at, stop, row):
         rows[notes.TABLE_SCHEMA + 2 * field, row] = start
         rows[notes.TABLE_SCHEMA + 2 * field + 1, row] = length
         if length == 0:
-            return READ_RECORD
+            return DECLINED
     for column in range(at + HEAD_BYTES, stop, COLUMN_BYTES):
         side, state = buffer[column], buffer[column + COLUMN_BYTES - VALUE_BYTES - 1]
         if (side != PLUS and side != MINUS) or (state != EQUALS and state != TILDE):
-            return READ_RECORD
+            return DECLINED
         image = NEW if side == PLUS else OLD
         cell = rows[ENDS + image, row]
         if cell == cells.shape[2]:
@@ -72,7 +72,7 @@ def read_record(arrays, at, stop, row):
         pairs[notes.TYPE, 0], pairs[notes.TYPE, 1] = type_name, text_length(buffer, type_name, TYPE_BYTES)
         length = text_length(buffer, value, VALUE_BYTES)
         if pairs[notes.NAME, 1] == 0 or pairs[notes.TYPE, 1] == 0 or (state == TILDE and length > 0):
-            return READ_RECORD
+            return DECLINED
         pairs[notes.VALUE, 0], pairs[notes.VALUE, 1] = value, -1 if state == TILDE else length
         rows[ENDS + image, row] = cell + 1
         rows[PRESENT, row] |= 1 << (GIVEN + image)

@@ -15,7 +15,7 @@ from ...limits import OPEN_TRANSACTIONS_BYTES
 from ...stream.attempts import Fate
 from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
-from ...stream.transactions import Machine
+from ...stream.transactions import TransactionMachine
 from ..arrays import Array
 from ..row_changes import record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
@@ -55,7 +55,9 @@ class Transactions:
         state: bytes | None = None,
         after: Position | None = None,
     ) -> None:
-        self._machine: Machine[RowRange] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+        self._machine: TransactionMachine[RowRange] = TransactionMachine(
+            two_phase=two_phase, drop_resent=drop_resent, after=after
+        )
         self._rows_taken = 0
         self._is_taking = False
         self._columns: list[str] = []

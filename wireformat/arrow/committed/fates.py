@@ -14,7 +14,7 @@ from ...stream.attempts import Attempt, TransactionFacts
 from ...stream.controls import Control
 from ...stream.positions import Position
 from ...stream.saved_position import write_position
-from ...stream.transactions import Machine, WholeTransactions
+from ...stream.transactions import TransactionMachine, WholeTransactions
 from ..schemas import POSITION
 
 UNKNOWN_PREPARED = b"wireformat.unknown_prepared"
@@ -67,7 +67,9 @@ def segment_fates(
 
     Raises OrderError, OptionError.
     """
-    machine: Machine[_Segment] = Machine(two_phase=two_phase, drop_resent=drop_resent, after=after)
+    machine: TransactionMachine[_Segment] = TransactionMachine(
+        two_phase=two_phase, drop_resent=drop_resent, after=after
+    )
     rows: list[tuple[Any, ...]] = []
     for chunk, summary in enumerate(summaries):
         number = whole_number = 0

@@ -33,7 +33,7 @@ from ...stream.saved import (
 )
 from ...stream.saved_position import SHAPE as POSITION
 from ...stream.saved_position import fields_of, position_of
-from ...stream.transactions import STAGES, TWO_PHASE, Machine
+from ...stream.transactions import STAGES, TWO_PHASE, TransactionMachine
 from .open_rows import OpenRows, SavedBatch
 from .row_ranges import RowRange
 
@@ -81,7 +81,9 @@ SHAPE: Shape = {
 """The fields of version 1, which is never changed. A new field makes a new version, with a reader of its own."""
 
 
-def write_state(machine: Machine[RowRange], open_rows: OpenRows, rows_seen: int, columns: Sequence[str]) -> bytes:
+def write_state(
+    machine: TransactionMachine[RowRange], open_rows: OpenRows, rows_seen: int, columns: Sequence[str]
+) -> bytes:
     """Returns the state, which is everything but the rows.
 
     rows_seen   how many rows of the input have been taken
@@ -119,7 +121,7 @@ def write_state(machine: Machine[RowRange], open_rows: OpenRows, rows_seen: int,
     return seal(KIND, 1, dump(fields))
 
 
-def read_state(data: bytes, machine: Machine[RowRange], open_rows: OpenRows) -> tuple[int, list[str]]:
+def read_state(data: bytes, machine: TransactionMachine[RowRange], open_rows: OpenRows) -> tuple[int, list[str]]:
     """Restores a machine and its open rows, which have taken nothing yet, from a state; returns rows_seen and columns.
 
     Raises StateError, and OptionError if the machine has other options than the saved one.
@@ -128,7 +130,7 @@ def read_state(data: bytes, machine: Machine[RowRange], open_rows: OpenRows) -> 
     return _READERS[version](payload, machine, open_rows)
 
 
-def _read_1(payload: memoryview, machine: Machine[RowRange], open_rows: OpenRows) -> tuple[int, list[str]]:
+def _read_1(payload: memoryview, machine: TransactionMachine[RowRange], open_rows: OpenRows) -> tuple[int, list[str]]:
     found = load(KIND, payload, SHAPE)
     for option in ("two_phase", "drop_resent"):
         if found[option] != getattr(machine, option):

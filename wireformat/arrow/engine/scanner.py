@@ -22,13 +22,13 @@ from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
     BODY,
     CURSOR_FIELDS,
+    DECLINED_REST,
     GOOD,
     LSN,
     MESSAGE,
     NEEDS,
     NEXT_MESSAGE,
     PRESENT,
-    READ_REST,
     RECORD,
     STATUS,
     TEXT_NEEDED,
@@ -212,7 +212,7 @@ class Scanner:
         index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))
         batch_index = int(np.searchsorted(message_batch.indexes, index))
         message = second_look.message(batch_index)
-        if row[STATUS] == READ_REST:
+        if row[STATUS] == DECLINED_REST:
             return self.reader.read(message, index, record)
         start -= int(message_batch.starts[batch_index])
         lsn = unsigned(int(row[LSN])) if row[PRESENT] >> LSN & 1 else None

@@ -22,6 +22,8 @@ from ..arrays import Array, Int
 from ..jit.compiler import CHECKED, compiled, outside_mark
 from .notes import (
     CURSOR_FIELDS,
+    DECLINED,
+    DECLINED_REST,
     DETAIL,
     DETAILS_PER_ROW,
     ENDS,
@@ -33,8 +35,6 @@ from .notes import (
     NEXT_MESSAGE,
     NEXT_RECORD,
     PRESENT,
-    READ_RECORD,
-    READ_REST,
     SEEN,
     STATUS,
     TEXT_NEEDED,
@@ -119,10 +119,10 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 if status == FULL and row > 0:
                     cursor[TEXT_USED] = used
                     break
-                # FULL at row 0 becomes READ_RECORD: the record does not fit even into empty scratch, so the declaration
+                # FULL at row 0 becomes DECLINED: the record does not fit even into empty scratch, so the declaration
                 # reads it.
-                if status == READ_RECORD or status == FULL:
-                    status = READ_RECORD
+                if status == DECLINED or status == FULL:
+                    status = DECLINED
                     begin_row(rows, row, indexes[message], record, body, size, status)
                 rows[LSN, row] = lsn
                 rows[PRESENT, row] |= np.int64(has_lsn) << LSN
@@ -134,7 +134,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 record += 1
                 at, outcome = close_record(buffer, stop, end, has_lsn)
             if outcome == LOST:
-                begin_row(rows, row, indexes[message], record, start, stop - start, READ_REST)
+                begin_row(rows, row, indexes[message], record, start, stop - start, DECLINED_REST)
                 row += 1
             if outcome != MORE:
                 message += 1

@@ -50,8 +50,8 @@ CELL_FIELDS = 3
 
 # A row's status, one of these: who reads its record.
 GOOD = 0  # the scan has read it
-READ_RECORD = 1  # the declaration reads this record: to decode it, or to report what is wrong
-READ_REST = 2  # the framing is broken: the declaration reads the message from this record on
+DECLINED = 1  # the declaration reads this record: to decode it, or to report what is wrong
+DECLINED_REST = 2  # the framing is broken: the declaration reads the message from this record on
 FULL = 3  # the scratch has too few cells for it; no row keeps this
 
 # What the texts of a good row still need, as flags: the second look does it.
@@ -117,8 +117,8 @@ class ScanInput(NamedTuple):
 class ScanArrays(NamedTuple):
     """The arrays that a scan reads and writes, as one argument of the functions that are called once a record.
 
-    Functions that are called for each cell take single arrays: where they are not copied into their callers, seven
-    arrays for each call cost a fifth of the scan.
+    Functions that are called for each cell take single arrays: where LLVM does not copy them into their callers, each
+    call would pass all seven arrays on, field by field.
     """
 
     buffer: Array

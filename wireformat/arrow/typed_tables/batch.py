@@ -22,13 +22,6 @@ from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
-ADDED_COLUMNS = (
-    *("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged"),
-    RELATION_ID_COLUMN,
-    "_error",
-)
-"""The columns that typed tables add to those of the table. Only formats that send the OIDs of tables have
-RELATION_ID_COLUMN, and only PERMISSIVE mode has `_error`."""
 
 CHANGE_TYPES = ("insert", "update", "delete", "truncate", "update_preimage", "update_postimage")
 """The values of `_change_type`."""

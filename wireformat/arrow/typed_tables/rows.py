@@ -17,7 +17,7 @@ from ...lsn import lsn_text
 from ..arrays import Array
 from ..row_changes import HIDDEN_KINDS, RELATION_ID_COLUMN, TABLE_COLUMNS, TABLE_KINDS, RowChanges, record_batches
 from ..schemas import CHANGES, format_of
-from ..unread import Seen
+from ..unread import ReadSummary
 from .images import ChosenColumn, EncodedLists, Images, combined_codes, encoded_lists, is_numbered
 
 TABLE_INSERT, TABLE_UPDATE, TABLE_DELETE, TABLE_TRUNCATE, TABLE_RELATION = range(len(TABLE_KINDS))
@@ -59,7 +59,7 @@ class Source:
         self._batches = needed_columns(changes, keep)
         self._first = next(self._batches, None)
         self._is_whole = is_whole
-        self._seen = Seen()
+        self._seen = ReadSummary()
         self.schema = None if self._first is None else self._first.schema
         self.format = format_of([*([] if self.schema is None else [self.schema]), *other_schemas], format)
 

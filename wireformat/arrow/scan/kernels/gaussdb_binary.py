@@ -32,6 +32,7 @@ from ..notes import (
     BEGIN,
     COMMIT,
     CSN,
+    DECLINED,
     DELETE,
     ENDS,
     FULL,
@@ -46,7 +47,6 @@ from ..notes import (
     OLD,
     PRESENT,
     RAW,
-    READ_RECORD,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -93,14 +93,14 @@ def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, 
         length = read_16(buffer, at) if stop - at >= 2 else stop
         at += 2
         if stop - at < length + 8:
-            return READ_RECORD, at, cell
+            return DECLINED, at, cell
         name, name_length = at, length
         if not is_ascii(buffer, at, length):
             rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
         if length > 0 and buffer[at] == QUOTE:
             name, name_length = unquote(buffer, at, length, text, used)
             if name_length < 0:
-                return READ_RECORD, at, cell
+                return DECLINED, at, cell
             if name < 0:
                 used += name_length
         at += length
@@ -118,7 +118,7 @@ def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, 
         if length == NULL_LENGTH:
             length = -1
         elif length > stop - at:
-            return READ_RECORD, at, cell
+            return DECLINED, at, cell
         elif not is_ascii(buffer, at, length):
             rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
         image[NAME, cell, 0] = name
@@ -131,7 +131,7 @@ def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, 
         at += length if length > 0 else 0
         count -= 1
     cursor[TEXT_USED] = used
-    return (GOOD if count == 0 else READ_RECORD), at, cell
+    return (GOOD if count == 0 else DECLINED), at, cell
 
 
 @inner
@@ -143,7 +143,7 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         length = read_16(buffer, at) if stop - at >= 2 else stop
         at += 2
         if length > stop - at:
-            return READ_RECORD
+            return DECLINED
         if not is_ascii(buffer, at, length):
             rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
         rows[field, row] = at
@@ -157,7 +157,7 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
                 return status
             rows[ENDS + map_index, row] = end
             rows[PRESENT, row] |= 1 << (GIVEN + map_index)
-    return GOOD if at == stop else READ_RECORD
+    return GOOD if at == stop else DECLINED
 
 
 @inner
@@ -168,7 +168,7 @@ def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     used = cursor[TEXT_USED]
     if rows[KIND, row] == BEGIN:
         if stop - at < 16:
-            return READ_RECORD
+            return DECLINED
         rows[CSN, row] = read_64(buffer, at)
         rows[PRESENT, row] |= 1 << CSN
         begin = used
@@ -193,7 +193,7 @@ def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
             length = read_32(buffer, at)
             at += 4
             if length > stop - at:
-                return READ_RECORD
+                return DECLINED
             if not is_ascii(buffer, at, length):
                 rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
             if tag == TIME_TAG:
@@ -202,7 +202,7 @@ def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
                 user_at, user_length = at, length
             at += length
         else:
-            return READ_RECORD
+            return DECLINED
     if time_at >= 0:
         note_detail(arrays, row, COMMIT_TIME_KEY, time_at, time_length)
         rows[TIME_TEXT, row] = time_at
@@ -230,7 +230,7 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     if kind == BEGIN or kind == COMMIT:
         return transaction(arrays, at + 1, stop, row)
     if kind == HEARTBEAT:
-        return READ_RECORD  # few: not worth compiling
+        return DECLINED  # few: not worth compiling
     rows[RAW, row] = at
     rows[RAW + 1, row] = stop - at
     return GOOD

@@ -14,6 +14,7 @@ from ..dictionary import FIRST_KIND, token_entry
 from ..loop import make_scan
 from ..notes import (
     BODY,
+    DECLINED,
     DELETE,
     ENDS,
     FULL,
@@ -26,7 +27,6 @@ from ..notes import (
     NEEDS,
     NEW,
     PRESENT,
-    READ_RECORD,
     SEEN,
     SEEN_FIELDS,
     SEEN_SLOTS,
@@ -225,7 +225,7 @@ def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, 
     text, dictionary, cursor = arrays.text, arrays.dictionary, arrays.cursor
     body = at
     if stop - body < LEAST_OBJECT:
-        return READ_RECORD, body
+        return DECLINED, body
     first = 2  # of the six arrays, the one to read next
     kind_at = values_at = np.int64(0)
     at, last, head_is_ascii = copy_head(arrays, body, stop, row)
@@ -235,12 +235,12 @@ def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, 
         at = token_end(buffer, body, stop, text, dictionary, HEAD)
         end = string_end(buffer, at, stop)[0] if at >= 0 else -1
         if end < 0 or not read_table(arrays, at, end, row):
-            return READ_RECORD, body
+            return DECLINED, body
         at = token_end(buffer, end, stop, text, dictionary, OPERATION)
         kind_at = at - body
         rows[KIND, row] = read_kind(arrays, at, stop) if at >= 0 else -1
         if rows[KIND, row] < 0:
-            return READ_RECORD, body
+            return DECLINED, body
         at += KIND_BYTES
     for array in range(first, 6):
         map_index, field = array // 3, FIELDS[array % 3]
@@ -248,23 +248,23 @@ def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, 
         if array > first or first == 0:
             at = token_end(buffer, at, stop, text, dictionary, FIRST_ARRAY + array)
         if at < 0:
-            return READ_RECORD, body
+            return DECLINED, body
         if array == 2:
             values_at = at - body
         at, end, unchanged = read_array(buffer, at, stop, cells[map_index], field, begin, text, dictionary, cursor)
         if at < 0:
-            return FULL if at == TOO_FEW_CELLS else READ_RECORD, body
+            return FULL if at == TOO_FEW_CELLS else DECLINED, body
         if field == NAME:
             last = end
         elif end != last:
-            return READ_RECORD, body
+            return DECLINED, body
         if unchanged:
             rows[PRESENT, row] |= 1 << HAS_UNCHANGED
         if field == VALUE and end > begin:
             rows[ENDS + map_index, row] = end
             rows[PRESENT, row] |= 1 << (GIVEN + map_index)
     if token_end(buffer, at, stop, text, dictionary, END) != stop:
-        return READ_RECORD, body
+        return DECLINED, body
     if first == 0 and rows[PRESENT, row] >> (GIVEN + NEW) & 1:  # without a new image there is nothing to know again
         slot = seen_slot(buffer, body)
         cursor[slot], cursor[slot + 1], cursor[slot + 2], cursor[slot + 3] = row + 1, body, kind_at, values_at

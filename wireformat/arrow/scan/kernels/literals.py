@@ -29,7 +29,7 @@ from ..tokens import FALSE, LITERALS, NULL, TRUE, UNCHANGED
 from .transaction_lines import token_end
 
 FIRST_LITERAL = token_entry(LITERALS[0])
-TRUE_ENTRY, FALSE_ENTRY, T_ENTRY, F_ENTRY = (token_entry(token) for token in (TRUE, FALSE, b"t", b"f"))
+SQL_TRUE, SQL_FALSE, OUTPUT_TRUE, OUTPUT_FALSE = (token_entry(token) for token in (TRUE, FALSE, b"t", b"f"))
 NULL_ENTRY, UNCHANGED_ENTRY = token_entry(NULL), token_entry(UNCHANGED)
 LITERAL_COUNT = len(LITERALS)
 
@@ -181,9 +181,9 @@ def literal(
                 return at, -1, used
             if entry == UNCHANGED_ENTRY:
                 return at, UNCHANGED_LENGTH, used
-            if entry == TRUE_ENTRY:
-                return np.int64(dictionary[T_ENTRY, 0]), 1, used
-            if entry == FALSE_ENTRY:
-                return np.int64(dictionary[F_ENTRY, 0]), 1, used
+            if entry == SQL_TRUE:
+                return np.int64(dictionary[OUTPUT_TRUE, 0]), 1, used
+            if entry == SQL_FALSE:
+                return np.int64(dictionary[OUTPUT_FALSE, 0]), 1, used
             return at, length, used
     return at, BAD_LENGTH, used

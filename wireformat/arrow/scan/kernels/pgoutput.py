@@ -28,6 +28,7 @@ from ..notes import (
     COMMIT_LSN,
     COMPLETE,
     CSN,
+    DECLINED,
     DELETE,
     ENDS,
     FULL,
@@ -42,7 +43,6 @@ from ..notes import (
     NEXT_MESSAGE,
     OLD,
     PRESENT,
-    READ_RECORD,
     RELATION,
     TABLE_NAME,
     TABLE_SCHEMA,
@@ -82,8 +82,8 @@ from .pgoutput_relations import (
     UNKNOWN_FORM,
 )
 
-KEY_ENTRY, FULL_ENTRY, TRUE_ENTRY, FALSE_ENTRY = (token_entry(token) for token in (KEY_ROW, FULL_ROW, *BOOLEANS))
-"""What `detail` says of an old image, and the texts of a boolean: TRUE_ENTRY is `t`."""
+KEY_ENTRY, FULL_ENTRY, OUTPUT_TRUE, OUTPUT_FALSE = (token_entry(token) for token in (KEY_ROW, FULL_ROW, *BOOLEANS))
+"""What `detail` says of an old image, and the texts of a boolean: that of a true one is `t`."""
 
 NOT_SCANNED = -1
 KIND_OF_BYTE = np.full(256, NOT_SCANNED, np.int64)
@@ -161,7 +161,7 @@ def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, binary_form:
         return used, -1
     form = binary_form - size
     if form == BOOLEAN_FORM:
-        entry = TRUE_ENTRY if buffer[at] != 0 else FALSE_ENTRY
+        entry = OUTPUT_TRUE if buffer[at] != 0 else OUTPUT_FALSE
         return np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1])
     number = np.int64(0)
     if size == 2:
@@ -200,13 +200,13 @@ def row_image(
     cell = rows[ENDS + map_index, row]
     count = np.int64(dictionary[relation + COLUMNS, 0])
     if stop - at < 2 or read_16(buffer, at) != count:
-        return READ_RECORD, at
+        return DECLINED, at
     at += 2
     if cell + count > image.shape[1]:
         return FULL, at
     for column in range(relation + CELLS, relation + CELLS + CELL_ENTRIES * count, CELL_ENTRIES):
         if at >= stop:
-            return READ_RECORD, at
+            return DECLINED, at
         tag = buffer[at]
         at += 1
         length = np.int64(-1)
@@ -214,11 +214,11 @@ def row_image(
         value = at
         if tag == TEXT_CELL or tag == BINARY_CELL:
             if stop - at < 4:
-                return READ_RECORD, at
+                return DECLINED, at
             size = read_32(buffer, at)
             at += 4
             if size > stop - at:
-                return READ_RECORD, at
+                return DECLINED, at
             value, length = at, size
             binary_form = np.int64(dictionary[column + CELL_FACTS, 1]) if tag == BINARY_CELL else TEXT_FORM
             if binary_form == TEXT_FORM:
@@ -230,14 +230,14 @@ def row_image(
             else:
                 value, length = binary_value(arrays, at, size, used, binary_form)
                 if length < 0:
-                    return READ_RECORD, at
+                    return DECLINED, at
                 if value == ~used:  # it was written to `text`
                     used += length
         elif tag == UNCHANGED_CELL:
             length = np.int64(UNCHANGED_LENGTH)
             rows[PRESENT, row] |= 1 << HAS_UNCHANGED
         elif tag != NULL:
-            return READ_RECORD, at
+            return DECLINED, at
         elif is_key and dictionary[column + CELL_FACTS, 0] == 0:  # the NULL of a column that is not in the key
             continue
         image[VALUE, cell, 0] = value
@@ -261,7 +261,7 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
     buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
     relation = relation_code >> 1
     if relation == 0:  # no relation, or the message is too short to name one
-        return READ_RECORD
+        return DECLINED
     if relation_code & 1:
         rows[XID, row] = read_32(buffer, at)
         rows[PRESENT, row] |= 1 << XID
@@ -285,14 +285,14 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
         note_detail(arrays, row, OLD_KEY, dictionary[entry, 0], dictionary[entry, 1])
         tag = np.int64(buffer[at]) if at < stop else np.int64(0)
     elif kind == DELETE:
-        return READ_RECORD
+        return DECLINED
     if kind != DELETE:
         if tag != NEW_TAG:
-            return READ_RECORD
+            return DECLINED
         status, at = row_image(arrays, at + 1, stop, row, NEW, relation, False)
         if status != GOOD:
             return status
-    return GOOD if at == stop else READ_RECORD
+    return GOOD if at == stop else DECLINED
 
 
 @inner
@@ -312,24 +312,24 @@ def transaction(
         time_at = at + 8
         if is_opengauss:
             if size != 24 and size != 32:
-                return READ_RECORD
+                return DECLINED
             rows[XID, row] = read_64(buffer, at + 16)
             if size == 32:
                 rows[CSN, row] = read_64(buffer, at + 24)
                 rows[PRESENT, row] |= 1 << CSN
         else:
             if size != 20:
-                return READ_RECORD
+                return DECLINED
             rows[XID, row] = read_32(buffer, at + 16)
         rows[PRESENT, row] |= 1 << XID
     else:
         if size != 25 or buffer[at] != 0:
-            return READ_RECORD
+            return DECLINED
         at += 1  # the flags; commit_lsn, end_lsn and commit_time follow
         time_at = at + 16
     micros = read_64(buffer, time_at)
     if micros < FIRST_TIME or micros > LAST_TIME:
-        return READ_RECORD
+        return DECLINED
     rows[COMMIT_LSN, row] = read_64(buffer, at)
     rows[PRESENT, row] |= 1 << COMMIT_LSN
     begin = used
@@ -353,12 +353,12 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     buffer, rows, cursor, settings = arrays.buffer, arrays.rows, arrays.cursor, arrays.settings
     kind = KIND_OF_BYTE[buffer[at]]
     if kind == NOT_SCANNED:
-        return READ_RECORD
+        return DECLINED
     rows[KIND, row] = kind
     relation_code = settings[RELATION_CODES + cursor[NEXT_MESSAGE]]
     if kind == BEGIN or kind == COMMIT:
         if relation_code & 1:  # a streamed block is open, and the declaration's reader must see that it ends
-            return READ_RECORD
+            return DECLINED
         return transaction(arrays, at + 1, stop, row)
     return row_change(arrays, at + 1, stop, row, relation_code)
 

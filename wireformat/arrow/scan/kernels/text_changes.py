@@ -28,6 +28,7 @@ from ...jit.compiler import hot, inner
 from ..dictionary import token_entry
 from ..loop import make_scan
 from ..notes import (
+    DECLINED,
     DELETE,
     ENDS,
     FULL,
@@ -42,7 +43,6 @@ from ..notes import (
     OLD,
     PRESENT,
     QUOTED,
-    READ_RECORD,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -198,7 +198,7 @@ def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
             end = token_end(buffer, at, stop, text, dictionary, FIRST_CHANGE + change)
             kind = INSERT + change
     if end < 0:
-        return READ_RECORD
+        return DECLINED
     rows[KIND, row] = kind
     map_index = OLD if kind == DELETE else NEW
     begin = token_end(buffer, end, stop, text, dictionary, OLD_ENTRY) if kind == UPDATE else -1
@@ -210,7 +210,7 @@ def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         end = read_columns(arrays, end, stop, row, map_index, False)
     if end == TOO_FEW_CELLS:
         return FULL
-    return GOOD if end == stop else READ_RECORD
+    return GOOD if end == stop else DECLINED
 
 
 @inner
@@ -259,7 +259,7 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         status = read_line(arrays, at, stop, row)
     else:
         begin = read_quoted(arrays, begin, stop, row) if settings[QUOTED] else read_unquoted(arrays, begin, stop, row)
-        status = READ_RECORD
+        status = DECLINED
         if begin >= 0:
             status = read_images(arrays, begin, stop, row)
     if status == GOOD:

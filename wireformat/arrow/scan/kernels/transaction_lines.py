@@ -20,7 +20,7 @@ from ...ascii import CASE_BIT, DIGIT_0, DIGIT_9, LOWER_A, LOWER_Z, MINUS, SLASH,
 from ...jit.compiler import hot, inner
 from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, ORIGIN, token_entry
 from ..loop import DONE, LOST, MORE
-from ..notes import CSN, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, READ_RECORD, TIME_TEXT, UTF8, XID, ScanArrays
+from ..notes import CSN, DECLINED, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, TIME_TEXT, UTF8, XID, ScanArrays
 from ..primitives import is_ascii, read_32, read_64, same_bytes, transcode_flag
 from ..row_notes import note_detail
 
@@ -195,7 +195,7 @@ def read_line(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
             rows[KIND, row] = settings[line]
             return read_parts(arrays, end, stop, row, line + LINE_FIELDS, parts_end)
         line = parts_end
-    return READ_RECORD
+    return DECLINED
 
 
 @inner
@@ -226,12 +226,12 @@ def read_parts(arrays: ScanArrays, at: Int, stop: Int, row: Int, first: Int, par
                         and (value > 0x7FFFFFFF + minus or (buffer[begin + minus] == DIGIT_0 and end - begin > 1))
                     )
                 ):
-                    return READ_RECORD
+                    return DECLINED
             if begin >= 0 and end < 0:
-                return READ_RECORD
+                return DECLINED
         if begin < 0:
             if settings[part + 5]:
-                return READ_RECORD
+                return DECLINED
         elif reader == UNSIGNED or reader == UNSIGNED_32:
             rows[field, row] = value
             rows[PRESENT, row] |= 1 << field
@@ -243,4 +243,4 @@ def read_parts(arrays: ScanArrays, at: Int, stop: Int, row: Int, first: Int, par
                 rows[TIME_TEXT, row] = begin
                 rows[TIME_TEXT + 1, row] = end - begin
                 at += dictionary[settings[part + 4], 1] if settings[part + 4] >= 0 else 0
-    return GOOD if at == stop else READ_RECORD
+    return GOOD if at == stop else DECLINED
