@@ -4,6 +4,7 @@ bytes -> framing -> formats -> events -> stream      where records lie; what the
               \\-> arrow: scan, gather                the same as columns, compiled
 
 api         decode, encode, Decoder, transactions    errors, events, options: what they take and give
+capture     Capture: a stream and its tables         sources: files and other inputs of messages
 declare     helpers for the formats' declarations    formats: the declarations, one a file
 grammar     what the text formats are made of        pgtypes: type numbers and names
 framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
@@ -75,7 +76,9 @@ from .options import Options, ReadOptions
 
 if TYPE_CHECKING:
     from . import arrow, ddl, plugin
+    from .capture import Capture
     from .formats.guess import Guess
+    from .stream.capture_position import CapturePosition
     from .stream.committed_changes import CommittedChange, CommittedChanges, Sequence
     from .stream.positions import Position
 
@@ -93,6 +96,8 @@ __all__ = [
     "BadText",
     "BadValue",
     "Begin",
+    "Capture",
+    "CapturePosition",
     "Commit",
     "CommitPrepared",
     "CommittedChange",
@@ -151,6 +156,8 @@ __all__ = [
 ]
 
 _LATER = {
+    "Capture": ".capture",
+    "CapturePosition": ".stream.capture_position",
     "CommittedChange": ".stream.committed_changes",
     "CommittedChanges": ".stream.committed_changes",
     "Guess": ".formats.guess",

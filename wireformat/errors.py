@@ -42,6 +42,7 @@ class DecodeError(WireformatError, ValueError):
     expected        what the format allows here
     got             what was found
     format          name of the format
+    source          the file, if messages were read from several
     message         index of the message in the input
     record          index of the record in its message
     message_offset  byte in the message where the field begins
@@ -62,6 +63,7 @@ class DecodeError(WireformatError, ValueError):
         self.expected = expected
         self.got = got
         self.format: str | None = None
+        self.source: str | None = None
         self.message: int | None = None
         self.record: int | None = None
         self.message_offset: int | None = None
@@ -85,6 +87,7 @@ class DecodeError(WireformatError, ValueError):
 
     def __str__(self) -> str:
         places = (
+            ("source", self.source),
             ("message", self.message),
             ("byte", self.message_offset),
             ("stream byte", self.stream_offset),

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.cli import inputs
 from wireformat.cli.exits import BAD_DATA, BAD_USAGE, Failed
-from wireformat.cli.inputs import InputPart, all_parts, find_inputs
+from wireformat.cli.inputs import all_messages, find_inputs
 from wireformat.formats.registry import find_format
+from wireformat.sources import files
+from wireformat.sources.source import SourceMessages
 
 from .. import handmade
 from ..golden_cases import find_case
@@ -33,9 +34,9 @@ def messages_of(*paths: object) -> list[bytes | None]:
     ]
 
 
-def parts_of(*paths: object) -> list[InputPart]:
+def parts_of(*paths: object) -> list[SourceMessages]:
     with find_inputs([str(path) for path in paths], FORMAT, "payload") as found:
-        return list(all_parts(found))
+        return list(all_messages(found))
 
 
 def write_parquet(
@@ -47,14 +48,14 @@ def write_parquet(
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 def test_messages_may_be_cut_anywhere(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "READ_BYTES", piece)
+    monkeypatch.setattr(files, "READ_BYTES", piece)
     path = tmp_path / "capture.bin"
     path.write_bytes(b"".join(MESSAGES))
     assert messages_of(path) == MESSAGES
 
 
 def test_parts_say_how_much_was_read_and_where_they_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "READ_BYTES", 50)
+    monkeypatch.setattr(files, "READ_BYTES", 50)
     path = tmp_path / "capture.bin"
     path.write_bytes(b"".join(MESSAGES))
     parts = parts_of(path)
@@ -122,13 +123,13 @@ class OneByteAtATime(io.RawIOBase):
 @pytest.mark.parametrize("content", [b"".join(MESSAGES), BATCHES.path.read_bytes()], ids=["bytes", "parquet"])
 def test_a_slow_pipe(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(OneByteAtATime(content))))
-    expected = MESSAGES if content[:4] != inputs.PARQUET_MAGIC else BATCHES.messages
+    expected = MESSAGES if content[:4] != files.PARQUET_MAGIC else BATCHES.messages
     assert messages_of("-") == expected
 
 
 def test_after_broken_framing_all_bytes_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The good message, at the end, stands where nobody can know that a message begins."""
-    monkeypatch.setattr(inputs, "READ_BYTES", len(MESSAGES[0]) + 3)
+    monkeypatch.setattr(files, "READ_BYTES", len(MESSAGES[0]) + 3)
     path = tmp_path / "bad.bin"
     bad = b"\0\0\0\3" + bytes(len(MESSAGES[0]) + 2)
     path.write_bytes(MESSAGES[0] + bad + MESSAGES[0])
@@ -141,8 +142,8 @@ def test_after_broken_framing_all_bytes_are_kept(tmp_path: Path, monkeypatch: py
     errors = [row["error"] for row in rows]
     assert errors[1].startswith("bad length: ")
     after = "bad data: expected a message, got bytes after broken framing [gaussdb-binary: message"
-    assert errors[2] == f"{after} 2, stream byte {2 * inputs.READ_BYTES}]"
-    assert errors[5] == f"{after} 5, stream byte {2 * inputs.READ_BYTES}]"
+    assert errors[2] == f"{after} 2, stream byte {2 * files.READ_BYTES}]"
+    assert errors[5] == f"{after} 5, stream byte {2 * files.READ_BYTES}]"
     shown = run("show", "--mode", "PERMISSIVE", path).stdout.splitlines()
     assert [line.split(" error: ")[1].split(" raw: ")[0] for line in shown[1:]] == errors[1:3]
     dropped = run("show", "--mode", "DROPMALFORMED", path)
@@ -206,7 +207,7 @@ def test_an_error_while_reading_names_the_file(tmp_path: Path, monkeypatch: pyte
     with find_inputs([str(path)], FORMAT, "payload") as found:
         path.unlink()
         with pytest.raises(Failed, match=rf"{path}: No such file or directory") as error:
-            list(all_parts(found))
+            list(all_messages(found))
     assert error.value.code == BAD_DATA
 
 

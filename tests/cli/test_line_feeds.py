@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.cli import inputs
+from wireformat.sources import files
 
 from ..engines import rows
 from ..formats.test_corpora import lines
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 @each_width
 def test_show_prints_the_file(path: Path, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "READ_BYTES", width)
+    monkeypatch.setattr(files, "READ_BYTES", width)
     result = run("show", "--format", FORMAT, path)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout_bytes == FILE
@@ -40,7 +40,7 @@ def test_show_prints_the_file(path: Path, width: int, monkeypatch: pytest.Monkey
 
 @each_width
 def test_decode_writes_the_rows(path: Path, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "READ_BYTES", width)
+    monkeypatch.setattr(files, "READ_BYTES", width)
     out = tmp_path / "out.parquet"
     assert run("decode", "--format", FORMAT, path, path, "-o", out).exit_code == 0
     expected = wf.arrow.changes([*MESSAGES, *MESSAGES], FORMAT)
@@ -49,7 +49,7 @@ def test_decode_writes_the_rows(path: Path, width: int, tmp_path: Path, monkeypa
 
 @each_width
 def test_a_file_that_ends_in_a_record(path: Path, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "READ_BYTES", width)
+    monkeypatch.setattr(files, "READ_BYTES", width)
     path.write_bytes(FILE + b"BEGIN 12")
     out = tmp_path / "out.parquet"
     result = run("decode", "--format", FORMAT, path, "-o", out)
@@ -63,7 +63,7 @@ def test_a_file_that_ends_in_a_record(path: Path, width: int, tmp_path: Path, mo
 
 @each_width
 def test_what_begins_no_record(path: Path, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "READ_BYTES", width)
+    monkeypatch.setattr(files, "READ_BYTES", width)
     bad = b"pg_recvlogical: error: it's over\n" + FILE
     path.write_bytes(FILE + bad)
     out = tmp_path / "out.parquet"

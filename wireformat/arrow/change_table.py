@@ -58,7 +58,7 @@ def changes(
         strict=strict,
         dialect=dialect,
     )
-    schema = _checked_schema(columns, format)
+    schema = checked_schema(columns, format)
     chosen = make_engine(find_format(format), options, engine, threads)
     table = pa.Table.from_batches(judged_batches(chosen, messages, schema, format, options), schema=schema)
     if mode != "DROPMALFORMED":
@@ -78,10 +78,11 @@ def batches(
     """Yields the rows of `changes` as record batches, in constant memory; the options are the same."""
     checked = ReadOptions.of_keywords(options, ("columns", "engine", "threads"))
     chosen = make_engine(find_format(format), checked, engine, threads)
-    return judged_batches(chosen, messages, _checked_schema(columns, format), format, checked)
+    return judged_batches(chosen, messages, checked_schema(columns, format), format, checked)
 
 
-def _checked_schema(columns: Sequence[str] | None, format: str) -> pa.Schema:
+def checked_schema(columns: Sequence[str] | None, format: str) -> pa.Schema:
+    """Returns the schema of the requested columns, with the format in its metadata; raises OptionError."""
     schema = with_format(change_schema(columns), find_format_name(format))
     if not len(schema):
         raise OptionError("option columns: expected at least one; a table without columns has no rows either")

@@ -14,7 +14,7 @@ from ..options import ReadOptions
 from .conversion import Conversion
 from .decoding import Decoding
 from .exits import BAD_DATA, Failed
-from .inputs import all_parts, find_inputs
+from .inputs import all_messages, find_inputs
 from .output import STDOUT, find_output, open_output
 from .progress import progress
 from .screen import say
@@ -58,11 +58,11 @@ def convert(
         progress(inputs, on_screen=written_to.is_screen) as advance,
     ):
         written = 0
-        for part in all_parts(inputs):
-            events = decoding.events(part)
+        for messages in all_messages(inputs):
+            events = decoding.events(messages)
             while some := list(islice(events, EVENTS_AT_ONCE)):
                 written += _write(write, written, list(conversion.messages(some)))
-            advance(part.read_bytes)
+            advance(messages.read_bytes)
         written += _write(write, written, conversion.flush())
         decoding.check()
         if conversion.lost:

@@ -15,7 +15,7 @@ from ..arrow.unread import UNREAD
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .decoding import Decoding
-from .inputs import all_parts, find_inputs
+from .inputs import all_messages, find_inputs
 from .output import find_output, open_output
 from .progress import progress
 from .screen import say
@@ -48,12 +48,12 @@ def decode(
         open_output(written, schema) as write,
         progress(inputs, on_screen=written.is_screen) as advance,
     ):
-        for part in all_parts(inputs):
-            for batch in decoding.batches(part, counted):
+        for messages in all_messages(inputs):
+            for batch in decoding.batches(messages, counted):
                 rows += len(batch)
                 unread.update({kind: _rows_of_kind(batch, kind) for kind in UNREAD})
                 write(batch.select(schema.names))
-            advance(part.read_bytes)
+            advance(messages.read_bytes)
         decoding.check()
     summary = [f"{rows:,} rows from {decoding.messages:,} messages"]
     summary += [f"{count:,} of them {kind}" for kind, count in unread.items() if count]

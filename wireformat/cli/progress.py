@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from .inputs import Input
+from ..sources.source import Source
 
 
 @contextmanager
-def progress(inputs: Sequence[Input], *, on_screen: bool = False) -> Iterator[Callable[[int], None]]:
+def progress(inputs: Sequence[Source], *, on_screen: bool = False) -> Iterator[Callable[[int], None]]:
     """Show how much of the inputs is read; gives the function to call with the bytes read since the last call.
 
     on_screen   the command prints what it reads to the terminal: then there is no bar

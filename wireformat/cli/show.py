@@ -16,7 +16,7 @@ from ..options import ReadOptions
 from ..stream.reader import Located
 from .client_line import client_line
 from .decoding import Decoding
-from .inputs import all_parts, find_inputs
+from .inputs import all_messages, find_inputs
 from .screen import say, screen_line
 
 AS_IT_IS = "latin-1"
@@ -43,9 +43,9 @@ def show(
     decoding = Decoding(found, checked, name_text)
     on_screen = sys.stdout.isatty()
     with find_inputs(paths, found, column) as inputs:
-        for part in all_parts(inputs):
-            text_of = _texts(found, part.messages, decoding.messages) if isinstance(found, TextFormat) else None
-            for located in decoding.located(part):
+        for messages in all_messages(inputs):
+            text_of = _texts(found, messages.messages, decoding.messages) if isinstance(found, TextFormat) else None
+            for located in decoding.located(messages):
                 if text_of is None or isinstance(located.event, Corrupt):
                     line = client_line(located.event).encode(out_encoding, "backslashreplace")
                 else:

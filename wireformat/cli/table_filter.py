@@ -13,7 +13,7 @@ from ..arrow.engine.choice import make_engine
 from ..formats.base import Format
 from ..options import ReadOptions
 from ..options.table_names import suggestion, written
-from .inputs import InputPart
+from ..sources.source import SourceMessages
 
 COLUMNS = ("kind", "table_schema", "table_name")
 
@@ -38,11 +38,11 @@ class TableFilter:
         self._schema = change_schema(COLUMNS)
         self._tables: set[tuple[str, str]] = set()
 
-    def look(self, part: InputPart) -> None:
-        """Take in the tables of the next part."""
-        if not self._unmatched or part.is_lost:
+    def look(self, given: SourceMessages) -> None:
+        """Take in the tables of the next messages."""
+        if not self._unmatched or given.is_lost:
             return
-        for batch in self._engine.batches(part.messages, self._schema):
+        for batch in self._engine.batches(given.messages, self._schema):
             named = pa.Table.from_batches([batch]).filter(pc.field("kind") != "TYPE").drop(["kind"])
             for row in named.group_by([*COLUMNS[1:]]).aggregate([]).drop_null().to_pylist():
                 self._tables.add((row["table_schema"], row["table_name"]))

@@ -101,16 +101,14 @@ class ReadOptions:
         dialect: str = "postgresql",
     ) -> ReadOptions:
         """The options as users give them, checked."""
-        wanted = None if kinds is None else texts("kinds", kinds)
-        named = None if tables is None else texts("tables", tables)
         known = () if known_tables is None else texts("known_tables", known_tables)
         return cls(
             mode=one_of("mode", mode, MODES),
             encoding=_checked_encoding(encoding),
             encoding_errors=one_of("encoding_errors", encoding_errors, ENCODING_ERRORS),
             heartbeat_unit=None if heartbeat_unit is None else one_of("heartbeat_unit", heartbeat_unit, tuple(UNITS)),
-            tables=None if named is None else tuple(_pattern("tables", text) for text in named),
-            kinds=None if wanted is None else frozenset(one_of("kinds", kind, KINDS) for kind in wanted),
+            tables=_checked_tables(tables),
+            kinds=_checked_kinds(kinds),
             known_tables=frozenset(map(_known_table, known)),
             exclude_users=frozenset(() if exclude_users is None else texts("exclude_users", exclude_users)),
             skip_empty_xacts=flag("skip_empty_xacts", skip_empty_xacts),
@@ -139,6 +137,10 @@ class ReadOptions:
             return event.of_tables(kept) if kept else None
         table = (event.table_schema, event.table_name) if isinstance(event, (RowChange, Relation)) else None
         return event if self.keeps(event.kind, table) else None
+
+    def filtered(self, *, tables: Iterable[str] | None = None, kinds: Iterable[str] | None = None) -> ReadOptions:
+        """Returns the same options with these filters, as users give them; raises OptionError."""
+        return replace(self, tables=_checked_tables(tables), kinds=_checked_kinds(kinds))
 
     def all_kinds(self) -> ReadOptions:
         """The same options for one that looks at every kind of record itself."""
@@ -171,6 +173,14 @@ def _checked_encoding(encoding: str) -> str:
             f"option encoding: expected a Python encoding that extends ASCII, as all servers' do; got {shown(encoding)}"
         )
     return name
+
+
+def _checked_tables(tables: Iterable[str] | None) -> tuple[tuple[str | None, str | None], ...] | None:
+    return None if tables is None else tuple(_pattern("tables", text) for text in texts("tables", tables))
+
+
+def _checked_kinds(kinds: Iterable[str] | None) -> frozenset[str] | None:
+    return None if kinds is None else frozenset(one_of("kinds", kind, KINDS) for kind in texts("kinds", kinds))
 
 
 def _pattern(option: str, text: str) -> tuple[str | None, str | None]:

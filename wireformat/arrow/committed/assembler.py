@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
-from ...stream.attempts import Fate
+from ...stream.attempts import Attempt, Fate
+from ...stream.capture_position import OpenTransaction, change_checksum
+from ...stream.controls import DELIVERED_KINDS
 from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
 from ...stream.transactions import TransactionMachine
@@ -69,6 +71,7 @@ class Transactions:
                 raise TypeError(f"state: expected the bytes of an earlier `state`, got {type(state).__name__}")
             self._rows_taken, self._columns = read_state(state, self._machine, self._open_rows)
         self._schema: pa.Schema | None = None
+        self._firsts: dict[Attempt[RowRange], tuple[int | None, int | None]] = {}
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yields the committed rows that a batch completes, in commit order. Read the iterator to its end."""
@@ -106,6 +109,38 @@ class Transactions:
         schema = self.schema
         table = pa.Table.from_batches([batch.select(range(len(schema))) for batch in found], schema.remove_metadata())
         return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: write_position(self.position)})
+
+    def describe_open(self) -> list[tuple[OpenTransaction, int | None]]:
+        """Returns the transactions that have not ended, each with the message of its first row, if rows name it.
+
+        Call it between batches.
+        """
+        firsts, self._firsts = self._firsts, {}
+        found = []
+        for stage, gid, attempt in self._machine.staged():
+            is_streamed = stage in ("block", "streamed")
+            first = firsts.get(attempt)
+            if first is None or (is_streamed and first[1] is None):
+                first = self._first_of(attempt, is_streamed)
+            self._firsts[attempt] = first
+            changes = sum(count for _, count in attempt.handles)
+            xid, gid = attempt.begin.xid, attempt.begin.gid if gid is None else gid
+            found.append((OpenTransaction(stage, xid, gid, changes, first[1]), first[0]))
+        return found
+
+    def _first_of(self, attempt: Attempt[RowRange], is_streamed: bool) -> tuple[int | None, int | None]:
+        """Returns the message of the first row of an attempt, and the checksum of its first change if it is streamed."""
+        message = None
+        for batch in _in_order(self._open_rows.rows_of([attempt])):
+            if message is None and "message" in batch.schema.names and len(batch):
+                message = batch["message"][0].as_py()
+            if not is_streamed:
+                break
+            for index, kind in enumerate(batch["kind"].to_pylist()):
+                if kind in DELIVERED_KINDS:
+                    row = {name: batch[name][index].as_py() for name in batch.schema.names}
+                    return message, change_checksum(row)
+        return message, None
 
     @property
     def schema(self) -> pa.Schema:

@@ -1,0 +1,200 @@
+"""What messages may be given as: paths, Arrow data of every kind, iterables; in which order they come; and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.formats.registry import find_format
+from wireformat.sources.find import find_sources
+
+from .. import handmade
+
+FORMAT = find_format("gaussdb-binary")
+MESSAGES = list(handmade.SAMPLES.values())
+
+
+def read(messages: Any, **options: Any) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    for source in find_sources(messages, FORMAT, **options):
+        for given in source.read():
+            assert not given.is_lost
+            found += given.messages.to_pylist() if isinstance(given.messages, pa.Array) else list(given.messages)
+    return found
+
+
+class Stream:
+    """Data of another library, which has nothing but the Arrow C interface."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._data.__arrow_c_stream__(requested_schema)
+
+
+class OneArray:
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return self._data.__arrow_c_array__(requested_schema)
+
+
+ARRAY = pa.array(MESSAGES, pa.binary())
+TABLE = pa.table({"offset": range(len(MESSAGES)), "payload": ARRAY})
+
+IN_MEMORY: dict[str, Callable[[], Any]] = {
+    "a list": lambda: MESSAGES,
+    "a tuple": lambda: tuple(MESSAGES),
+    "a list of views": lambda: [memoryview(message) for message in MESSAGES],
+    "a generator": lambda: iter(MESSAGES),
+    "binary": lambda: ARRAY,
+    "large binary": lambda: ARRAY.cast(pa.large_binary()),
+    "binary view": lambda: pa.array(MESSAGES, pa.binary_view()),
+    "chunks": lambda: pa.chunked_array([MESSAGES[:2], [], MESSAGES[2:]], pa.binary()),
+    "a table": lambda: TABLE,
+    "a batch": lambda: TABLE.to_batches()[0],
+    "a reader": TABLE.to_reader,
+    "a dataset": lambda: ds.dataset(TABLE),
+    "a stream of batches": lambda: Stream(TABLE),
+    "a stream of arrays": lambda: Stream(pa.chunked_array([ARRAY])),
+    "a C array": lambda: OneArray(ARRAY),
+    "a C batch": lambda: OneArray(TABLE.to_batches()[0]),
+}
+
+
+@pytest.mark.parametrize("kind", IN_MEMORY)
+def test_messages_in_memory(kind: str) -> None:
+    assert [bytes(message) for message in read(IN_MEMORY[kind]()) if message is not None] == MESSAGES
+
+
+@pytest.mark.parametrize("kind", IN_MEMORY)
+def test_it_is_known_what_can_be_read_twice(kind: str) -> None:
+    (source,) = find_sources(IN_MEMORY[kind](), FORMAT)
+    assert source.is_repeatable == (kind not in ("a generator", "a reader"))
+    if source.is_repeatable:
+        first, second = (sum(len(given.messages) for given in source.read()) for _ in range(2))
+        assert first == second == len(MESSAGES)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three files, the last of which has no message bounds, and files that are not read."""
+    pq.write_table(pa.table({"payload": MESSAGES[:2]}), tmp_path / "part-2.parquet")
+    pq.write_table(pa.table({"payload": MESSAGES[2:3]}), tmp_path / "part-10.parquet")
+    (tmp_path / "part-11.bin").write_bytes(b"".join(MESSAGES[3:]))
+    (tmp_path / ".hidden").write_bytes(b"x")
+    (tmp_path / "_SUCCESS").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("given", ["", "part-*", "{list}"])
+def test_files_come_in_the_natural_order_of_their_names(folder: Path, given: str) -> None:
+    names = ["part-2.parquet", "part-10.parquet", "part-11.bin"]
+    messages = [str(folder / name) for name in names] if given == "{list}" else str(folder / given)
+    assert read(messages) == MESSAGES
+    assert [Path(source.name).name for source in find_sources(messages, FORMAT)] == names
+
+
+def test_a_list_of_paths_keeps_its_order(folder: Path) -> None:
+    assert read([folder / "part-10.parquet", folder / "part-2.parquet"]) == [MESSAGES[2], *MESSAGES[:2]]
+
+
+def test_the_column_is_found(tmp_path: Path) -> None:
+    keys = pa.array([b"key"] * len(MESSAGES), pa.binary())
+    assert read(pa.table({"key": keys, "value": ARRAY})) == MESSAGES
+    assert read(pa.table({"offset": range(len(MESSAGES)), "anything": ARRAY})) == MESSAGES
+    assert read(pa.table({"payload": keys, "other": ARRAY}), column="other") == MESSAGES
+    with pytest.raises(wf.OptionError, match="expected the name of the column with the messages; the table has a, b"):
+        read(pa.table({"a": keys, "b": keys}))
+    with pytest.raises(wf.OptionError, match="no binary column among a"):
+        read(pa.table({"a": [1]}))
+
+
+@pytest.mark.parametrize(
+    ("messages", "options", "text"),
+    [
+        (TABLE, {"column": "payloads"}, "no column 'payloads', did you mean 'payload'"),
+        (TABLE, {"column": "offset"}, "column 'offset': expected binary, got int64"),
+        (TABLE, {"column": 1}, "expected the name of a column, got 1"),
+        (ARRAY, {"column": "payload"}, "an array has no columns"),
+        (MESSAGES, {"column": "payload"}, "an iterable of bytes has no columns"),
+        (pa.array(["a"]), {}, "expected a binary array, got string"),
+        ("nothing-*.parquet", {}, "no file matches nothing-"),
+        (TABLE, {"order_by": []}, "expected at least one column"),
+        (TABLE, {"order_by": ["offsets"]}, "no column 'offsets', did you mean 'offset'"),
+        (TABLE, {"order_by": ["payload"]}, "expected integers or strings in 'payload', got binary"),
+        (TABLE, {"order_by": "offset"}, "expected a list of strings"),
+        (MESSAGES, {"order_by": ["offset"]}, "expected Parquet files, a table or a dataset, got list"),
+    ],
+)
+def test_what_is_refused(messages: Any, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(wf.OptionError, match=text):
+        read(messages, **options)
+
+
+@pytest.mark.parametrize("messages", [b"bytes", 5, None])
+def test_what_are_no_messages(messages: Any) -> None:
+    with pytest.raises(TypeError, match="expected paths, Arrow data or an iterable of bytes"):
+        read(messages)
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match=r"missing\.bin"):
+        read("missing.bin")
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "cut.parquet"
+    path.write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(OSError, match=r"cut\.parquet: "):
+        read(path)
+
+
+def parts(tmp_path: Path, *ranges: list[int]) -> Iterator[Path]:
+    for index, offsets in enumerate(ranges):
+        path = tmp_path / f"{index}.parquet"
+        pq.write_table(pa.table({"offset": offsets, "payload": [MESSAGES[offset] for offset in offsets]}), path)
+        yield path
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        [[0, 1], [2, 3]],
+        [[2, 3], [0, 1]],
+        [[1, 0], [3, 2]],
+        [[0, 2], [1, 3]],
+        [[3], [0, 2], [1]],
+    ],
+)
+def test_columns_order_the_messages_of_all_files(tmp_path: Path, ranges: list[list[int]]) -> None:
+    paths = list(parts(tmp_path, *ranges))
+    assert read(paths, order_by=["offset"]) == MESSAGES[:4]
+    shuffled = TABLE.take([3, 1, 0, 2])
+    assert read(shuffled, order_by=["offset"]) == MESSAGES[:4]
+    assert read(ds.dataset([str(path) for path in paths]), order_by=["offset"]) == MESSAGES[:4]
+
+
+def test_texts_and_several_columns_order_messages() -> None:
+    table = pa.table({"day": ["b", "a", "b"], "offset": [1, 5, 0], "payload": MESSAGES[:3]})
+    assert read(table, order_by=["day", "offset"]) == [MESSAGES[1], MESSAGES[2], MESSAGES[0]]
+
+
+@pytest.mark.parametrize("ranges", [[[0, 0]], [[0, 1], [1, 2]], [[0, 2], [1, 2]], [[0], [0]]])
+def test_positions_are_unique(tmp_path: Path, ranges: list[list[int]]) -> None:
+    with pytest.raises(wf.BadRows, match="unique positions, got two with the same offset"):
+        read(list(parts(tmp_path, *ranges)), order_by=["offset"])
+
+
+def test_positions_are_never_null() -> None:
+    with pytest.raises(wf.BadRows, match="got one without 'offset'"):
+        read(pa.table({"offset": [1, None], "payload": MESSAGES[:2]}), order_by=["offset"])

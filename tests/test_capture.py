@@ -1,0 +1,266 @@
+"""`Capture`: its verbs say what the functions say, and a stream read in pieces gives what the whole gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.options.table_names import written
+
+from . import handmade_pgoutput as hand
+from .golden_cases import CASES, Case
+from .servers.captures import capture_names, read_capture
+
+SERVER_CAPTURES = [name for name in capture_names() if "test-decoding" not in name or "streaming" not in name]
+
+
+def stream(name: str) -> tuple[list[bytes], str]:
+    return read_capture(name).messages, "pgoutput" if "pgoutput" in name else "test-decoding"
+
+
+def check(messages: list[bytes], format: str, **options: Any) -> None:
+    """Compares all verbs with the functions for tables that exist."""
+    capture = wf.Capture(messages, format, **options)
+    changes = wf.arrow.changes(messages, format, **options)
+    assert capture.changes().read_all() == changes
+    assert capture.changes(columns=["kind", "lsn"], kinds=["INSERT"]).read_all() == wf.arrow.changes(
+        messages, format, columns=["kind", "lsn"], kinds=["INSERT"], **options
+    )
+    committed = wf.arrow.transactions(changes)
+    assert capture.committed().read_all() == committed
+    assert capture.open() == wf.arrow.open_transactions(changes)
+    listed = wf.arrow.tables(changes)
+    assert capture.tables() == listed
+    for name in sorted({*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)}):
+        table = written(name)
+        try:
+            expected = wf.arrow.typed(committed, table, schema=listed)
+        except wf.WireformatError as error:
+            with pytest.raises(type(error)):
+                capture.typed(table).read_all()
+            continue
+        if any(None in row["types"] for row in listed.to_pylist() if (row["table_schema"], row["table_name"]) == name):
+            with pytest.raises(wf.BadRows, match="rows that name the types"):
+                capture.typed(table)
+            continue
+        assert capture.typed(table).read_all() == expected.replace_schema_metadata(None)
+        of_table = capture.committed(tables=[table]).read_all()
+        mask = [(row["table_schema"], row["table_name"]) in (name, (None, None)) for row in committed.select(["table_schema", "table_name"]).to_pylist()]
+        assert of_table == committed.filter(pa.array(mask, pa.bool_()))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_captures_of_gaussdb(case: Case) -> None:
+    try:
+        wf.arrow.transactions(wf.arrow.changes(case.messages, case.format, **case.reading))
+    except wf.WireformatError as error:
+        with pytest.raises(type(error)):
+            wf.Capture(case.messages, case.format, **case.reading).committed().read_all()
+        return
+    check(case.messages, case.format, **case.reading)
+
+
+@pytest.mark.parametrize("name", SERVER_CAPTURES)
+def test_captures_of_servers(name: str) -> None:
+    messages, format = stream(name)
+    check(messages, format)
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    return table.drop_columns(["message", "record"]).to_pylist()
+
+
+PIECES = ("18-pgoutput-1", "18-pgoutput-3-streaming", "18-pgoutput-4-two-phase", "16-pgoutput-2-binary")
+
+
+@pytest.mark.parametrize("name", [name for name in PIECES if name in capture_names()])
+def test_a_stream_read_in_pieces(name: str) -> None:
+    """Wherever the next piece begins, the rows are those of the whole, or an OrderError says what is missing."""
+    messages, format = stream(name)
+    whole = rows(wf.Capture(messages, format).committed().read_all())
+    step = max(1, len(messages) // 40)
+    refused = 0
+    for end in range(0, len(messages), step):
+        first = wf.Capture(messages[:end], format)
+        handed_out = rows(first.committed().read_all())
+        position = first.position.to_json()
+        for begin in {0, max(0, end - 3), max(0, end - step), end}:
+            second = wf.Capture(messages[begin:], format, after=position)
+            try:
+                more = rows(second.committed().read_all())
+            except (wf.OrderError, wf.UnknownRelation):
+                refused += 1
+                continue
+            assert handed_out + more == whole, (end, begin)
+        assert begins_at_the_oldest_message(messages, format, end, position, whole[len(handed_out) :])
+    assert refused
+
+
+def begins_at_the_oldest_message(
+    messages: list[bytes], format: str, end: int, position: str, expected: list[dict[str, Any]]
+) -> bool:
+    """Whether the piece that begins with the first message of the oldest open transaction gives the rest."""
+    found = wf.Capture(messages[:end], format).open()
+    begin = min(found["message"].to_pylist(), default=end)
+    return rows(wf.Capture(messages[begin:], format, after=position).committed().read_all()) == expected
+
+
+def test_a_position_covers_what_was_handed_out() -> None:
+    """After each batch that was received, not after what was read ahead."""
+    messages, format = stream("18-pgoutput-1")
+    whole = rows(wf.Capture(messages, format).committed().read_all())
+    capture = wf.Capture(pa.chunked_array([[message] for message in messages], pa.binary()), format)
+    received: list[dict[str, Any]] = []
+    for batch in capture.committed():
+        received += rows(pa.Table.from_batches([batch]))
+        rest = wf.Capture(messages, format, after=capture.position).committed().read_all()
+        assert received + rows(rest) == whole
+
+
+def test_nothing_is_lost_by_streamed_transactions_without_their_beginning() -> None:
+    """test_decoding does not say which block is the first: the first change of the block tells."""
+    name = next(name for name in capture_names() if "test-decoding-all" in name or "test-decoding-streaming" in name)
+    messages, format = stream(name)
+    kinds = [event.kind for event in wf.decode(messages, format)]
+    starts = [index for index, kind in enumerate(kinds) if kind == "STREAM_START"]
+    ends = [index for index, kind in enumerate(kinds) if kind == "STREAM_STOP"]
+    first = wf.Capture(messages[: ends[0] + 1], format)
+    first.open()
+    (open,) = first.position.open
+    assert open.stage == "streamed"
+    again = wf.Capture(messages[starts[0] :], format, after=first.position)
+    assert again.open().num_rows >= 0
+    later = wf.Capture([messages[starts[0]], *messages[starts[0] + 2 :]], format, after=first.position)
+    with pytest.raises(wf.OrderError, match="the beginning of the streamed transaction xid .*, which was open at the pos"):
+        later.committed().read_all()
+
+
+BEGIN, INSERT, COMMIT = hand.SAMPLES["begin"], hand.SAMPLES["insert"], hand.SAMPLES["commit"]
+
+
+def test_a_transaction_that_is_left_out_is_named() -> None:
+    first = wf.Capture([hand.DESCRIBED, BEGIN], "pgoutput")
+    first.committed().read_all()
+    other = list(wf.encode([wf.Begin(xid=99, commit_lsn=10**9), wf.Commit(commit_lsn=10**9)], "pgoutput"))
+    with pytest.raises(wf.OrderError, match=r"the beginning of the plain transaction xid \d+, which was open"):
+        wf.Capture(other, "pgoutput", after=first.position).committed().read_all()
+
+
+def test_relations_are_known_after_a_position() -> None:
+    messages, format = stream("18-pgoutput-1")
+    kinds = [event.kind for event in wf.decode(messages, format)]
+    cut = [index + 1 for index, kind in enumerate(kinds) if kind == "COMMIT"][len(kinds) // 20]
+    first = wf.Capture(messages[:cut], format)
+    first.committed().read_all()
+    assert first.position.relations
+    rest = wf.Capture(messages[cut:], format, after=first.position).committed().read_all()
+    whole = wf.Capture(messages, format).committed().read_all()
+    assert rows(rest) == rows(whole)[-rest.num_rows :]
+    with pytest.raises(wf.UnknownRelation):
+        wf.Capture(messages[cut:], format).committed().read_all()
+
+
+def test_a_falling_position_names_both_files(tmp_path: Path) -> None:
+    messages, format = stream("18-pgoutput-1")
+    kinds = [event.kind for event in wf.decode(messages, format)]
+    half = next(index + 1 for index, kind in enumerate(kinds) if kind == "COMMIT" and index > len(kinds) // 2)
+    pq.write_table(pa.table({"payload": messages[half:]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"payload": messages[:half]}), tmp_path / "2.parquet")
+    with pytest.raises(wf.OrderError, match=r"1\.parquet, at commit_lsn .* got .*2\.parquet, which begins at"):
+        wf.Capture(tmp_path, format, mode="PERMISSIVE").committed().read_all()
+    in_order = wf.Capture([tmp_path / "2.parquet", tmp_path / "1.parquet"], format)
+    assert rows(in_order.committed().read_all()) == rows(wf.Capture(messages, format).committed().read_all())
+
+
+def test_an_error_names_its_file(tmp_path: Path) -> None:
+    messages, _ = stream("18-pgoutput-1")
+    pq.write_table(pa.table({"payload": [*messages, b"\xff"]}), tmp_path / "bad.parquet")
+    with pytest.raises(wf.DecodeError, match=r"source .*bad\.parquet, message") as error:
+        wf.Capture(tmp_path, "pgoutput").changes(kinds=["INSERT"]).read_all()
+    assert error.value.source == str(tmp_path / "bad.parquet")
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda capture: capture.typed("public.by_key"),
+        lambda capture: capture.latest("public.by_key"),
+        lambda capture: [capture.changes(), capture.changes()],
+    ],
+)
+def test_what_can_be_read_once_is_not_read_twice(verb: Any) -> None:
+    messages, format = stream("18-pgoutput-1")
+    with pytest.raises(wf.OptionError, match="messages can be read only once"):
+        verb(wf.Capture(iter(messages), format))
+
+
+def test_what_can_be_read_once_is_read_once() -> None:
+    messages, format = stream("18-pgoutput-1")
+    assert wf.Capture(iter(messages), format).committed().read_all() == wf.Capture(messages, format).committed().read_all()
+
+
+def outbox() -> Iterator[wf.Event]:
+    yield wf.Message(transactional=False, prefix="loose", content="now")
+    yield wf.Begin(xid=5, commit_lsn=100)
+    yield wf.Message(transactional=True, prefix="outbox", content="é", xid=5)
+    yield wf.Message(transactional=True, prefix="outbox", content=b"\xff\x00", xid=5)
+    yield wf.Commit(commit_lsn=100)
+
+
+@pytest.mark.parametrize("format", ["pgoutput", "test-decoding"])
+def test_messages(format: str) -> None:
+    events = list(outbox()) if format == "pgoutput" else [event for event in outbox() if not isinstance(getattr(event, "content", None), bytes)]
+    capture = wf.Capture(list(wf.encode(events, format)), format)
+    found = capture.messages().read_all().to_pylist()
+    contents = [b"now", "é".encode(), b"\xff\x00"][: len(found)]
+    assert [row["content"] for row in found] == contents
+    assert [row["transactional"] for row in found] == [False, True, True][: len(found)]
+    assert [row["_sequence"] is None for row in found] == [True, False, False][: len(found)]
+    of_prefix = capture.messages(prefix="outbox").read_all()
+    assert of_prefix["content"].to_pylist() == contents[1:]
+
+
+def test_a_missing_table_names_near_ones() -> None:
+    messages, format = stream("18-pgoutput-1")
+    with pytest.raises(wf.BadRows, match="did you mean"):
+        wf.Capture(messages, format).typed("public.by_keys")
+
+
+def test_what_is_known_at_the_end() -> None:
+    messages, format = stream("18-pgoutput-1")
+    capture = wf.Capture([*messages, b"\xff"], format, mode="DROPMALFORMED")
+    for name in ("position", "unknown_prepared", "dropped"):
+        with pytest.raises(wf.StateError):
+            getattr(capture, name)
+    capture.committed().read_all()
+    assert (capture.dropped, capture.unknown_prepared) == (1, ())
+    assert capture.position.format == "pgoutput"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"mode": "NONE"}, "option mode"),
+        ({"threads": 0}, "option threads"),
+        ({"engine": "none"}, "option engine"),
+        ({"two_phase": "x"}, "option two_phase"),
+        ({"after": 5}, "option after"),
+        ({"memory_limit": -1}, "option memory_limit"),
+    ],
+)
+def test_options_are_checked_at_once(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(wf.OptionError, match=text):
+        wf.Capture([], "pgoutput", **options)
+
+
+def test_a_position_of_another_format_is_refused() -> None:
+    capture = wf.Capture([], "gaussdb-json")
+    capture.committed().read_all()
+    with pytest.raises(wf.OptionError, match="expected a position of pgoutput, got one of gaussdb-json"):
+        wf.Capture([], "pgoutput", after=capture.position)

@@ -1,0 +1,525 @@
+"""`Capture`: one object for a stream of messages, with the questions that users ask about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .arrow.change_table import checked_schema
+from .arrow.committed.assembler import Transactions
+from .arrow.row_changes import HIDDEN_KINDS
+from .arrow.logical_messages import MESSAGES, message_rows
+from .arrow.schemas import DROPPED, committed_schema
+from .arrow.typed_tables.latest import LatestRows
+from .arrow.typed_tables.table import typed_part
+from .arrow.typed_tables.tables import tables as list_tables
+from .arrow.unread import judged_rows, no_such_table
+from .errors import BadRows, OptionError, OrderError, StateError, add_hint
+from .formats.base import Format
+from .formats.registry import find_format, find_format_name
+from .identifiers import split_pattern
+from .limits import OPEN_TRANSACTIONS_BYTES
+from .lsn import lsn_text, unsigned
+from .options import ReadOptions
+from .options.checks import flag, number, one_of, shown
+from .options.table_names import written
+from .sources.decoding import SourceDecoder
+from .sources.find import find_sources
+from .sources.resumption import KnownRelations, Resumption
+from .stream.capture_position import CapturePosition
+from .stream.judged import wrong_format
+from .stream.transactions import TWO_PHASE
+
+_GROUP_BYTES = 32 << 20
+"""Rows of about this many bytes become a typed batch together: each batch costs as much as some hundred rows."""
+
+
+class Capture:
+    """A stream of messages, and what happened in it.
+
+    messages        a path of a Parquet file or of a file of messages, a pattern such as `captures/*.parquet`, a folder,
+                    or a list of paths; Arrow data of a binary type or with a binary column; an iterable of bytes.
+                    Files come in the natural order of their names, a list of paths in its own order
+    format          name of the format
+    column          the column with the messages; None takes `payload` or `value`, or the only binary column
+    order_by        columns that order the messages, such as the offset of a topic; their values must be unique
+    two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
+    drop_resent     drop transactions that the server sent again after a restart
+    memory_limit    how many bytes of rows of open transactions stay in memory; the rest go to temporary files
+    after           the `position` of an earlier capture of the stream, to go on after it
+    threads         the number of threads; None for as many as Arrow uses
+    engine          `scan`, or `declaration`, which is slow and reads every record by the declaration of its format
+
+    The other options are those of `wireformat.ReadOptions`. What returns rows returns a `pyarrow.RecordBatchReader`,
+    which reads while you ask for rows, in constant memory. Raises OptionError, TypeError, OSError; reading raises
+    DecodeError (in FAILFAST), OrderError and LimitExceeded. docs/capture.md explains it with examples.
+    """
+
+    def __init__(
+        self,
+        messages: Any,
+        format: str,
+        *,
+        column: str | None = None,
+        order_by: Sequence[str] | None = None,
+        mode: str = "FAILFAST",
+        encoding: str = "utf-8",
+        encoding_errors: str = "strict",
+        heartbeat_unit: str | None = None,
+        known_tables: Iterable[str] | None = None,
+        exclude_users: Iterable[str] | None = None,
+        skip_empty_xacts: bool = False,
+        strict: bool = False,
+        dialect: str = "postgresql",
+        two_phase: str = "commit",
+        drop_resent: bool = True,
+        memory_limit: int = OPEN_TRANSACTIONS_BYTES,
+        after: CapturePosition | str | None = None,
+        threads: int | None = None,
+        engine: str = "scan",
+    ) -> None:
+        self._format: Format = find_format(format)
+        self._name = find_format_name(format)
+        self._options = ReadOptions.check(
+            mode=mode,
+            encoding=encoding,
+            encoding_errors=encoding_errors,
+            heartbeat_unit=heartbeat_unit,
+            known_tables=known_tables,
+            exclude_users=exclude_users,
+            skip_empty_xacts=skip_empty_xacts,
+            strict=strict,
+            dialect=dialect,
+        )
+        self._two_phase = one_of("two_phase", two_phase, TWO_PHASE)
+        self._drop_resent = flag("drop_resent", drop_resent)
+        self._memory_limit = number("memory_limit", memory_limit, 0)
+        self._after = _checked_position(after, self._name)
+        self._make_decoder: Callable[[ReadOptions], SourceDecoder] = lambda options: SourceDecoder(
+            self._format, options, engine=engine, threads=threads
+        )
+        self._make_decoder(self._options)  # raises what is wrong with threads and engine now
+        self._sources = find_sources(messages, self._format, column, order_by)
+        self._was_read = False
+        self._listed: pa.Table | None = None
+        self._position: CapturePosition | None = self._after
+        self._unknown_prepared: tuple[str, ...] | None = None
+        self._dropped: int | None = None
+
+    def __repr__(self) -> str:
+        names = [source.name for source in self._sources]
+        shown_names = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return f"<wireformat.Capture of {shown_names}, {self._name}>"
+
+    def changes(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        tables: Iterable[str] | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Returns every record as a row of the row-change table.
+
+        columns   the columns to return; None for all
+        tables    patterns `schema.table`: only row changes of these tables
+        kinds     only these kinds of records
+        """
+        schema = checked_schema(columns, self._name)
+        options = self._options.filtered(tables=tables, kinds=kinds)
+        self._begin_reading()
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            for batch in self._decoded(options):
+                yield batch.select(schema.names)
+
+        return pa.RecordBatchReader.from_batches(schema, rows())
+
+    def committed(self, *, tables: Iterable[str] | None = None) -> pa.RecordBatchReader:
+        """Returns the row changes of committed transactions, in commit order, with the facts of their transactions.
+
+        tables   patterns `schema.table`: only row changes of these tables. `sequence` counts all row changes
+        """
+        options = self._options.filtered(tables=tables)
+        self._begin_reading()
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            for batch in self._handed_out(self._committed()):
+                found = _of_tables(batch, options)
+                if len(found):
+                    yield found
+
+        return pa.RecordBatchReader.from_batches(committed_schema(checked_schema(None, self._name)), rows())
+
+    def messages(self, *, prefix: str | None = None) -> pa.RecordBatchReader:
+        """Returns what was written with `pg_logical_emit_message`, such as the events of an outbox.
+
+        prefix    only messages with this prefix
+        returns   _sequence, _xid, _commit_time; transactional, prefix, content. A transactional message comes with its
+                  committed transaction; another one comes when it was written, and has no _sequence
+        """
+        if prefix is not None and not isinstance(prefix, str):
+            raise OptionError(f"option prefix: expected a text, got {shown(prefix)}")
+        self._begin_reading()
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            for batch in self._handed_out(self._committed(loose_messages=True)):
+                found = message_rows(batch, self._options.encoding, prefix)
+                if len(found):
+                    yield found
+
+        return pa.RecordBatchReader.from_batches(MESSAGES, rows())
+
+    def tables(self) -> pa.Table:
+        """Returns the tables of the stream, with a row for each version of a table's columns.
+
+        The columns are those of `wireformat.arrow.tables`: names, version, columns, types, typmods, key_columns of the
+        replica identity, first and last (message and record), changes. Changes of transactions that were rolled back,
+        which a server sends if it streams transactions, count. The capture is read once for it; the result is kept.
+        """
+        if self._listed is None:
+            self._begin_reading()
+            self._listed = list_tables(self._decoded(self._options), format=self._name)
+        return self._listed
+
+    def typed(
+        self,
+        table: str,
+        *,
+        schema: Any = None,
+        images: str = "new",
+        evolution: str = "union",
+        complete: bool = False,
+        split_key_changes: bool = False,
+        keys: Sequence[str] | None = None,
+        keep: Sequence[str] = (),
+    ) -> pa.RecordBatchReader:
+        """Returns the committed changes of one table, with real column types.
+
+        table    `public.orders`; names with a dot in double quotes
+        schema   the columns of the result. None reads the capture once more, before, to find them; `tables` keeps what
+                 it finds. Otherwise a mapping of column to SQL type, a pyarrow Schema, or the result of `tables`
+
+        The other options, the columns and the types are those of `wireformat.arrow.typed`; what happens with values
+        that do not fit is the mode of the capture. evolution is "union" or "error". Raises BadCell and BadRows.
+        """
+        one_of("evolution", evolution, ("union", "error"))
+        options: dict[str, Any] = {
+            "images": images,
+            "mode": self._options.mode,
+            "evolution": evolution,
+            "complete": complete,
+            "split_key_changes": split_key_changes,
+            "keys": keys,
+            "keep": keep,
+            "format": self._name,
+        }
+        if schema is None:
+            self._check_repeatable("without a schema this call reads it twice: pass schema")
+            schema = self._listed_table(table)
+        empty = committed_schema(checked_schema(None, self._name)).empty_table()
+        found = typed_part(empty, table, schema=schema, **options).schema.remove_metadata()
+        self._begin_reading()
+        return pa.RecordBatchReader.from_batches(found, self._typed(table, schema, options))
+
+    def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
+        """Returns the rows of a table as it stands at the end of the capture.
+
+        keys     the columns that identify a row. None takes the replica identity, if the stream states it; where it is
+                 the whole row, equal rows are counted. []: the whole row
+        schema   as in `typed`
+
+        The columns and rules are those of `wireformat.arrow.latest`. The memory is that of the table. Raises
+        OptionError if keys is None and the stream does not state the replica identity, BadCell and BadRows.
+        """
+        if keys is None:
+            self._check_repeatable("without keys this call reads it twice: pass keys and schema")
+            keys = self._replica_identity(table)
+        rows = LatestRows(keys)
+        for batch in self.typed(table, schema=schema):
+            rows.take(batch)
+        return rows.result()
+
+    def open(self) -> pa.Table:
+        """Returns the rows of transactions that have not ended at the end of the capture, with their control records."""
+        self._begin_reading()
+        found: list[pa.Table] = []
+        for _ in self._handed_out(self._committed(at_end=lambda transactions: found.append(transactions.open))):
+            pass
+        return found[0]
+
+    @property
+    def position(self) -> CapturePosition:
+        """Where to go on, after the rows that the last reading has handed out.
+
+        It covers the rows that `committed`, `typed`, `latest`, `messages` or `open` have returned, not rows that were
+        read ahead. Raises StateError if none of them was read, and the capture has no `after`.
+        """
+        if self._position is None:
+            raise StateError("position: no rows have been handed out; read `committed`, `typed` or `latest` first")
+        return self._position
+
+    @property
+    def unknown_prepared(self) -> tuple[str, ...]:
+        """The gids of prepared transactions that ended without a known PREPARE; known when all rows were read."""
+        if self._unknown_prepared is None:
+            raise StateError("unknown_prepared: expected rows that were read to the end; read `committed` first")
+        return self._unknown_prepared
+
+    @property
+    def dropped(self) -> int:
+        """The number of records that DROPMALFORMED skipped; known when all rows were read."""
+        if self._dropped is None:
+            raise StateError("dropped: expected rows that were read to the end; read `changes` or `committed` first")
+        return self._dropped
+
+    def _begin_reading(self) -> None:
+        if self._was_read:
+            self._check_repeatable("it has been read")
+        self._was_read = True
+
+    def _check_repeatable(self, reason: str) -> None:
+        """Raises OptionError if the messages can be read only once."""
+        for source in self._sources:
+            if not source.is_repeatable:
+                raise OptionError(
+                    f"messages: {source.name} can be read only once; {reason}, or give a list, an Arrow table or files"
+                )
+
+    def _decoded(self, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of all sources."""
+        decoder = self._make_decoder(options)
+        if self._after is not None and self._after.relations:
+            decoder.set_relations(KnownRelations(self._after.relations).copy())
+        schema = checked_schema(None, self._name)
+        order = _SourceOrder(self._name)
+        for source in self._sources:
+            for given in source.read():
+                for batch in decoder.batches(given, schema):
+                    order.take(batch, source.name)
+                    yield batch
+        guess = decoder.other_format() if options.mode == "FAILFAST" else None
+        if guess is not None:
+            raise wrong_format(self._name, "no record that could be read", guess)
+        self._dropped = decoder.dropped
+
+    def _committed(
+        self, *, loose_messages: bool = False, at_end: Callable[[Transactions], Any] | None = None
+    ) -> Iterator[_Rows]:
+        """Yields committed rows, with the position after them.
+
+        loose_messages   also yields messages that belong to no transaction, as rows of the row-change table
+        at_end           is called with the transactions when all rows have been taken
+        """
+        after = self._after or CapturePosition(self._name)
+        resumption, relations = Resumption(self._after), KnownRelations(after.relations)
+        with (
+            judged_rows(self._decoded(self._options)) as batches,
+            Transactions(
+                two_phase=self._two_phase,
+                drop_resent=self._drop_resent,
+                memory_limit=self._memory_limit,
+                after=after.delivered,
+            ) as transactions,
+        ):
+            try:
+                for batch in batches:
+                    resumption.take(batch)
+                    relations.take(batch)
+                    if loose_messages:
+                        yield _Rows(_loose_messages(batch), None)
+                    last: pa.RecordBatch | None = None
+                    for rows in transactions.take(batch):
+                        if last is not None:
+                            yield _Rows(last, None)
+                        last = rows
+                    yield _Rows(last, _position(self._name, transactions, resumption, relations))
+            except OrderError as error:
+                add_hint(error, resumption.hint())
+                raise
+            yield _Rows(None, _position(self._name, transactions, resumption, relations))
+            self._unknown_prepared = transactions.unknown_prepared
+            if at_end is not None:
+                at_end(transactions)
+
+    def _handed_out(self, found: Iterator[_Rows]) -> Iterator[pa.RecordBatch]:
+        """Yields the rows, each time after the position has been set to what is then handed out."""
+        for rows, position in found:
+            if position is not None:
+                self._position = position
+            if rows is not None:
+                yield rows
+
+    def _typed(self, table: str, schema: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        dropped = 0
+        for batches, position in _grouped(self._committed(), *_table_name(table)):
+            found = typed_part(batches, table, schema=schema, **options) if batches else None
+            if position is not None:
+                self._position = position
+            if found is not None:
+                dropped += int((found.schema.metadata or {}).get(DROPPED, 0))
+                yield from found.replace_schema_metadata(None).to_batches()
+        self._dropped = (self._dropped or 0) + dropped
+
+    def _listed_table(self, table: str) -> pa.Table:
+        """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns."""
+        listed = self.tables()
+        wanted = _table_name(table)
+        names = list(zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True))
+        if wanted not in names:
+            raise no_such_table(written(wanted), {*map(written, names)})
+        types = [types for name, types in zip(names, listed["types"].to_pylist(), strict=True) if name == wanted]
+        if any(None in of_version for of_version in types):
+            raise BadRows(
+                "rows that name the types of their values, or a schema", "none", table=table, format=self._name
+            )
+        return listed
+
+    def _replica_identity(self, table: str) -> list[str]:
+        listed = self._listed_table(table)
+        keys = [
+            (row["columns"], row["key_columns"])
+            for row in listed.to_pylist()
+            if (row["table_schema"], row["table_name"]) == _table_name(table)
+        ]
+        known = [(columns, key) for columns, key in keys if key]
+        if not known:
+            raise OptionError(
+                f"option keys: the stream does not state the replica identity of {table}; name the key columns, or [] "
+                "for the whole row"
+            )
+        columns, key = known[-1]
+        return [] if set(key) == set(columns) and len(columns) > 1 else list(key)
+
+
+class _Rows(NamedTuple):
+    """Rows, and the position after them; None where a transaction goes on in the next rows."""
+
+    batch: pa.RecordBatch | None
+    position: CapturePosition | None
+
+
+def _grouped(
+    found: Iterable[_Rows], schema: str, table: str
+) -> Iterator[tuple[list[pa.RecordBatch], CapturePosition | None]]:
+    """Yields the rows of one table in groups of about _GROUP_BYTES, with the position after each group."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    last: CapturePosition | None = None
+    for batch, position in found:
+        last = position or last
+        if batch is None:
+            continue
+        may_be = pc.or_(_is_of(batch, schema, table), pc.is_in(batch["kind"], pa.array([*HIDDEN_KINDS])))
+        nameless = pc.and_(pc.equal(batch["kind"], "TRUNCATE"), pc.is_null(batch["table_name"]))
+        own = batch.filter(pc.or_(may_be, nameless))
+        if len(own):
+            held.append(own)
+            size += own.nbytes
+        if size >= _GROUP_BYTES and position is not None:
+            yield held, last
+            held, size, last = [], 0, None
+    yield held, last
+
+
+def _is_of(batch: pa.RecordBatch, schema: str, table: str) -> pa.Array:
+    is_of = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))
+    return pc.fill_null(is_of, False)
+
+
+def _of_tables(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
+    """Returns the rows that the option `tables` keeps."""
+    if options.tables is None:
+        return batch
+    names = [batch[name].dictionary_encode() for name in ("table_schema", "table_name")]
+    texts = [column.dictionary.to_pylist() for column in names]
+    codes = [np.asarray(column.indices.fill_null(-1)) for column in names]
+    pairs, inverse = np.unique(np.stack(codes), axis=1, return_inverse=True)
+    kept = [
+        schema < 0 or table < 0 or options.keeps("INSERT", (texts[0][schema], texts[1][table]))
+        for schema, table in pairs.T.tolist()
+    ]
+    return batch.filter(pa.array(np.array(kept, bool)[inverse.reshape(-1)]))
+
+
+def _loose_messages(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Returns the messages that belong to no transaction."""
+    messages = batch.filter(pc.equal(batch["kind"], "MESSAGE"))
+    transactional = pc.map_lookup(messages["detail"], "transactional", "first")
+    return messages.filter(pc.fill_null(pc.not_equal(transactional, "true"), True))
+
+
+class _SourceOrder:
+    """Checks that sources come in the order of their positions: each begins at or after the beginning of the last one.
+
+    Raises OrderError, which names both.
+    """
+
+    def __init__(self, format: str) -> None:
+        self._format = format
+        self._begin: tuple[str, str, int] | None = None
+        self._source: str | None = None
+
+    def take(self, batch: pa.RecordBatch, source: str) -> None:
+        """Looks at the next rows."""
+        if source == self._source:
+            return
+        begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
+        for name in ("csn", "commit_lsn"):
+            values = begins[name].drop_null()
+            if len(values):
+                self._next(source, name, unsigned(values[0].as_py()), begins)
+                return
+
+    def _next(self, source: str, name: str, value: int, begins: pa.RecordBatch) -> None:
+        earlier, self._source, self._begin = self._begin, source, (source, name, value)
+        if earlier is None or earlier[1] != name or earlier[2] <= value:
+            return
+        text = str if name == "csn" else lsn_text
+        raise OrderError(
+            f"a source that begins at or after {earlier[0]}, at {name} {text(earlier[2])}",
+            f"{source}, which begins at {text(value)}",
+            format=self._format,
+            message=begins["message"][0].as_py(),
+            state="between sources",
+            open="",
+            hint="give the files in the order of the stream, or name the columns that order the messages with order_by",
+        )
+
+
+def _checked_position(after: CapturePosition | str | None, format: str) -> CapturePosition | None:
+    if isinstance(after, str):
+        after = CapturePosition.from_json(after)
+    if after is None:
+        return None
+    if not isinstance(after, CapturePosition):
+        raise OptionError(f"option after: expected the position of a capture, or its JSON, got {shown(after)}")
+    if after.format != format:
+        raise OptionError(f"option after: expected a position of {format}, got one of {after.format}")
+    return after
+
+
+def _position(
+    format: str, transactions: Transactions, resumption: Resumption, relations: KnownRelations
+) -> CapturePosition:
+    described = transactions.describe_open()
+    messages = [message for _, message in described if message is not None]
+    open = (*(one for one, _ in described), *resumption.unseen)
+    return CapturePosition(
+        format, transactions.position, open, relations.before(min(messages) if messages else None)
+    )
+
+
+def _table_name(table: str) -> tuple[str, str]:
+    if not isinstance(table, str):
+        raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
+    try:
+        schema, name = split_pattern(table)
+    except ValueError as error:
+        raise OptionError(f"option table: {error}") from None
+    if schema is None or name is None:
+        raise OptionError(f'option table: expected one table, got the pattern "{table}"')
+    return schema, name

@@ -1,0 +1,130 @@
+"""Messages in memory: Arrow data of every kind, lists and other iterables of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from ..errors import OptionError
+from .columns import find_column, is_binary
+from .source import SourceMessages
+
+LIST_MESSAGES = 1 << 14
+"""The most messages of an iterable that are joined before they are decoded."""
+
+
+class ArraySource:
+    """Binary Arrow arrays.
+
+    arrays   returns the arrays, in order
+    """
+
+    def __init__(
+        self, name: str, size: int | None, arrays: Callable[[], Iterable[pa.Array]], *, is_repeatable: bool = True
+    ) -> None:
+        self.name = name
+        self.size = size
+        self.is_repeatable = is_repeatable
+        self._arrays = arrays
+
+    def read(self) -> Iterator[SourceMessages]:
+        """See Source.read."""
+        for array in self._arrays():
+            yield SourceMessages(self.name, array, array.nbytes)
+
+
+class IterableSource:
+    """An iterable of bytes-like objects, some of which may be None."""
+
+    name = "messages"
+    size = None
+
+    def __init__(self, messages: Iterable[Any]) -> None:
+        self.is_repeatable = isinstance(messages, Sized) or iter(messages) is not messages
+        self._messages = messages
+
+    def read(self) -> Iterator[SourceMessages]:
+        """See Source.read."""
+        if isinstance(self._messages, Sized):
+            yield SourceMessages(self.name, self._messages, 0)
+            return
+        some: list[Any] = []
+        for message in self._messages:
+            some.append(message)
+            if len(some) == LIST_MESSAGES:
+                yield SourceMessages(self.name, some, 0)
+                some = []
+        yield SourceMessages(self.name, some, 0)
+
+
+def arrow_source(data: Any, column: str | None) -> ArraySource | None:
+    """Returns the source of Arrow data; None for anything else.
+
+    data     a pyarrow array, chunked array, record batch, table, dataset or reader, or an object with the Arrow C
+             interface, such as a Polars DataFrame or Series
+    column   the binary column of data with columns; None finds it, see `find_column`
+
+    Raises OptionError for data without such a column.
+    """
+    if isinstance(data, ds.Dataset):
+        return _dataset(data, column)
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        return _array(data, column)
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        name = find_column("the table", data.schema, column)
+        return _array(pa.Table.from_batches([data])[name] if isinstance(data, pa.RecordBatch) else data[name], None)
+    if hasattr(data, "__arrow_c_stream__"):
+        return _stream(data, column)
+    if hasattr(data, "__arrow_c_array__"):
+        return arrow_source(_of_c_array(data), column)
+    return None
+
+
+def _array(data: pa.Array | pa.ChunkedArray, column: str | None) -> ArraySource:
+    if not (is_binary(data.type) or pa.types.is_null(data.type)):
+        if pa.types.is_struct(data.type) and isinstance(data, pa.Array):
+            return _array(data.field(find_column("the array", pa.schema(list(data.type)), column)), None)
+        raise OptionError(f"messages: expected a binary array, got {data.type}")
+    if column is not None:
+        raise OptionError(f"option column: an array has no columns, got {column!r}")
+    chunks = data.chunks if isinstance(data, pa.ChunkedArray) else [data]
+    return ArraySource("the array", data.nbytes, lambda: chunks)
+
+
+def _dataset(data: ds.Dataset, column: str | None) -> ArraySource:
+    name = find_column("the dataset", data.schema, column)
+    return ArraySource("the dataset", None, lambda: (batch[name] for batch in data.to_batches(columns=[name])))
+
+
+def _stream(data: Any, column: str | None) -> ArraySource:
+    if not isinstance(data, pa.RecordBatchReader):
+        schema = _schema_of(data)
+        if schema is None:  # a stream of arrays, such as a Series
+            return _array(pa.chunked_array(data), column)
+        name = find_column("the data", schema, column)
+
+        def batches() -> Iterator[pa.Array]:
+            for batch in pa.RecordBatchReader.from_stream(data):
+                yield batch[name]
+
+        return ArraySource("the data", None, batches)
+    name = find_column("the reader", data.schema, column)
+    return ArraySource("the reader", None, lambda: (batch[name] for batch in data), is_repeatable=False)
+
+
+def _schema_of(data: Any) -> pa.Schema | None:
+    """Returns the schema of an Arrow C stream; None if it is a stream of arrays that are not struct arrays."""
+    try:
+        return pa.RecordBatchReader.from_stream(data).schema
+    except (pa.ArrowException, TypeError):
+        return None
+
+
+def _of_c_array(data: Any) -> pa.Array | pa.RecordBatch:
+    try:
+        return pa.record_batch(data)
+    except (pa.ArrowException, TypeError):
+        return pa.array(data)

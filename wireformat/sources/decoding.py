@@ -1,0 +1,94 @@
+"""Decodes sources with one engine: events or record batches, with messages counted through all sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from ..arrow.columns.rows_from_events import build
+from ..arrow.engine.choice import make_engine
+from ..arrow.unread import HEADS, UNREAD, ReadSummary
+from ..errors import DecodeError
+from ..formats.base import Format
+from ..formats.guess import Guess, guess_format, heads
+from ..formats.pgoutput.relations import Relations
+from ..options import ReadOptions
+from ..stream.reader import Located
+from .source import SourceMessages
+
+
+class SourceDecoder:
+    """Decodes the messages of sources in their order. A DecodeError names its source.
+
+    messages    the number of messages so far
+    """
+
+    def __init__(
+        self, format: Format, options: ReadOptions, *, engine: str = "scan", threads: int | None = None
+    ) -> None:
+        self._options = options
+        self._engine = make_engine(format, options, engine, threads)
+        self._separator_bytes = len(format.separator)
+        self._format = format.name
+        self._is_read = False
+        self._heads: list[bytes] = []
+        self.messages = 0
+
+    @property
+    def dropped(self) -> int:
+        """The number of records that DROPMALFORMED has left out."""
+        return self._engine.dropped
+
+    def set_relations(self, relations: Relations) -> None:
+        """See Engine.set_relations."""
+        self._engine.set_relations(relations)
+
+    def located(self, given: SourceMessages) -> Iterator[Located]:
+        """Yields the events of some messages, with their positions."""
+        with self._next(given) as first:
+            for item in self._lost(given, first) if given.is_lost else self._engine.events(given.messages, first):
+                yield item
+                self._is_read = self._is_read or item.event.kind not in UNREAD
+
+    def batches(self, given: SourceMessages, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of some messages, with the columns of the schema; `kind` must be one of them."""
+        with self._next(given) as first:
+            if given.is_lost:
+                yield from build(self._lost(given, first), schema, self._options.heartbeat_factor)
+            else:
+                for batch in self._engine.batches(given.messages, schema, first):
+                    yield batch
+                    self._is_read = self._is_read or ReadSummary().and_of(batch).is_read
+
+    def other_format(self) -> Guess | None:
+        """Returns the format that the messages look like if none of them could be read and it is another format.
+
+        Call it after the last message.
+        """
+        guess = guess_format(self._heads)
+        if self._is_read or self.messages < 2 or not guess.candidates or self._format in guess.candidates:
+            return None
+        return guess
+
+    @contextmanager
+    def _next(self, given: SourceMessages) -> Iterator[int]:
+        """Counts the messages and gives the index of the first one. Errors get their place in the source."""
+        first, self.messages = self.messages, self.messages + len(given.messages)
+        if len(self._heads) < HEADS:
+            self._heads += heads(given.messages)
+        try:
+            yield first
+        except DecodeError as error:
+            error.add(source=given.source)
+            if given.stream_offset is not None and error.message is not None and error.message_offset is not None:
+                before = sum(len(one) + self._separator_bytes for one in given.messages[: error.message - first])
+                error.add(stream_offset=given.stream_offset + before + error.message_offset)
+            raise
+
+    def _lost(self, given: SourceMessages, first: int) -> Iterator[Located]:
+        offset = given.stream_offset or 0
+        for index, raw in enumerate(given.messages, first):
+            yield from self._engine.unframed(raw, index, offset, given.error)
+            offset += len(raw)

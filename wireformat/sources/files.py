@@ -1,0 +1,153 @@
+"""Files of messages: Parquet files with a binary column, and files of messages one after the other."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..formats.base import Format
+from ..framing.buffer import MessageBuffer
+from ..limits import CHUNK_BYTES
+from .columns import find_column
+from .source import Source, SourceMessages
+
+PARQUET_MAGIC = b"PAR1"
+"""The first bytes of a Parquet file. As the length of a record they would be 1.3 GB, which no server sends."""
+
+READ_BYTES = 1 << 20
+"""The number of bytes that are read from a file at once."""
+
+MOST_ROWS = 1 << 14
+"""The most messages of a Parquet file that are read at once."""
+
+
+class ParquetSource:
+    """Messages in a binary column of a Parquet file.
+
+    column   name of the column; None finds it, see `find_column`
+    """
+
+    is_repeatable = True
+
+    def __init__(self, name: str, file: Path | BinaryIO, size: int, column: str | None) -> None:
+        self.name = name
+        self.size = size
+        self._file = file
+        with errors_of(name), pq.ParquetFile(file) as parquet:
+            self.column = find_column(name, parquet.schema_arrow, column)
+
+    def read(self) -> Iterator[SourceMessages]:
+        """See Source.read."""
+        with errors_of(self.name), pq.ParquetFile(self._file, buffer_size=READ_BYTES, pre_buffer=False) as parquet:
+            if not parquet.metadata.num_rows:
+                yield SourceMessages(self.name, [], self.size)
+            bytes_per_row = self.size / max(parquet.metadata.num_rows, 1)
+            for group in range(parquet.num_row_groups):
+                rows = _rows_at_once(parquet.metadata.row_group(group), self.column)
+                for batch in parquet.iter_batches(rows, row_groups=[group], columns=[self.column]):
+                    yield SourceMessages(self.name, batch.column(0), round(len(batch) * bytes_per_row))
+
+
+class MessageSource:
+    """Messages one after the other, as they came from the server.
+
+    chunks   returns the bytes, cut anywhere
+    """
+
+    def __init__(
+        self,
+        name: str,
+        size: int | None,
+        chunks: Callable[[], Iterable[bytes]],
+        format: Format,
+        *,
+        is_repeatable: bool = True,
+    ) -> None:
+        self.name = name
+        self.size = size
+        self.is_repeatable = is_repeatable
+        self._chunks = chunks
+        self._format = format
+
+    def read(self) -> Iterator[SourceMessages]:
+        """See Source.read."""
+        separator = self._format.separator
+        buffer = MessageBuffer(self._format.find_end, separator)
+        offset = 0
+        with errors_of(self.name):
+            for chunk in chain(self._chunks(), [None]):
+                is_lost = buffer.lost is not None
+                messages = buffer.close() if chunk is None else buffer.feed(chunk)
+                unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
+                yield SourceMessages(self.name, messages, len(chunk or b""), offset, is_lost)
+                offset += sum(map(len, messages)) + len(messages) * len(separator)
+                if unframed:
+                    yield SourceMessages(self.name, unframed, 0, offset, True, buffer.lost)
+                    offset += len(unframed[0])
+
+
+def file_source(path: Path, name: str, format: Format, column: str | None) -> Source:
+    """Returns the source of a regular file, which is a Parquet file if its first bytes say so.
+
+    Raises OSError if the file cannot be read, and OptionError for a column that is missing or not binary.
+    """
+    with path.open("rb") as file, errors_of(name):
+        is_parquet = file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
+    size = path.stat().st_size
+    if is_parquet:
+        return ParquetSource(name, path, size, column)
+    return MessageSource(name, size, partial(_chunks_of_file, path), format)
+
+
+def stream_source(name: str, file: BinaryIO, format: Format, column: str | None, held: ExitStack) -> Source:
+    """Returns the source of a file that can be read only once and only forward, such as a pipe.
+
+    held   what must stay open until the source has been read; a Parquet file, which is read from its end, is copied to
+           a temporary file
+    """
+    with errors_of(name):
+        head = file.read(len(PARQUET_MAGIC))
+        if head != PARQUET_MAGIC:
+            return MessageSource(name, None, lambda: chain([head], _chunks(file)), format, is_repeatable=False)
+        copy = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        copy.write(head)
+        shutil.copyfileobj(file, copy)
+        return ParquetSource(name, copy, copy.tell(), column)
+
+
+def _chunks_of_file(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from _chunks(file)
+
+
+def _chunks(file: Any) -> Iterator[bytes]:
+    """Yields what is there, READ_BYTES at most, so that a slow pipe is shown as it flows."""
+    while chunk := file.read1(READ_BYTES):
+        yield chunk
+
+
+def _rows_at_once(group: pq.RowGroupMetaData, column: str) -> int:
+    """Returns the number of rows that hold about CHUNK_BYTES of messages."""
+    chunks = (group.column(index) for index in range(group.num_columns))
+    size: int = next(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema == column)
+    rows: int = group.num_rows
+    return max(1, min(MOST_ROWS, CHUNK_BYTES * rows // max(size, 1)))
+
+
+@contextmanager
+def errors_of(name: str) -> Iterator[None]:
+    """Gives the errors of reading a source its name, as OSError."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        text = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise OSError(f"{name}: {text}") from None

@@ -1,0 +1,84 @@
+"""`find_sources`: what a caller gives as messages, as a list of sources in order."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import OptionError
+from ..formats.base import Format
+from ..options.checks import shown, texts
+from .arrow_data import IterableSource, arrow_source
+from .files import file_source
+from .ordered import ordered_sources
+from .source import Source
+
+_DIGITS = re.compile(r"(\d+)")
+
+
+def find_sources(
+    messages: Any, format: Format, column: str | None = None, order_by: Sequence[str] | None = None
+) -> list[Source]:
+    """Returns the sources of messages, in order.
+
+    messages   a path, a pattern such as `captures/*.parquet`, a folder (its files), or a list of paths; Arrow data (see
+               `arrow_source`); an iterable of bytes-like objects. Files come in the natural order of their names:
+               `9.bin` before `10.bin`. A list of paths keeps its order
+    column     the column of Parquet files and Arrow tables that has the messages
+    order_by   columns that order the messages of all sources, in place of the order of files and rows
+
+    Raises OptionError, OSError for a file that cannot be read, and TypeError.
+    """
+    if column is not None and not isinstance(column, str):
+        raise OptionError(f"option column: expected the name of a column, got {shown(column)}")
+    if order_by is not None:
+        return ordered_sources(_tables(messages), column, texts("order_by", order_by))
+    paths = _paths(messages)
+    if paths is not None:
+        return [file_source(path, str(path), format, column) for path in paths]
+    found = arrow_source(messages, column)
+    if found is not None:
+        return [found]
+    if isinstance(messages, (bytes, bytearray, memoryview)) or not isinstance(messages, Iterable):
+        raise TypeError(f"messages: expected paths, Arrow data or an iterable of bytes, got {type(messages).__name__}")
+    if column is not None:
+        raise OptionError("option column: an iterable of bytes has no columns")
+    return [IterableSource(messages)]
+
+
+def _tables(messages: Any) -> list[Any]:
+    """Returns what has columns: Parquet files as paths, or Arrow tables."""
+    paths = _paths(messages)
+    return [messages] if paths is None else list(paths)
+
+
+def _paths(messages: Any) -> list[Path] | None:
+    """Returns the files that the messages name; None if they name none."""
+    if isinstance(messages, (str, os.PathLike)):
+        return _expanded(os.fspath(messages))
+    if isinstance(messages, (list, tuple)) and messages and all(isinstance(one, (str, os.PathLike)) for one in messages):
+        return [path for one in messages for path in _expanded(os.fspath(one))]
+    return None
+
+
+def _expanded(text: str) -> list[Path]:
+    """Returns a file, the files of a folder, or those that match a pattern, in natural order."""
+    path = Path(text)
+    if path.is_dir():
+        found = [one for one in path.iterdir() if one.is_file() and not one.name.startswith((".", "_"))]
+    elif not path.exists() and glob.has_magic(text):
+        found = [one for one in map(Path, glob.glob(text, recursive=True)) if one.is_file()]
+    else:
+        return [path]
+    if not found:
+        raise OptionError(f"messages: no file matches {text}")
+    return sorted(found, key=natural_order)
+
+
+def natural_order(path: Path) -> list[tuple[int, int, str]]:
+    """Returns a sort key in which numbers within names are compared as numbers."""
+    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(str(path))]

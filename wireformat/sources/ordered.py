@@ -1,0 +1,152 @@
+"""Sources whose messages are ordered by columns, as the offsets of a topic order its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from ..errors import BadRows, OptionError
+from ..limits import CHUNK_BYTES
+from ..options.table import nearest
+from .columns import find_column
+from .files import errors_of
+from .source import Source, SourceMessages
+
+
+class OrderedSource:
+    """Tables whose positions overlap, or whose rows are not in order: they are sorted in memory.
+
+    tables     functions that return the tables, each with the order columns and the messages
+    """
+
+    is_repeatable = True
+
+    def __init__(self, name: str, tables: Sequence[_Table], column: str, order_by: Sequence[str]) -> None:
+        self.name = name
+        self.size = None
+        self._tables = tables
+        self._column = column
+        self._order_by = order_by
+
+    def read(self) -> Iterator[SourceMessages]:
+        """See Source.read."""
+        rows = pa.concat_tables([table.read([*self._order_by, self._column]) for table in self._tables])
+        if not _is_sorted(rows.select(self._order_by)):
+            rows = rows.sort_by([(name, "ascending") for name in self._order_by])
+        step = max(1, CHUNK_BYTES * rows.num_rows // max(rows.nbytes, 1))
+        for begin in range(0, rows.num_rows, step):
+            for array in rows[self._column].slice(begin, step).chunks:
+                yield SourceMessages(self.name, array, array.nbytes)
+
+
+class _Table:
+    """A Parquet file or Arrow table, and the range of its positions."""
+
+    def __init__(self, data: Any, column: str | None, order_by: Sequence[str]) -> None:
+        self._data = data
+        self.name = str(data) if isinstance(data, Path) else "the table"
+        schema = self._schema()
+        self.column = find_column(self.name, schema, column)
+        for name in order_by:
+            _check_order_column(self.name, schema, name)
+        keys = self.read(order_by)
+        for name in order_by:
+            if keys[name].null_count:
+                raise BadRows("messages that have a position", f"one without {name!r} in {self.name}")
+        self.rows = keys.num_rows
+        self.is_sorted = _is_sorted(keys)
+        in_order = keys if self.is_sorted else keys.sort_by([(name, "ascending") for name in order_by])
+        _check_unique(self.name, in_order, order_by)
+        ends = in_order.take([0, self.rows - 1]).to_pylist() if self.rows else []
+        self.first, self.last = (tuple(row.values()) for row in ends) if ends else ((), ())
+
+    def _schema(self) -> pa.Schema:
+        if isinstance(self._data, Path):
+            with errors_of(self.name):
+                return pq.read_schema(self._data)
+        if not isinstance(self._data, (pa.Table, pa.RecordBatch, ds.Dataset)):
+            raise OptionError(
+                f"option order_by: expected Parquet files, a table or a dataset, got {type(self._data).__name__}; "
+                "other messages are in order as they come"
+            )
+        return self._data.schema
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Returns some columns."""
+        if isinstance(self._data, Path):
+            with errors_of(self.name):
+                return pq.read_table(self._data, columns=[*columns])
+        if isinstance(self._data, ds.Dataset):
+            return self._data.to_table(columns=[*columns])
+        return pa.table({name: self._data[name] for name in columns})
+
+
+def ordered_sources(tables: Sequence[Any], column: str | None, order_by: Sequence[str]) -> list[Source]:
+    """Returns the sources of tables in the order of their positions; tables that overlap become one source.
+
+    tables   paths of Parquet files, or Arrow tables
+
+    Raises OptionError for columns that are missing, or neither integers nor strings; BadRows for messages without a
+    position, or with the same one.
+    """
+    if not order_by:
+        raise OptionError("option order_by: expected at least one column")
+    found = [table for table in (_Table(one, column, order_by) for one in tables) if table.rows]
+    found.sort(key=lambda table: table.first)
+    groups: list[list[_Table]] = []
+    last: tuple[Any, ...] | None = None
+    for table in found:
+        if last is not None and table.first == last:
+            raise _not_unique(f"{groups[-1][-1].name} and {table.name}", order_by)
+        if last is None or table.first > last:
+            groups.append([])
+        groups[-1].append(table)
+        last = table.last if last is None else max(last, table.last)
+    for group in groups:
+        if len(group) > 1:
+            keys = pa.concat_tables([table.read(order_by) for table in group])
+            names = " and ".join(table.name for table in group[:2])
+            _check_unique(names, keys.sort_by([(name, "ascending") for name in order_by]), order_by)
+    return [
+        OrderedSource(", ".join(table.name for table in group), group, group[0].column, order_by) for group in groups
+    ]
+
+
+def _check_order_column(source: str, schema: pa.Schema, name: str) -> None:
+    if name not in schema.names:
+        near = nearest(name, schema.names)
+        raise OptionError(f"option order_by: {source}: no column {name!r}{near}; there are {', '.join(schema.names)}")
+    type = schema.field(name).type
+    if not (pa.types.is_integer(type) or pa.types.is_string(type) or pa.types.is_large_string(type)):
+        raise OptionError(f"option order_by: {source}: expected integers or strings in {name!r}, got {type}")
+
+
+def _is_sorted(keys: pa.Table) -> bool:
+    indices = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
+    return bool(indices.equals(pa.array(range(len(indices)), indices.type)))
+
+
+def _check_unique(source: str, in_order: pa.Table, order_by: Sequence[str]) -> None:
+    if in_order.num_rows < 2:
+        return
+    same = None
+    for name in order_by:
+        column = in_order[name].combine_chunks()
+        equal = pc.equal(column.slice(1), column.slice(0, len(column) - 1))
+        same = equal if same is None else pc.and_(same, equal)
+    if pc.any(same).as_py():
+        raise _not_unique(source, order_by)
+
+
+def _not_unique(source: str, order_by: Sequence[str]) -> BadRows:
+    return BadRows(
+        "messages with unique positions",
+        f"two with the same {', '.join(order_by)} in {source}",
+        hint="name columns whose values are unique in a stream",
+    )

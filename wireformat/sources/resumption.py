@@ -1,0 +1,160 @@
+"""Going on after a position: what must be in the input, and the relations that are known at the next position."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import OrderError
+from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
+from ..formats.pgoutput.relations import Relations
+from ..lsn import unsigned
+from ..stream.capture_position import CapturePosition, OpenTransaction, change_checksum
+from ..stream.controls import DELIVERED_KINDS
+
+_WATCHED = ("BEGIN", "STREAM_START", "PREPARE", "STREAM_PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED")
+_HINT = "begin the input at or before the first message of that transaction"
+
+
+class Resumption:
+    """Checks that an input reaches back to the beginning of what was open at a position.
+
+    Raises OrderError where it does not.
+    """
+
+    def __init__(self, after: CapturePosition | None) -> None:
+        self._after = after
+        self._delivered = None if after is None else after.delivered
+        open = () if after is None else after.open
+        self._plain = next((one for one in open if one.stage == "plain"), None)
+        self._streamed = {one.xid: one for one in open if one.stage in ("block", "streamed")}
+        self._prepared = {one.gid: one for one in open if one.stage == "prepared"}
+        self._block: OpenTransaction | None = None
+
+    @property
+    def unseen(self) -> tuple[OpenTransaction, ...]:
+        """What was open at the position and has not been seen again in this input."""
+        plain = () if self._plain is None else (self._plain,)
+        return (*plain, *self._streamed.values(), *self._prepared.values())
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Looks at the next rows of the input."""
+        if not self.unseen and self._block is None:
+            return
+        watched = pc.is_in(batch["kind"], pa.array([*_WATCHED, *DELIVERED_KINDS] if self._streamed else _WATCHED))
+        for index in pc.indices_nonzero(watched).to_pylist():
+            if self.unseen or self._block is not None:
+                self._look({name: batch[name][index].as_py() for name in batch.schema.names})
+
+    def hint(self) -> str | None:
+        """Returns what an OrderError of this input should add."""
+        if not self.unseen:
+            return None
+        return f"open at the position: {', '.join(map(str, self.unseen))}; {_HINT}"
+
+    def _look(self, row: dict[str, Any]) -> None:
+        kind, detail = row["kind"], dict(row["detail"] or ())
+        xid = None if row["xid"] is None else unsigned(row["xid"])
+        gid = detail.get("gid")
+        if kind in DELIVERED_KINDS:
+            if self._block is not None:
+                if change_checksum(row) != self._block.first:
+                    raise self._error(self._block, "a later block", row)
+                self._block = None
+        elif kind == "STREAM_START":
+            self._block = self._streamed.pop(xid, None)
+        elif kind == "BEGIN":
+            self._begin(row, xid, gid)
+        elif kind == "COMMIT_PREPARED" and gid in self._prepared:
+            raise self._error(self._prepared[gid], "its COMMIT PREPARED", row)
+        else:
+            self._prepared.pop(gid, None)
+
+    def _begin(self, row: dict[str, Any], xid: int | None, gid: str | None) -> None:
+        if self._plain is None or self._delivered is None:
+            return
+        lsn, csn = (None if row[name] is None else unsigned(row[name]) for name in ("commit_lsn", "csn"))
+        if self._delivered.covers(lsn, csn):
+            return
+        if None not in (xid, self._plain.xid) and xid != self._plain.xid:
+            raise self._error(self._plain, "the BEGIN of a later one", row)
+        self._plain = None
+
+    def _error(self, open: OpenTransaction, got: str, row: dict[str, Any]) -> OrderError:
+        return OrderError(
+            f"the beginning of the {open}, which was open at the position",
+            got,
+            format=None if self._after is None else self._after.format,
+            message=row["message"],
+            record=row["record"],
+            state="after a position",
+            open="",
+            hint=_HINT,
+        )
+
+
+class KnownRelations:
+    """The relations of pgoutput that were described before the oldest message that is still needed."""
+
+    _KINDS = ("RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
+
+    def __init__(self, known: Iterable[Relation] = ()) -> None:
+        self._relations = Relations()
+        self._newest = {relation.relation_id: relation for relation in known}
+        for relation in known:
+            self._relations.take(relation)
+        self._later: list[tuple[int, Event]] = []
+
+    def copy(self) -> Relations:
+        """Returns the relations, for a decoder."""
+        return self._relations.copy()
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Learns from the next rows of the input."""
+        for index in pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(self._KINDS))).to_pylist():
+            self._later += [(batch["message"][index].as_py(), event) for event in _events(batch, index)]
+
+    def before(self, message: int | None) -> tuple[Relation, ...]:
+        """Returns what was known before a message, or now. Earlier messages must not be asked for any more."""
+        count = 0
+        for index, event in self._later:
+            if message is not None and index >= message:
+                break
+            count += 1
+            self._relations.take(event)
+            if isinstance(event, Relation):
+                self._newest[event.relation_id] = event
+        del self._later[:count]
+        found = ((number, self._relations.find(number)) for number in self._newest)
+        return tuple(relation for _, relation in found if relation is not None)
+
+
+def _events(batch: pa.RecordBatch, index: int) -> Iterator[Event]:
+    row = {name: batch[name][index].as_py() for name in ("kind", "xid", "table_schema", "table_name", "detail")}
+    detail = dict(row["detail"] or ())
+    xid = None if row["xid"] is None else unsigned(row["xid"])
+    kind = row["kind"]
+    if kind == "RELATION":
+        lists = {name: tuple(json.loads(detail[name])) for name in ("columns", "type_oids", "typmods", "key_columns")}
+        yield Relation(
+            relation_id=int(detail["relation_id"]),
+            table_schema=row["table_schema"],
+            table_name=row["table_name"],
+            replica_identity=detail["replica_identity"],
+            xid=xid,
+            **lists,
+        )
+    elif kind == "STREAM_START":
+        yield StreamStart(xid=xid, first_segment=detail.get("first_segment") == "true")
+    elif kind == "STREAM_STOP":
+        yield StreamStop(xid=xid)
+    elif kind == "STREAM_COMMIT":
+        yield StreamCommit(xid=xid)
+    elif kind == "STREAM_PREPARE":
+        yield StreamPrepare(xid=xid, gid=detail.get("gid", ""))
+    elif "subxid" not in detail or detail["subxid"] == str(xid):
+        yield StreamAbort(xid=xid, subxid=xid)

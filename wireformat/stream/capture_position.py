@@ -1,0 +1,147 @@
+"""`CapturePosition`: where to go on reading a stream whose transactions have been handed out so far."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from ..errors import StateError
+from ..events import Relation
+from .positions import Position
+from .saved import COUNT, NAME, TEXT, UNSIGNED, Shape, Table, check, damaged, maybe, one_of
+from .saved_position import SHAPE as DELIVERED
+from .saved_position import fields_of, position_of
+from .transactions import STAGES
+
+KIND = "wireformat.capture_position"
+VERSION = 1
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that had begun and not ended.
+
+    stage     plain, block, streamed or prepared; see `wireformat.stream.transactions`
+    xid, gid  the server's numbers and names of it, as far as they are known
+    changes   the number of its row changes so far
+    first     a checksum of its first row change, if it is streamed
+    """
+
+    stage: str
+    xid: int | None
+    gid: str | None
+    changes: int
+    first: int | None = None
+
+    def __str__(self) -> str:
+        names = " ".join(f"{name} {value}" for name, value in (("xid", self.xid), ("gid", self.gid)) if value is not None)
+        return f"{self.stage} transaction {names}".strip()
+
+
+def change_checksum(row: Mapping[str, Any]) -> int:
+    """Returns the checksum of a row of the row-change table. It is the same when the server sends the row again."""
+    return crc32(repr([row[name] for name in ("kind", "table_schema", "table_name", "new", "old")]).encode())
+
+
+class CapturePosition(NamedTuple):
+    """Where to go on reading a stream.
+
+    The next input must contain the messages of the open transactions from their beginning. What was handed out before
+    is dropped from it.
+
+    format      name of the format
+    delivered   how far transactions have been handed out
+    open        the transactions that had begun and not ended
+    relations   of pgoutput: the tables that were described before the oldest message that is still needed
+    """
+
+    format: str
+    delivered: Position = Position()
+    open: tuple[OpenTransaction, ...] = ()
+    relations: tuple[Relation, ...] = ()
+
+    def to_json(self) -> str:
+        """Returns the position as JSON with a version. Later releases can read it."""
+        fields = {
+            "kind": KIND,
+            "version": VERSION,
+            "format": self.format,
+            "delivered": fields_of(self.delivered),
+            "open": _columns(_OPEN, self.open),
+            "relations": _columns(_RELATIONS, [_relation_row(relation) for relation in self.relations]),
+        }
+        return json.dumps(fields, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> CapturePosition:
+        """Returns the position that `to_json` made the text of; raises StateError."""
+        try:
+            fields = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            raise damaged(KIND, "JSON", "other text") from None
+        if not isinstance(fields, dict) or fields.get("kind") != KIND:
+            raise StateError(f"position: expected one of {KIND}, as CapturePosition.to_json writes it")
+        if fields.get("version") != VERSION:
+            raise StateError(
+                f"position: expected version {VERSION}, which this release reads, got another one: go on with the "
+                "release that wrote it"
+            )
+        check(fields, _SHAPE, KIND)
+        return cls(
+            fields["format"],
+            position_of(fields["delivered"]),
+            tuple(OpenTransaction(*row) for row in _rows(fields["open"], _OPEN)),
+            tuple(_relation(row) for row in _rows(fields["relations"], _RELATIONS)),
+        )
+
+
+_OPEN = Table(
+    {
+        "stage": one_of(*STAGES),
+        "xid": maybe(UNSIGNED),
+        "gid": maybe(TEXT),
+        "changes": COUNT,
+        "first": maybe(UNSIGNED),
+    }
+)
+_LISTS = ("columns", "type_oids", "typmods", "key_columns")
+_RELATIONS = Table(
+    {
+        **{"relation_id": UNSIGNED, "table_schema": TEXT, "table_name": TEXT, "replica_identity": TEXT},
+        **dict.fromkeys(_LISTS, TEXT),
+    }
+)
+_SHAPE: Shape = {
+    "kind": TEXT,
+    "version": NAME,
+    "format": TEXT,
+    "delivered": DELIVERED,
+    "open": _OPEN,
+    "relations": _RELATIONS,
+}
+"""The fields of version 1, which is never changed. The lists of a relation are JSON texts."""
+
+
+def _columns(table: Table, rows: Any) -> dict[str, list[Any]]:
+    return {name: [row[index] for row in rows] for index, name in enumerate(table.columns)}
+
+
+def _rows(columns: dict[str, list[Any]], table: Table) -> Any:
+    return zip(*(columns[name] for name in table.columns), strict=True)
+
+
+def _relation_row(relation: Relation) -> list[Any]:
+    return [
+        json.dumps(getattr(relation, name), ensure_ascii=False) if name in _LISTS else getattr(relation, name)
+        for name in _RELATIONS.columns
+    ]
+
+
+def _relation(row: tuple[Any, ...]) -> Relation:
+    fields = dict(zip(_RELATIONS.columns, row, strict=True))
+    try:
+        lists = {name: tuple(json.loads(fields[name])) for name in _LISTS}
+    except (TypeError, ValueError, RecursionError):
+        raise damaged(KIND, "lists in relations", "other text") from None
+    return Relation(**{**fields, **lists})
