@@ -18,6 +18,7 @@ from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
 from wireformat.arrow.row_changes import HIDDEN_KINDS, RELATION_ID_COLUMN, TABLE_COLUMNS
+from wireformat.errors import counted
 from wireformat.identifiers import split_pattern
 from wireformat.options.checks import shown, texts
 from wireformat.options.table_names import written
@@ -246,7 +247,7 @@ def _typed_batches(plan: TypedPlan, schema: pa.Schema, batches: Iterator[pa.Reco
         yield from pa.Table.from_arrays(same, schema=schema).to_batches()
     if dropped:
         logging.getLogger(__package__).warning(
-            "DROPMALFORMED left out %d changes of %s in this task", dropped, plan.table
+            "DROPMALFORMED left out %s of %s in this task", counted(dropped, "change"), plan.table
         )
 
 

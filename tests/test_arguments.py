@@ -149,7 +149,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "more values than names": (
         lambda: wf.TupleData(("id",), ("1", "2"), ("integer",)),
-        "got 1 names, 2 values, 1 types",
+        "got 1 name, 2 values, 1 type",
     ),
     "columns as changes": (lambda: wf.arrow.typed(list(CHANGES), "s.t"), "expected a pyarrow Table or record batches"),
     "no messages to guess the format of": (

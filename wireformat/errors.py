@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 
+def counted(count: int, noun: str, form: str = "") -> str:
+    """A number of things, such as `1 message` or `2 messages`; `form` is the format of the number."""
+    return f"{count:{form}} {noun}{'' if count == 1 else 's'}"
+
+
 class WireformatError(Exception):
     """Base class of all errors that this package raises."""
 
@@ -210,11 +215,6 @@ class BadLength(DecodeError):
     """A length that is too small for what it counts, or larger than the bytes that are left."""
 
     words = "bad length"
-
-
-def invalid_bytes(count: int) -> str:
-    """What was found in place of a text."""
-    return "1 invalid byte" if count == 1 else f"{count} invalid bytes"
 
 
 class BadText(DecodeError):

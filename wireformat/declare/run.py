@@ -7,7 +7,7 @@ from typing import Any
 
 from construct import Construct, ConstructError
 
-from ..errors import DecodeError, EncodeError, ShortData, TrailingBytes
+from ..errors import DecodeError, EncodeError, ShortData, TrailingBytes, counted
 from ..limits import SPOT_BYTES
 from .window import Window
 
@@ -25,7 +25,7 @@ def parse(
         found = declaration.parse_stream(window, encoding=encoding, errors=errors, **known)
     except ConstructError as error:
         raise ShortData(
-            f"{window.wanted} bytes",
+            counted(window.wanted, "byte"),
             f"{stop - window.last}, then the record ends",
             message_offset=window.last,
             path=_path(error.path),
@@ -36,7 +36,7 @@ def parse(
     if window.left:
         raise TrailingBytes(
             "the end of the record",
-            f"{window.left} more bytes",
+            counted(window.left, "more byte"),
             message_offset=window.position,
         )
     return found

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DecodeError, add_hint
+from ..errors import DecodeError, add_hint, counted
 from .registry import all_rows
 from .signatures import HEAD_BYTES, first_pattern, matches
 
@@ -47,10 +47,10 @@ def guess_format(messages: Iterable[Any]) -> Guess:
         count += 1
         found.update(look(head, 0, len(head)))
     if not found:
-        return Guess(None, (), f"none of {count} messages begins like one of a known format", count)
+        return Guess(None, (), f"none of {counted(count, 'message')} begins like one of a known format", count)
     most = max(found.values())
     names = tuple(sorted(name for name, number in found.items() if number == most))
-    reason = f"{most} of {count} messages begin like those of {' or '.join(names)}"
+    reason = f"{most} of {counted(count, 'message')} begin{'s' if most == 1 else ''} like those of {' or '.join(names)}"
     if len(names) == 1:
         return Guess(names[0], names, reason, count)
     return Guess(None, names, f"{reason}, which these messages do not tell apart", count)

@@ -341,7 +341,7 @@ def test_columns_without_names() -> None:
     assert (found[1]["_change_type"], found[1]["id"]) == ("delete", 1)
     with pytest.raises(wf.BadRows, match="rows that name the types of their values, or a schema"):
         wf.arrow.typed(rows, TABLE)
-    with pytest.raises(wf.BadRows, match="expected 1 values, one for each column of the schema"):
+    with pytest.raises(wf.BadRows, match="expected 1 value, one for each column of the schema"):
         wf.arrow.typed(rows, TABLE, schema={"id": "integer"})
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import BadCell, BadRows, OptionError
+from ...errors import BadCell, BadRows, OptionError, counted
 from ...options.checks import flag, one_of, texts
 from ...options.reading import MODES
 from ..arrays import Array
@@ -217,7 +217,8 @@ def _check_numbered(changes: TableBatch, columns: list[TypedColumn]) -> None:
     if len(others):
         first = int(others[0])
         raise BadRows(
-            f"{len(columns)} values, one for each column of the schema, since the row does not name its columns",
+            f"{counted(len(columns), 'value')}, one for each column of the schema, since the row does not name its "
+            "columns",
             f"{counts[first]}",
             **changes.location(first),
         )
