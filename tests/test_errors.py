@@ -62,7 +62,12 @@ def test_every_error_is_a_public_name() -> None:
 
 
 def test_what_is_not_known_is_not_said() -> None:
-    assert str(wf.BadTag("a", "b")) == "bad tag: expected a, got b [unknown format: ]"
+    assert str(wf.BadTag("a", "b")) == "bad tag: expected a, got b"
+    assert str(wf.BadTag("a", "b", format="f")) == "bad tag: expected a, got b [f]"
+    assert str(wf.BadTag("a", "b", message=0)) == "bad tag: expected a, got b [unknown format: message 0]"
+    assert str(wf.BadRows("a", "b")) == "bad rows: expected a, got b"
+    assert str(wf.BadRows("a", "b", hint="c")) == "bad rows: expected a, got b; c"
+    assert str(wf.OrderError("a", "b", state="s", open="")) == "bad order: s: expected a, got b [row changes]"
     assert str(wf.BadTag("a", "b", format="f", message=0)) == "bad tag: expected a, got b [f: message 0]"
 
 
