@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...errors import BadRows, OptionError
 from ...formats.registry import find_row
-from ...identifiers import split_pattern
+from ...identifiers import split_table
 from ...options.checks import one_of, shown, texts
 from ..row_changes import RowChanges
 from ..schemas import DROPPED
@@ -168,12 +168,9 @@ def _table_name(table: str) -> tuple[str, str]:
     if not isinstance(table, str):
         raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
     try:
-        namespace, name = split_pattern(table)
+        return split_table(table)
     except ValueError as error:
         raise OptionError(f"option table: {error}") from None
-    if namespace is None or name is None:
-        raise OptionError(f'option table: expected one table, got the pattern "{table}"')
-    return namespace, name
 
 
 def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -> None:
