@@ -14,6 +14,9 @@ from .signatures import HEAD_BYTES, first_pattern, matches
 LOOKED_AT = 1000
 """So many messages are looked at: the first ones."""
 
+_LOOKS_LIKE = "it looks like "
+"""How the hint about a single record begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Guess:
@@ -78,11 +81,22 @@ def heads(messages: Iterable[Any]) -> Iterator[bytes]:
 
 
 def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeError:
-    """The error with the format that several messages look like, where that is another one."""
+    """The error with the format that several messages look like, where that is another one.
+
+    It says so once: a hint about the record alone is narrowed to the formats that all messages look like.
+    """
     guess = guess_format(messages)
-    is_another = guess.messages > 1 and guess.candidates and format not in guess.candidates
-    if is_another and error.hint != _record_looks_like(guess.candidates):
-        add_hint(error, f"the messages look like {guess}")
+    if guess.messages < 2 or not guess.candidates or format in guess.candidates or guess.reason in (error.hint or ""):
+        return error
+    parts = (error.hint or "").split("; ")
+    for index, part in enumerate(parts):
+        of_record = part.removeprefix(_LOOKS_LIKE).split(" or ") if part.startswith(_LOOKS_LIKE) else []
+        both = [name for name in of_record if name in guess.candidates]
+        if both:
+            if both != of_record:
+                parts[index] = f"the messages look like {' or '.join(both)}"
+            return error.add(hint="; ".join(parts))
+    add_hint(error, f"the messages look like {guess}")
     return error
 
 
@@ -107,9 +121,5 @@ def hinted(error: DecodeError, data: bytes | bytearray, start: int, stop: int, n
     """The error with a hint at what the bytes look like, where that is another format."""
     found = look(data, start, stop)
     if found and name not in found:
-        add_hint(error, _record_looks_like(found))
+        add_hint(error, f"{_LOOKS_LIKE}{' or '.join(found)}")
     return error
-
-
-def _record_looks_like(names: tuple[str, ...]) -> str:
-    return f"it looks like {' or '.join(names)}"

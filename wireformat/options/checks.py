@@ -30,7 +30,7 @@ def texts(option: str, value: Any) -> tuple[str, ...]:
     return found
 
 
-def once(option: str, names: Sequence[str]) -> Sequence[str]:
+def once(option: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Names of which no two are alike; raises OptionError."""
     twice = [name for name in names if names.count(name) > 1]
     if twice:

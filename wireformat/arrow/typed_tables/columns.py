@@ -157,7 +157,7 @@ def given_columns(schema: Any, versions: Sequence[Version]) -> list[TypedColumn]
         )
     if isinstance(schema, Mapping):
         return [_column_of_sql(name, text) for name, text in schema.items()]
-    once("schema", schema.names)
+    once("schema", tuple(schema.names))
     return [_column_of_field(field, versions) for field in schema]
 
 
