@@ -17,11 +17,12 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import DecodeError
+from ..errors import DecodeError, OptionError
 from ..formats.base import Format
 from ..framing.buffer import MessageBuffer
 from ..limits import CHUNK_BYTES
 from .exits import BAD_DATA, BAD_USAGE, Failed
+from .hints import line_file_hint
 
 STDIN = "-"
 PARQUET_MAGIC = b"PAR1"
@@ -127,13 +128,25 @@ class MessageInput:
         with _errors_of(self.name):
             for chunk in chain(self._chunks(), [None]):
                 is_lost = buffer.lost is not None
-                messages = buffer.close() if chunk is None else buffer.feed(chunk)
+                messages = buffer.close() if chunk is None else self._fed(buffer, chunk)
                 unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
                 yield InputPart(self.name, messages, len(chunk or b""), offset, is_lost)
                 offset += sum(map(len, messages)) + len(messages) * len(separator)
                 if unframed:
                     yield InputPart(self.name, unframed, 0, offset, True, buffer.lost)
                     offset += len(unframed[0])
+
+    def _fed(self, buffer: MessageBuffer, chunk: bytes) -> list[bytes]:
+        """The messages that are complete now. Raises Failed for a format that has no bounds in a file."""
+        try:
+            return buffer.feed(chunk)
+        except OptionError:
+            hint = line_file_hint(chunk, self._format.name) or "give a Parquet file with one message per row"
+            raise Failed(
+                f"{self.name}: messages of {self._format.name} do not say where they end, so none can be found in a "
+                f"file of them; {hint}",
+                BAD_USAGE,
+            ) from None
 
 
 def _find_input(path: str, format: Format, column: str, held: ExitStack) -> Input:
@@ -159,7 +172,7 @@ def _stream_input(name: str, file: BinaryIO, format: Format, column: str, held: 
     with _errors_of(name):
         head = file.read(len(PARQUET_MAGIC))
         if head != PARQUET_MAGIC:
-            return MessageInput(name, None, lambda: chain([head], _chunks(file)), format)
+            return MessageInput(name, None, lambda: chain([head + file.read1(READ_BYTES)], _chunks(file)), format)
         copy = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         copy.write(head)
         shutil.copyfileobj(file, copy)
