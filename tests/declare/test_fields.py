@@ -99,6 +99,7 @@ def test_errors_name_the_place(
 UNWRITABLE: list[tuple[str, dict[str, Any], str]] = [
     ("number", {"number": 1 << 32}, "number: expected a number that fits the field"),
     ("number", {"number": "5"}, "number: expected a number that fits the field"),
+    ("number", {"number": None}, "number: expected a number that fits the field, got none: the field is missing"),
     ("text", {"text": 5}, "text: expected a str, got int"),
     ("text", {"text": None}, "text: expected a str, got NoneType"),
     ("text", {"text": "x" * 256}, "text: expected at most 255 bytes, got 256"),
