@@ -17,9 +17,8 @@ from ..formats.guess import guess_format, heads
 from ..options import ReadOptions
 from ..stream.judged import wrong_format
 from ..stream.reader import Located
-from .exits import BAD_DATA, Failed
-from .hints import in_words_of_the_command, line_file_hint
-from .inputs import InputPart
+from .exits import BAD_DATA, Failed, in_words_of_the_command
+from .inputs import InputPart, line_file_hint
 from .screen import say
 from .table_filter import TableFilter
 
