@@ -17,8 +17,8 @@ from ..formats.guess import guess_format, heads
 from ..options import ReadOptions
 from ..stream.judged import wrong_format
 from ..stream.reader import Located
-from .exits import BAD_DATA, Failed
-from .inputs import InputPart
+from .exits import BAD_DATA, Failed, in_words_of_the_command
+from .inputs import InputPart, line_file_hint
 from .screen import say
 from .table_filter import TableFilter
 
@@ -41,6 +41,7 @@ class Decoding:
         self._is_read = False
         self._heads: list[bytes] = []
         self._is_empty: dict[str, bool] = {}
+        self._line_files: dict[str, str] = {}
         self.messages = 0
 
     @property
@@ -81,11 +82,15 @@ class Decoding:
 
         In the other modes it says so, on standard error.
         """
+        if not self._is_read:
+            for source, hint in self._line_files.items():
+                say(f"{source}: {hint}")
         guess = guess_format(self._heads)
         if self._is_read or self.messages < 2 or not guess.candidates or self._format in guess.candidates:
             return
         if self._options.mode == "FAILFAST":
-            raise Failed(str(wrong_format(self._format, "no record that could be read", guess)), BAD_DATA)
+            error = wrong_format(self._format, "no record that could be read", guess)
+            raise Failed(str(in_words_of_the_command(error)), BAD_DATA)
         say(f"no record could be read as {self._format}: {guess.reason}; is --format right?")
 
     @contextmanager
@@ -93,6 +98,9 @@ class Decoding:
         """Count the messages of a part; gives the index of the first one. Errors are told with their place."""
         first, self.messages = self.messages, self.messages + len(part.messages)
         self._is_empty[part.source] = self._is_empty.get(part.source, True) and not len(part.messages)
+        if part.stream_offset == 0 and len(part.messages):
+            hint = line_file_hint(part.messages[0], self._format)
+            self._line_files |= {} if hint is None else {part.source: hint}
         self._filter.look(part)
         if len(self._heads) < HEADS:
             self._heads += heads(part.messages)
@@ -104,7 +112,8 @@ class Decoding:
                 error.add(stream_offset=part.stream_offset + before + error.message_offset)
             if error.table is not None:
                 error.add(table=self._name_text(error.table))
-            raise Failed(f"{part.source}: {error}", BAD_DATA) from None
+            error.hint = self._line_files.get(part.source, error.hint)
+            raise Failed(f"{part.source}: {in_words_of_the_command(error)}", BAD_DATA) from None
 
     def _lost(self, part: InputPart, first: int) -> Iterator[Located]:
         offset = part.stream_offset or 0

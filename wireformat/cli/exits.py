@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from ..errors import OptionError, WireformatError
+from ..errors import DecodeError, OptionError, WireformatError
 from .screen import say
 
 BAD_DATA = 1
@@ -55,6 +55,22 @@ def exit_codes() -> Iterator[None]:
     except tuple(kind for kind, _ in _CODES) as error:
         text = getattr(error, "strerror", None) or str(error)
         raise _reported(text, next(code for kind, code in _CODES if isinstance(error, kind))) from None
+
+
+_WORDS = {
+    "pass it, for example encoding='gbk'": "pass it, for example --encoding gbk",
+    ", or on Spark pass relations=spark_udfs.relations(...)": "",
+    "pass the format of the messages": "pass it with --format",
+}
+"""Advice for Python and Spark, and what it is here."""
+
+
+def in_words_of_the_command(error: DecodeError) -> DecodeError:
+    """The error with the advice that its hint gives, as options of the command."""
+    for words, here in _WORDS.items():
+        if error.hint is not None:
+            error.hint = error.hint.replace(words, here)
+    return error
 
 
 def open_missing_streams() -> None:

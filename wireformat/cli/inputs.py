@@ -17,8 +17,10 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import DecodeError
+from ..errors import DecodeError, OptionError
 from ..formats.base import Format
+from ..formats.guess import guess_format
+from ..formats.registry import find_format
 from ..framing.buffer import MessageBuffer
 from ..limits import CHUNK_BYTES
 from .exits import BAD_DATA, BAD_USAGE, Failed
@@ -32,6 +34,12 @@ READ_BYTES = 1 << 20
 
 MOST_ROWS = 1 << 14
 """How many messages one part of a Parquet file holds at most."""
+
+LINES = "test-decoding"
+"""The format whose messages are found in a file by their line feeds."""
+
+LINES_HEAD_BYTES = 1 << 16
+"""How much of a file is looked at."""
 
 
 class InputPart(NamedTuple):
@@ -127,13 +135,37 @@ class MessageInput:
         with _errors_of(self.name):
             for chunk in chain(self._chunks(), [None]):
                 is_lost = buffer.lost is not None
-                messages = buffer.close() if chunk is None else buffer.feed(chunk)
+                messages = buffer.close() if chunk is None else self._fed(buffer, chunk)
                 unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
                 yield InputPart(self.name, messages, len(chunk or b""), offset, is_lost)
                 offset += sum(map(len, messages)) + len(messages) * len(separator)
                 if unframed:
                     yield InputPart(self.name, unframed, 0, offset, True, buffer.lost)
                     offset += len(unframed[0])
+
+    def _fed(self, buffer: MessageBuffer, chunk: bytes) -> list[bytes]:
+        """The messages that are complete now. Raises Failed for a format that has no bounds in a file."""
+        try:
+            return buffer.feed(chunk)
+        except OptionError:
+            hint = line_file_hint(chunk, self._format.name) or "give a Parquet file with one message per row"
+            raise Failed(
+                f"{self.name}: messages of {self._format.name} do not say where they end, so none can be found in a "
+                f"file of them; {hint}",
+                BAD_USAGE,
+            ) from None
+
+
+def line_file_hint(head: bytes, format: str) -> str | None:
+    """The advice for a file that begins with lines of test-decoding and is read as another format; else None."""
+    if format == LINES:
+        return None
+    lines = find_format(LINES)
+    found = MessageBuffer(lines.find_end, lines.separator)
+    guess = guess_format(found.feed(head[:LINES_HEAD_BYTES]))
+    if found.lost is not None or guess.messages < 2 or LINES not in guess.candidates:
+        return None
+    return f"the file looks like one of pg_recvlogical with lines of {LINES}; pass --format {LINES}"
 
 
 def _find_input(path: str, format: Format, column: str, held: ExitStack) -> Input:
@@ -159,7 +191,7 @@ def _stream_input(name: str, file: BinaryIO, format: Format, column: str, held: 
     with _errors_of(name):
         head = file.read(len(PARQUET_MAGIC))
         if head != PARQUET_MAGIC:
-            return MessageInput(name, None, lambda: chain([head], _chunks(file)), format)
+            return MessageInput(name, None, lambda: _chunks_after(head, file), format)
         copy = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         copy.write(head)
         shutil.copyfileobj(file, copy)
@@ -169,6 +201,12 @@ def _stream_input(name: str, file: BinaryIO, format: Format, column: str, held: 
 def _chunks_of_file(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         yield from _chunks(file)
+
+
+def _chunks_after(head: bytes, file: Any) -> Iterator[bytes]:
+    """What is there, after a head that has been read and is a part of the first chunk."""
+    yield head + file.read1(READ_BYTES)
+    yield from _chunks(file)
 
 
 def _chunks(file: Any) -> Iterator[bytes]:

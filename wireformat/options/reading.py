@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..events import Event, Relation, RowChange, Truncate
-from ..identifiers import split_pattern
+from ..identifiers import split_pattern, split_table
 from ..times import UNITS
 from .checks import flag, one_of, shown, texts
 from .table import check_names
@@ -109,7 +109,7 @@ class ReadOptions:
             encoding=_checked_encoding(encoding),
             encoding_errors=one_of("encoding_errors", encoding_errors, ENCODING_ERRORS),
             heartbeat_unit=None if heartbeat_unit is None else one_of("heartbeat_unit", heartbeat_unit, tuple(UNITS)),
-            tables=None if named is None else tuple(_pattern("tables", text) for text in named),
+            tables=None if named is None else tuple(map(_pattern, named)),
             kinds=None if wanted is None else frozenset(one_of("kinds", kind, KINDS) for kind in wanted),
             known_tables=frozenset(map(_known_table, known)),
             exclude_users=frozenset(() if exclude_users is None else texts("exclude_users", exclude_users)),
@@ -173,15 +173,15 @@ def _checked_encoding(encoding: str) -> str:
     return name
 
 
-def _pattern(option: str, text: str) -> tuple[str | None, str | None]:
+def _pattern(text: str) -> tuple[str | None, str | None]:
     try:
         return split_pattern(text)
     except ValueError as error:
-        raise OptionError(f"option {option}: {error}") from None
+        raise OptionError(f"option tables: {error}") from None
 
 
 def _known_table(text: str) -> tuple[str, str]:
-    schema, table = _pattern("known_tables", text)
-    if schema is None or table is None:
-        raise OptionError(f'option known_tables: expected a table, not a pattern, got "{text}"')
-    return schema, table
+    try:
+        return split_table(text)
+    except ValueError as error:
+        raise OptionError(f"option known_tables: {error}") from None
