@@ -89,6 +89,9 @@ def keep_current(folder: str | Path, changes: pa.Table, keys: Sequence[str], bat
     keys      the columns that tell rows apart
     """
     names = [name for name in changes.column_names if not name.startswith("_")]
+    missing = [key for key in keys if key not in names]
+    if missing:  # before the folder is made
+        raise wf.OptionError(f"keys: the table has no column {missing[0]!r}; there are {', '.join(names)}")
     columns = pa.schema([changes.schema.field(name) for name in names])
     delta = _opened(folder, columns)
     for part, position in _batches(changes, delta.transaction_version(APP), batch):
@@ -102,6 +105,7 @@ def keep_current(folder: str | Path, changes: pa.Table, keys: Sequence[str], bat
 def _opened(folder: str | Path, columns: pa.Schema) -> DeltaTable:
     """The Delta table, with all these columns."""
     if not DeltaTable.is_deltatable(str(folder)):
+        Path(folder).mkdir(parents=True, exist_ok=True)
         return DeltaTable.create(str(folder), pa.schema([column.with_nullable(True) for column in columns]))
     delta = DeltaTable(str(folder))
     there = {column.name for column in delta.schema().fields}
@@ -194,10 +198,10 @@ def main(arguments: Sequence[str]) -> None:
     else:
         here = SAMPLE.parent.parent / "build" / "delta" / "orders"
         capture, format, table, keys, folder = str(SAMPLE), "gaussdb-binary", "public.orders", "order_id", str(here)
-    Path(folder).mkdir(parents=True, exist_ok=True)
     messages = pq.read_table(capture)["payload"]
     changes = wf.arrow.transactions(wf.arrow.changes(messages, format))
-    delta = keep_current(folder, wf.arrow.typed(changes, table, complete=True), keys.split(","))
+    typed = wf.arrow.typed(changes, table, complete=True)
+    delta = keep_current(folder, typed, [key.strip() for key in keys.split(",")])
     print(f"{folder}: version {delta.version()}, {delta.count():,} rows")
 
 

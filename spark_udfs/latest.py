@@ -14,6 +14,7 @@ from pyspark.sql.types import StructField
 
 import wireformat as wf
 from wireformat.arrow.row_changes import RELATION_ID_COLUMN
+from wireformat.errors import counted
 from wireformat.options.checks import texts
 
 from .fields import check_frame, field_of
@@ -122,7 +123,10 @@ def _check(facts: dict[str, Any], faults: Iterable[str]) -> None:
     """Raises BadRows for changes that cannot be ordered or applied."""
     for name in faults:
         if facts[name]:
-            raise wf.BadRows("changes that `latest` can order and apply", f"{facts[name]} changes that {name}")
+            verb, _, rest = name.partition(" ")
+            said = {"have": "has", "do": "does"}[verb] if facts[name] == 1 else verb
+            got = f"{counted(facts[name], 'change')} that {said} {rest}"
+            raise wf.BadRows("changes that `latest` can order and apply", got)
 
 
 def _faults_of_order(rows: TypedRows) -> dict[str, Column]:

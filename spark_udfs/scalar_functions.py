@@ -10,6 +10,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
 import wireformat as wf
+from wireformat.errors import counted
 
 from .arguments import read_arguments
 from .frames import python_values
@@ -64,7 +65,7 @@ def _decoded(
     task.close()
     if sum(array.nbytes for array in arrays) > RESULT_BYTES:
         raise wf.LimitExceeded(
-            f"{function}: the rows of {len(messages)} messages take more than {RESULT_BYTES} bytes; "
+            f"{function}: the rows of {counted(len(messages), 'message')} take more than {RESULT_BYTES} bytes; "
             "lower spark.sql.execution.arrow.maxBytesPerBatch"
         )
     return np.cumsum(counts), pa.concat_arrays(arrays)

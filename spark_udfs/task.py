@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
+from wireformat.errors import counted
 from wireformat.formats.guess import named
 from wireformat.formats.registry import find_format
 
@@ -130,7 +131,9 @@ class Task:
         """Logs the number of records that DROPMALFORMED skipped."""
         if self._engine.dropped:
             logging.getLogger(__package__).warning(
-                "DROPMALFORMED left out %d records of %s in this task", self._engine.dropped, self.plan.format
+                "DROPMALFORMED left out %s of %s in this task",
+                counted(self._engine.dropped, "record"),
+                self.plan.format,
             )
 
 

@@ -18,7 +18,8 @@ from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
 from wireformat.arrow.row_changes import HIDDEN_KINDS, RELATION_ID_COLUMN, TABLE_COLUMNS
-from wireformat.identifiers import split_pattern
+from wireformat.errors import counted
+from wireformat.identifiers import split_table
 from wireformat.options.checks import shown, texts
 from wireformat.options.table_names import written
 
@@ -109,7 +110,7 @@ def typed(
             own, kept, TypedPlan(table, _columns(schema.slice(index, 1), table, format), options, row["version"])
         )
         for index, row in enumerate(schema.to_pylist())
-        if (row["table_schema"], row["table_name"]) == split_pattern(table)
+        if (row["table_schema"], row["table_name"]) == split_table(table)
     }
 
 
@@ -133,7 +134,7 @@ def _no_such_table(changes: DataFrame, table: str) -> wf.BadRows:
     from wireformat.arrow.unread import no_such_table
 
     names = changes.where(F.col("table_name").isNotNull()).select("table_schema", "table_name").distinct().collect()
-    namespace, name = split_pattern(table)
+    namespace, name = split_table(table)
     return no_such_table(
         written((namespace, name)), {written((row.table_schema or "", row.table_name)) for row in names}
     )
@@ -144,7 +145,7 @@ def _check_versions(listed: pa.Table, table: str, evolution: str) -> None:
     later = [
         row
         for row in listed.to_pylist()
-        if (row["table_schema"], row["table_name"]) == split_pattern(table) and row["version"] > 1
+        if (row["table_schema"], row["table_name"]) == split_table(table) and row["version"] > 1
     ]
     if later and evolution == "error":
         expected, got = "the same columns all the time, as evolution=error wants", "version 2 of the table"
@@ -161,11 +162,9 @@ def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:
     columns += [field for field in changes.schema if field.name in OPTIONAL_COLUMNS or field.name in keep]
     columns = list({field.name: field for field in columns}.values())
     try:
-        namespace, name = split_pattern(table)
+        namespace, name = split_table(table)
     except ValueError as error:
         raise wf.OptionError(f"option table: {error}") from None
-    if namespace is None or name is None:
-        raise wf.OptionError(f'option table: expected one table, got the pattern "{table}"')
     own = (F.col("table_schema") == namespace) & (F.col("table_name") == name)
     may_be = F.col("kind").isin(*HIDDEN_KINDS) | ((F.col("kind") == "TRUNCATE") & F.col("table_name").isNull())
     own_rows = changes.where(own | may_be)
@@ -209,10 +208,10 @@ def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     from wireformat.arrow.typed_tables.rows import rows_of_table
     from wireformat.arrow.typed_tables.tables import versions_of
 
-    namespace, name = split_pattern(plan.table)
-    known = versions_of(plan.options["versions"], str(namespace), str(name), plan.options["format"])
+    namespace, name = split_table(plan.table)
+    known = versions_of(plan.options["versions"], namespace, name, plan.options["format"])
     found = []
-    for rows in rows_of_table(changes, str(namespace), str(name)):
+    for rows in rows_of_table(changes, namespace, name):
         numbers = known.take(rows, np.arange(len(rows.kinds)))
         chosen = rows.chosen(np.flatnonzero(numbers + 1 == plan.version))
         found += [batch.take(pa.array(indices)) for batch, indices in chosen.selections]
@@ -246,7 +245,7 @@ def _typed_batches(plan: TypedPlan, schema: pa.Schema, batches: Iterator[pa.Reco
         yield from pa.Table.from_arrays(same, schema=schema).to_batches()
     if dropped:
         logging.getLogger(__package__).warning(
-            "DROPMALFORMED left out %d changes of %s in this task", dropped, plan.table
+            "DROPMALFORMED left out %s of %s in this task", counted(dropped, "change"), plan.table
         )
 
 

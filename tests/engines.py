@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -117,12 +118,12 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-_OF_ALL_MESSAGES = "; the messages look like "
+_FORMATS = re.compile("; (?:it looks|the messages look) like .*", re.DOTALL)
 
 
-def record_text(error: wf.DecodeError) -> str:
-    """The text of an error without what the other messages add to it, as a CORRUPT row has it."""
-    return str(error).partition(_OF_ALL_MESSAGES)[0]
+def record_text(error: wf.DecodeError | str) -> str:
+    """The text of an error, or of a CORRUPT row, without the likely formats: other messages change what it says."""
+    return _FORMATS.sub("", str(error))
 
 
 def record_facts(error: wf.DecodeError | None) -> tuple[Any, ...] | None:

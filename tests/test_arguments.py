@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
+from wireformat.arrow.committed.spill import RowSpill
 
 from .engines import FORMAT
 from .handmade import COMMIT, INSERT, message
@@ -79,7 +80,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "arrow.batches": (batches, ([MESSAGE], FORMAT), ["columns", "engine", "threads", *READING]),
     "arrow.transactions": (wf.arrow.transactions, (CHANGES,), TRANSACTIONS),
     "arrow.open_transactions": (wf.arrow.open_transactions, (CHANGES,), TRANSACTIONS),
-    "arrow.Transactions": (wf.arrow.Transactions, (), [*TRANSACTIONS, "state"]),
+    "arrow.Transactions": (wf.arrow.Transactions, (), [*TRANSACTIONS, "state", "store"]),
     "arrow.Transactions.take": (taken, (CHANGES.to_batches()[0],), []),
     "arrow.typed": (wf.arrow.typed, (CHANGES, "s.t"), TYPED),
     "arrow.tables": (wf.arrow.tables, (CHANGES,), []),
@@ -149,7 +150,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "more values than names": (
         lambda: wf.TupleData(("id",), ("1", "2"), ("integer",)),
-        "got 1 names, 2 values, 1 types",
+        "got 1 name, 2 values, 1 type",
     ),
     "columns as changes": (lambda: wf.arrow.typed(list(CHANGES), "s.t"), "expected a pyarrow Table or record batches"),
     "no messages to guess the format of": (
@@ -157,6 +158,14 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "expected an iterable of bytes-like objects, got None",
     ),  # type: ignore[arg-type]
     "a text as a saved state": (lambda: wf.arrow.Transactions(state="x"), "state: expected the bytes of"),  # type: ignore[arg-type]
+    "a number as a store": (
+        lambda: wf.arrow.Transactions(store=5),  # type: ignore[arg-type]
+        "store: expected an object with the methods put, get and drop, got int",
+    ),
+    "a class as a store": (
+        lambda: wf.arrow.Transactions(store=RowSpill),  # type: ignore[arg-type]
+        "store: expected an object with the methods put, get and drop, got the class RowSpill",
+    ),
     "a mapping as a row image": (
         lambda: encoded([wf.Insert(table_schema="s", table_name="t", new={"id": "1"})], "test-decoding"),  # type: ignore[arg-type]
         "events: INSERT of s.t: new: expected TupleData(names, values, types) or None, got dict",

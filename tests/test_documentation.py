@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import io
 import re
 from pathlib import Path
@@ -107,6 +108,27 @@ def test_errors_are_listed() -> None:
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, errors.WireformatError):
             assert re.search(rf"^ +{name}\b", text, re.MULTILINE), name
+
+
+def test_attributes_of_errors() -> None:
+    text = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+    listed = {("DecodeError", name) for row in table("docs/errors.md", "part") for name in row[1].split(", ")}
+    for kind, entry in re.findall(r"^ +([A-Z]\w+)\b(.*(?:\n {15,}.*)*)", text, re.MULTILINE):
+        names = re.sub(r"\s*\([^)]*\)", "", entry.partition("; attributes: ")[2])
+        listed |= {(kind, name) for name in re.split(r",\s*", names) if name}
+    assert ("BadCell", "sql_type") in listed
+    assert [one for one in listed if one[1] not in vars(getattr(errors, one[0])("", ""))] == []
+
+
+def test_arguments_of_encode() -> None:
+    listed = [name for name, *_ in table("docs/events.md", "argument")]
+    assert {*inspect.signature(wf.encode).parameters} == {"events", "format", "options", *listed}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_imports_in_the_text_work(page: Path) -> None:
+    for line in re.findall(r"`(from wireformat[\w.]* import \w+)`", page.read_text(encoding="utf-8")):
+        exec(line, {})
 
 
 def test_the_declaration_is_the_code() -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import pickle
+import re
+from itertools import pairwise
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 
 import wireformat as wf
 
+ROOT = Path(__file__).parent.parent
 KINDS = [
     wf.DecodeError,
     wf.ShortData,
@@ -57,7 +62,12 @@ def test_every_error_is_a_public_name() -> None:
 
 
 def test_what_is_not_known_is_not_said() -> None:
-    assert str(wf.BadTag("a", "b")) == "bad tag: expected a, got b [unknown format: ]"
+    assert str(wf.BadTag("a", "b")) == "bad tag: expected a, got b"
+    assert str(wf.BadTag("a", "b", format="f")) == "bad tag: expected a, got b [f]"
+    assert str(wf.BadTag("a", "b", message=0)) == "bad tag: expected a, got b [unknown format: message 0]"
+    assert str(wf.BadRows("a", "b")) == "bad rows: expected a, got b"
+    assert str(wf.BadRows("a", "b", hint="c")) == "bad rows: expected a, got b; c"
+    assert str(wf.OrderError("a", "b", state="s", open="")) == "bad order: s: expected a, got b [row changes]"
     assert str(wf.BadTag("a", "b", format="f", message=0)) == "bad tag: expected a, got b [f: message 0]"
 
 
@@ -92,3 +102,31 @@ def test_an_error_comes_back_from_another_process() -> None:
 
 def _decode_nothing() -> None:
     list(wf.decode([b""], "gaussdb-binary", engine="declaration"))
+
+
+def test_one_thing_is_not_many() -> None:
+    counted = wf.errors.counted
+    assert [counted(count, "row") for count in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+    assert (counted(1, "more byte"), counted(1234, "row", ",")) == ("1 more byte", "1,234 rows")
+
+
+NUMBER_AND_NOUN = re.compile(r"^ (?:more |UNKNOWN )?(?:bytes|messages|records|rows|cells|values|types|items|changes)\b")
+NEVER_ONE = {
+    *("ENVELOPE_BYTES", "BARE_HEARTBEAT_BYTES + 1", "RECORD_BYTES", "NAME_BYTES", "RESULT_BYTES", "_NUMERIC_HEAD.size"),
+    *("_HEAD.size", "layout.size", "longest", "len(data)", "len(message)", "len(body) + 8", "len(raws)", "size"),
+}
+"""Numbers in texts that are constants, or larger than a limit."""
+
+
+def test_numbers_of_things_are_counted() -> None:
+    """A number before a noun in the plural is a call of `counted`, or is never 1."""
+    found = []
+    for package in ("wireformat", "spark_udfs"):
+        for path in (ROOT / package).rglob("*.py"):
+            for text in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(text, ast.JoinedStr):
+                    for value, after in pairwise(text.values):
+                        is_plural = isinstance(after, ast.Constant) and NUMBER_AND_NOUN.match(str(after.value))
+                        if is_plural and isinstance(value, ast.FormattedValue):
+                            found += [f"{path.name}: {ast.unparse(value.value)}"]
+    assert [one for one in found if one.partition(": ")[2] not in NEVER_ONE] == []

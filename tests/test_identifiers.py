@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireformat.arrow.scan.kernels.text_changes import name_end
-from wireformat.identifiers import KEYWORDS, quote_identifier, split_pattern, unquote_identifier
+from wireformat.identifiers import KEYWORDS, quote_identifier, split_pattern, split_table, unquote_identifier
 
 from . import strategies
 from .engines import agree
@@ -119,10 +120,31 @@ def test_not_two_parts(text: str) -> None:
 def test_a_name_alone_is_told_what_to_write(text: str) -> None:
     with pytest.raises(ValueError, match=r"schema\.table") as raised:
         split_pattern(text)
-    written = f'"public.{text}", or "*.{text}" where a pattern may be'
+    written = f'"public.{text}", or "*.{text}" for every schema'
     assert str(raised.value).endswith(f'got "{text}": write {written}')
     assert split_pattern(f"public.{text}")[0] == "public"
     assert split_pattern(f"*.{text}")[0] is None
+
+
+@pytest.mark.parametrize("text", ["orders", '"Order.s"', "a b"])
+def test_where_one_table_is_wanted_no_pattern_is_suggested(text: str) -> None:
+    with pytest.raises(ValueError, match=r"schema\.table") as raised:
+        split_table(text)
+    assert str(raised.value).endswith(f'got "{text}": write "public.{text}"')
+    assert split_table(f"public.{text}")[0] == "public"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("*", 'in double quotes, got "*"'),
+        ("public.*", 'expected one table, got the pattern "public.*"'),
+        ("public.ord*", 'got "public.ord*": a name with a * in it is in double quotes'),
+    ],
+)
+def test_one_table_is_no_pattern(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words) + "$"):
+        split_table(text)
 
 
 @pytest.mark.parametrize("text", ["public.ord*", "pub*.orders", "*s.orders", "orders*"])

@@ -21,7 +21,7 @@ from .arrow.unread import judged_rows, no_such_table
 from .errors import BadRows, OptionError, OrderError, StateError, add_hint
 from .formats.base import Format
 from .formats.registry import find_format, find_format_name
-from .identifiers import split_pattern
+from .identifiers import split_table
 from .limits import OPEN_TRANSACTIONS_BYTES
 from .lsn import lsn_text, unsigned
 from .options import ReadOptions
@@ -517,9 +517,6 @@ def _table_name(table: str) -> tuple[str, str]:
     if not isinstance(table, str):
         raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
     try:
-        schema, name = split_pattern(table)
+        return split_table(table)
     except ValueError as error:
         raise OptionError(f"option table: {error}") from None
-    if schema is None or name is None:
-        raise OptionError(f'option table: expected one table, got the pattern "{table}"')
-    return schema, name

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
+
+
+def counted(count: int, noun: str, form: str = "") -> str:
+    """A number of things, such as `1 message` or `2 messages`; `form` is the format of the number."""
+    return f"{count:{form}} {noun}{'' if count == 1 else 's'}"
 
 
 class WireformatError(Exception):
@@ -99,9 +105,8 @@ class DecodeError(WireformatError, ValueError):
             ("bytes there", self.spot.hex(" ") or None),
             ("row", self.note),
         )
-        where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
-        text = f"{self.words}: expected {self.expected}, got {self.got} [{self.format or 'unknown format'}: {where}]"
-        return _hinted(text, self.hint)
+        source = self.format or ("unknown format" if _named(places) else "")
+        return f"{self.words}: expected {self.expected}, got {self.got}" + _ending(source, places, self.hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
@@ -112,8 +117,15 @@ def add_hint(error: DecodeError | OrderError, hint: str | None) -> None:
     error.hint = "; ".join(filter(None, (error.hint, hint))) or None
 
 
-def _hinted(text: str, hint: str | None) -> str:
-    return text if hint is None else f"{text}; {hint}"
+def _named(places: Iterable[tuple[str, Any]]) -> str:
+    """What is known of a place, such as `message 4, byte 57`."""
+    return ", ".join(f"{name} {value}" for name, value in places if value is not None)
+
+
+def _ending(source: str, places: Iterable[tuple[str, Any]], hint: str | None) -> str:
+    """The end of an error's text: source and place in brackets, unless both are unknown, and the hint."""
+    inside = ": ".join(filter(None, (source, _named(places))))
+    return (f" [{inside}]" if inside else "") + (f"; {hint}" if hint else "")
 
 
 def _lsn(number: int | None) -> str | None:
@@ -180,10 +192,8 @@ class OrderError(WireformatError, ValueError):
             ("streamed", "; ".join(shown) or None),
             ("at", self.note),
         )
-        where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
-        source = self.format or "row changes"
         text = f"bad order: {self.state}: expected {self.expected}, got {self.got}"
-        return _hinted(f"{text} [{source}: {where}]" if where else f"{text} [{source}]", self.hint)
+        return text + _ending(self.format or "row changes", places, self.hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))
@@ -213,11 +223,6 @@ class BadLength(DecodeError):
     """A length that is too small for what it counts, or larger than the bytes that are left."""
 
     words = "bad length"
-
-
-def invalid_bytes(count: int) -> str:
-    """What was found in place of a text."""
-    return "1 invalid byte" if count == 1 else f"{count} invalid bytes"
 
 
 class BadText(DecodeError):
@@ -283,8 +288,7 @@ class BadCell(DecodeError):
             ("record", self.record),
             ("row", self.note),
         )
-        where = ", ".join(f"{name} {value}" for name, value in places if value is not None)
-        return _hinted(f"{self.words}: expected {self.expected}, got {self.got} [{where}]", self.hint)
+        return f"{self.words}: expected {self.expected}, got {self.got}" + _ending("", places, self.hint)
 
 
 class BadRows(BadCell):

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, get_args, get_origin, get_type_hints
 
+from .errors import counted
+
 OF_STREAM = ("lsn", "relation_id", "relation_ids")
 """Fields that an encoder ignores: the stream that it writes has its own positions and its own numbers of tables."""
 
@@ -53,7 +55,7 @@ class TupleData:
         except TypeError:
             raise TypeError("TupleData: expected three tuples: names, values, types; got something else") from None
         if names != values or types not in (names, 0):
-            got = f"{names} names, {values} values, {types} types"
+            got = f"{counted(names, 'name')}, {counted(values, 'value')}, {counted(types, 'type')}"
             raise TypeError(f"TupleData: expected as many values and types as names, got {got}")
 
     def as_dict(self) -> dict[str, str | Unchanged | None]:

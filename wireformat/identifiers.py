@@ -80,12 +80,36 @@ def split_pattern(text: str) -> tuple[str | None, str | None]:
 
     Raises ValueError if the text is not exactly two parts.
     """
+    parts = _two_parts(text)
+    if parts is None:
+        hint = f', or "*.{text}" for every schema'
+        raise _not_two_parts(text, hint, ": a * stands for a whole part; a name with a * in it is in double quotes")
+    return parts
+
+
+def split_table(text: str) -> tuple[str, str]:
+    """Split the `schema.table` of one table, in which a bare * is not allowed; raises ValueError."""
+    parts = _two_parts(text)
+    if parts is None:
+        raise _not_two_parts(text, "", ": a name with a * in it is in double quotes")
+    schema, table = parts
+    if schema is None or table is None:
+        raise ValueError(f'expected one table, got the pattern "{text}"')
+    return schema, table
+
+
+def _two_parts(text: str) -> tuple[str | None, str | None] | None:
     first = _PART.match(text)
     second = _PART.fullmatch(text, first.end() + 1) if first and text[first.end() : first.end() + 1] == "." else None
     if first is None or second is None or any(part[0] != part[0].strip() for part in (first, second)):
-        hint = f': write "public.{text}", or "*.{text}" where a pattern may be' if _PART.fullmatch(text) else ""
-        if _STAR_INSIDE.search(text):
-            hint = ": a * stands for a whole part; a name with a * in it is in double quotes"
-        raise ValueError(f'expected schema.table, a part with a dot in it in double quotes, got "{text}"{hint}')
+        return None
     schema, table = (None if part[0] == "*" else unquote_identifier(part[0]) for part in (first, second))
     return schema, table
+
+
+def _not_two_parts(text: str, or_pattern: str, about_star: str) -> ValueError:
+    """The error for a text that is not two parts; it says what to write if the text is a name, or has a * in it."""
+    hint = f': write "public.{text}"{or_pattern}' if _PART.fullmatch(text) and (text != "*" or or_pattern) else ""
+    if _STAR_INSIDE.search(text):
+        hint = about_star
+    return ValueError(f'expected schema.table, a part with a dot in it in double quotes, got "{text}"{hint}')

@@ -14,6 +14,7 @@ from hypothesis import given
 
 import wireformat as wf
 from wireformat.cli import conversion, convert
+from wireformat.errors import counted
 from wireformat.formats.registry import find_format
 
 from .. import handmade, strategies
@@ -51,7 +52,7 @@ def test_a_format_can_say_what_it_said(case: Case, tmp_path: Path) -> None:
     )
     assert (result.exit_code, result.stdout) == (0, "")
     count = len(pq.read_table(out))
-    assert result.stderr == f"{out}: {count} messages from {case.message_count} messages\n"
+    assert result.stderr == f"{out}: {counted(count, 'message')} from {counted(case.message_count, 'message')}\n"
     assert count == 1 if case.is_batched else case.record_count
     options = {"format": case.format, "encoding": case.encoding}
     assert events_of(out, **options) == list(wf.decode(case.array, **options))
@@ -298,7 +299,7 @@ def test_what_is_left_out_as_malformed_is_told(tmp_path: Path) -> None:
     stream, out = tmp_path / "in.bin", tmp_path / "out.parquet"
     stream.write_bytes(CORRUPT + handmade.SAMPLES["insert"])
     result = run("convert", stream, "-t", BINARY, "-o", out, "--mode", "DROPMALFORMED")
-    assert (result.exit_code, result.stderr) == (0, f"{out}: 1 messages from 2 messages, 1 records skipped\n")
+    assert (result.exit_code, result.stderr) == (0, f"{out}: 1 message from 2 messages, 1 record skipped\n")
 
 
 LOCKS_ONLY = [b"BEGIN 5", b"table s.t: INSERT: a[integer]:1", b"COMMIT 5", b"COMMIT PREPARED 'g', txid 6"]
@@ -322,7 +323,7 @@ def test_the_end_of_a_transaction_that_was_not_prepared(end: bytes, told: str, t
         ("mppdb-json", 3, told),
     ):
         result = run("convert", source, "-f", "test-decoding", "-t", to, "-o", out)
-        assert result.stderr == f"{out}: {count} messages from 4 messages\n{note}"
+        assert result.stderr == f"{out}: {counted(count, 'message')} from 4 messages\n{note}"
         assert result.exit_code == 0
         kinds = [event.kind for event in events_of(out, to)]
         assert kinds == [event.kind for event in wf.decode([*LOCKS_ONLY[:-1], end], "test-decoding")][:count]

@@ -237,3 +237,51 @@ def test_an_empty_input_is_said_to_be_empty(command: str, tmp_path: Path) -> Non
         assert f"{name} is empty: there are no messages in it\n" in result.stderr
     (tmp_path / "some.bin").write_bytes(handmade.SAMPLES["insert"])
     assert "is empty" not in run(command, tmp_path / "some.bin", *more).stderr
+
+
+LINES = b"BEGIN 5\ntable public.t: INSERT: id[integer]:1\nCOMMIT 5\n"
+TO_READ_LINES = "the file looks like one of pg_recvlogical with lines of test-decoding; pass --format test-decoding\n"
+
+
+@pytest.mark.parametrize("format", [format for format in wf.FORMATS if format != "test-decoding"])
+def test_a_file_of_pg_recvlogical_is_recognised(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(LINES)
+    result = run("show", "-f", format, path)
+    assert result.exit_code
+    assert result.stderr.endswith(f"; {TO_READ_LINES}")
+    assert run("show", "-f", "test-decoding", path).exit_code == 0
+
+
+def test_a_file_of_pg_recvlogical_is_recognised_in_permissive_mode_and_from_a_pipe(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    result = run("decode", "--mode", "PERMISSIVE", "-", "-o", out, stdin=LINES)
+    assert result.exit_code == 0
+    assert result.stderr.startswith(f"standard input: {TO_READ_LINES}")
+
+
+@pytest.mark.parametrize("data", [b"hello\nworld\n", b"BEGIN 5\nother\n", b"BEGIN 5", b"insert into s.t values (1);\n"])
+def test_other_files_are_not_taken_for_lines(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    for format in wf.FORMATS:
+        assert "pg_recvlogical" not in run("show", "-f", format, path).stderr
+
+
+@pytest.mark.parametrize("format", ["pgoutput", "mppdb-json", "opengauss-test-decoding", "sql-decoding"])
+def test_formats_without_bounds_are_told_what_to_do_in_the_shell(format: str) -> None:
+    result = run("show", "-f", format, "-", stdin=b"xyz")
+    text = (
+        f"messages of {format} do not say where they end, so none can be found in a file of them; "
+        "give a Parquet file with one message per row"
+    )
+    assert (result.exit_code, result.stderr) == (BAD_USAGE, f"wireformat: standard input: {text}\n")
+
+
+def test_advice_is_given_as_options(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "text.parquet", [b"BEGIN 5", b"table s.t: INSERT: a[text]:'\xb0'", b"COMMIT 5"])
+    stderr = run("decode", "-f", "test-decoding", path, "-o", tmp_path / "out.csv").stderr
+    assert stderr.endswith("; if the server uses another encoding, pass it, for example --encoding gbk\n")
+    binary = write_parquet(tmp_path / "binary.parquet", BATCHES.messages[:1] * 2)
+    stderr = run("decode", "-f", "pgoutput", binary, "-o", tmp_path / "out.csv").stderr
+    assert stderr.endswith("; pass it with --format\n")

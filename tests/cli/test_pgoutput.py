@@ -73,7 +73,7 @@ def test_bytes_without_bounds_are_refused(tmp_path: Path) -> None:
     path.write_bytes(DESCRIBED)
     result = run("show", "-f", FORMAT, path)
     assert result.exit_code == 2
-    assert "does not say where it ends" in result.stderr
+    assert "do not say where they end" in result.stderr
 
 
 def test_convert_to_itself(tmp_path: Path) -> None:

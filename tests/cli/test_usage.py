@@ -45,7 +45,7 @@ def test_without_a_command_the_help_is_shown() -> None:
         (["decode", "-"], "Missing option '--output'"),
         (["show", "--format", "gaussdb-bin", "-"], "unknown format 'gaussdb-bin', did you mean 'gaussdb-binary'?"),
         (["show", "--mode", "LAX", "-"], "option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'LAX'"),
-        (["show", "--tables", "orders", "-"], 'got "orders": write "public.orders", or "*.orders" where'),
+        (["show", "--tables", "orders", "-"], 'got "orders": write "public.orders", or "*.orders" for'),
         (["show", "--kinds", "INSERTS", "-"], "option kinds: expected BEGIN, INSERT, "),
         (["show", "--encoding", "klingon", "-"], "option encoding: expected a Python encoding"),
         (["decode", "--columns", "lsm", "-", "-o", "x"], "option columns: no column 'lsm', did you mean 'lsn'?"),

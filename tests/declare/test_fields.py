@@ -70,15 +70,15 @@ def test_encodings() -> None:
 BAD: list[tuple[str, bytes, type[wf.DecodeError], int, str | None, str]] = [
     ("number", b"\0\0\0", wf.ShortData, 0, "number", "expected 4 bytes, got 3, then the record ends"),
     ("number", b"", wf.ShortData, 0, "number", "expected 4 bytes, got 0"),
-    ("number", b"\0\0\0\1x", wf.TrailingBytes, 4, None, "got 1 more bytes"),
+    ("number", b"\0\0\0\1x", wf.TrailingBytes, 4, None, "got 1 more byte ["),
     ("text", b"\5abcd", wf.BadLength, 0, "text", "at most 4, the rest of the record, got 5"),
     ("text", b"\3a\xffb", wf.BadText, 1, "text", "text in utf-8"),
     ("name", b'\0\2"x', wf.BadValue, 0, "name", "double quotes"),
-    ("counted", b"\2\1a\0", wf.ShortData, 4, "pairs[1].name", "expected 1 bytes, got 0"),
+    ("counted", b"\2\1a\0", wf.ShortData, 4, "pairs[1].name", "expected 1 byte, got 0"),
     ("counted", b"\2\1a\0\1b\2c", wf.BadLength, 6, "pairs[1].value", "at most 1"),
     ("tagged", b"\5C", wf.BadTag, 1, "tag", "'A' or 'B' or the end of the record, got 'C'"),
     ("tagged", b"\5A\1A\1", wf.BadTag, 3, "tag", "expected 'B' or the end of the record, got 'A'"),
-    ("tagged", b"\5A", wf.ShortData, 2, "a", "expected 1 bytes, got 0"),
+    ("tagged", b"\5A", wf.ShortData, 2, "a", "expected 1 byte, got 0"),
     ("tagged", b"\5\0", wf.BadTag, 1, "tag", "got 0x00"),
     ("ordered", b"B\1A\1", wf.BadTag, 2, "tag", "expected the end of the record, got 'A'"),
 ]
@@ -99,6 +99,7 @@ def test_errors_name_the_place(
 UNWRITABLE: list[tuple[str, dict[str, Any], str]] = [
     ("number", {"number": 1 << 32}, "number: expected a number that fits the field"),
     ("number", {"number": "5"}, "number: expected a number that fits the field"),
+    ("number", {"number": None}, "number: expected a number that fits the field, got none: the field is missing"),
     ("text", {"text": 5}, "text: expected a str, got int"),
     ("text", {"text": None}, "text: expected a str, got NoneType"),
     ("text", {"text": "x" * 256}, "text: expected at most 255 bytes, got 256"),

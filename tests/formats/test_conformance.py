@@ -221,8 +221,16 @@ def test_failfast_says_what_is_wrong_and_where(format: str, name: str, engine: s
     answer = ask([*before, bad.message, support.good], engine, format=format)
     error = answer.error
     assert error is not None
-    found = {"type": type(error), "text": without_number(record_text(error)), **vars(error)}
-    assert {fact: found.get(fact) for fact in bad.facts} == dict(bad.facts)
+    expected = dict(bad.facts)
+    is_narrowed = "the messages look like" in str(error)
+    found = {
+        "type": type(error),
+        "text": without_number(record_text(error) if is_narrowed else str(error)),
+        **vars(error),
+    }
+    if is_narrowed and "text" in expected:
+        expected["text"] = record_text(str(expected["text"]))
+    assert {fact: found.get(fact) for fact in expected} == expected
     assert (error.format, error.message) == (format, len(before))
     assert str(error).startswith(f"{type(error).words}: expected ")
     assert f"[{format}: message {len(before)}, byte {error.message_offset}, record {error.record}" in str(error)
@@ -258,7 +266,7 @@ def test_permissive_keeps_it_and_goes_on(format: str, name: str, engine: str) ->
     first = corrupt(by_message[place])[0]
     failed = ask([*before, bad.message], engine, format=format)
     assert failed.error is not None
-    assert record_text(failed.error) == first.error
+    assert record_text(failed.error) == record_text(first.error)
     assert failed.events == [*around, *by_message[place][: by_message[place].index(first)]]
 
 
@@ -365,7 +373,7 @@ def test_failfast_says_what_permissive_keeps(format: str) -> None:
         first = corrupt(kept)[0]
         assert answer.events == kept[: kept.index(first)]
         assert answer.error is not None
-        assert record_text(answer.error) == first.error
+        assert record_text(answer.error) == record_text(first.error)
         bad += 1
     assert bad > len(messages) // 10
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -64,6 +65,21 @@ def test_a_format_that_does_not_fit_is_named(first: str, second: str) -> None:
     texts = [error_of(messages[first], second) for messages in (SHORTEST, MIXED)]
     assert texts[1] is not None
     assert all(text is None or first in text for text in texts), texts
+
+
+@pytest.mark.parametrize("second", wf.FORMATS)
+@pytest.mark.parametrize("first", wf.FORMATS)
+def test_the_likely_format_is_named_once(first: str, second: str) -> None:
+    for messages in (SHORTEST[first], MIXED[first]):
+        text = error_of(messages, second) or ""
+        assert len(re.findall("looks? like|begins? like", text)) <= 1, text
+
+
+def test_a_hint_about_a_record_is_narrowed_by_the_other_messages() -> None:
+    given = [b"BEGIN 5", b'{"table_name":"s.t"}', b"COMMIT 5"]
+    one, all_of_them = (error_of(messages, "gaussdb-binary") for messages in (given[:1], given))
+    assert str(one).endswith("; it looks like mppdb-json or opengauss-test-decoding or sql-decoding or test-decoding")
+    assert str(all_of_them).endswith("]; the messages look like mppdb-json")
 
 
 def test_rows_name_it_too() -> None:
@@ -147,7 +163,7 @@ def test_verbs_that_read_all(verb: object) -> None:
             wf.BadRows, match=r"rows of pgoutput that could be read.*begin like those of gaussdb-binary"
         ):
             verb(given)
-    with pytest.raises(wf.BadRows, match="all of them UNKNOWN or CORRUPT \\["):
+    with pytest.raises(wf.BadRows, match="all of them UNKNOWN or CORRUPT; decode"):
         verb(rows.select([name for name in rows.schema.names if name != "raw"]))
     assert verb(rows.slice(0, 1)).num_rows == 0
     with pytest.raises(wf.DecodeError, match="UNKNOWN records and no other"):

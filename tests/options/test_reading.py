@@ -108,7 +108,7 @@ REFUSED = {
     "a known table without a schema": ({"known_tables": ["t"]}, "option known_tables: expected schema.table"),
     "a pattern as known table": (
         {"known_tables": ["s.*"]},
-        'option known_tables: expected a table, not a pattern, got "s.*"',
+        'option known_tables: expected one table, got the pattern "s.*"',
     ),
     "no schema": (
         {"tables": ["orders"]},

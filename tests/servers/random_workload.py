@@ -14,7 +14,10 @@ ROWS = 40
 """Each session has a table of its own, so that none waits for another; these many keys are changed again and again."""
 
 STAYS = 0
-"""The key of a row that is always there: a lock that finds no row writes nothing, and then no server sends its gid."""
+"""The key of a row that is always there: a lock that finds no row writes nothing, and then no server sends its gid.
+
+Every other prepared transaction changes this row, since its statements may find no row to change. Before 18, a server
+sends the end of a prepared transaction without changes, but not its PREPARE, as if it had only locked rows."""
 
 MESSAGE = "select pg_logical_emit_message({}, 'prefix', 'a message')"
 
@@ -62,18 +65,21 @@ class RandomWorkload:
         random = self.random
         gid = f"gid {name} {number}"
         only_locks = random.random() < 0.15
+        end = random.choice(("commit", "commit", "commit", "rollback", "commit prepared", "rollback prepared"))
+        if only_locks and random.random() < 0.7:
+            end = random.choice(("commit prepared", "rollback prepared"))
+        is_prepared = end.endswith("prepared")
         yield "begin"
         if only_locks:
             yield f"select * from r_{name} where id % 7 = {random.randrange(7)} or id = {STAYS} for update"
         else:
+            if is_prepared:
+                yield f"update r_{name} set w = {number} where id = {STAYS}"
             for part in range(random.randrange(1, 5)):
                 yield from random.choice(PARTS)(random, f"r_{name}", 1000 * number + 100_000 * part)
-        end = random.choice(("commit", "commit", "commit", "rollback", "commit prepared", "rollback prepared"))
-        if only_locks and random.random() < 0.7:
-            end = random.choice(("commit prepared", "rollback prepared"))
         if random.random() < 0.3:
             yield SEEN.sql
-        if end.endswith("prepared"):
+        if is_prepared:
             if only_locks:
                 self.locked.add(gid)
             yield f"prepare transaction {literal(gid)}"

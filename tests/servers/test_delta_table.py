@@ -103,3 +103,13 @@ def test_program(example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixt
     folder = str(tmp_path / "orders")
     example.main([str(EXAMPLES / "sample_capture.parquet"), "gaussdb-binary", "public.orders", "order_id", folder])
     assert capsys.readouterr().out == f"{folder}: version 1, 1,631 rows\n"
+    example.main([str(EXAMPLES / "sample_capture.parquet"), "gaussdb-binary", "public.orders", "order_id", folder])
+    assert capsys.readouterr().out == f"{folder}: version 1, 1,631 rows\n"
+
+
+@pytest.mark.parametrize(("table", "key"), [("public.orders", "id"), ("public.ordrs", "order_id")])
+def test_wrong_names_leave_no_folder(example: ModuleType, tmp_path: Path, table: str, key: str) -> None:
+    capture = str(EXAMPLES / "sample_capture.parquet")
+    with pytest.raises(wf.WireformatError, match=r"order_id|public\.orders"):
+        example.main([capture, "gaussdb-binary", table, key, str(tmp_path / "orders")])
+    assert list(tmp_path.iterdir()) == []

@@ -108,4 +108,4 @@ def test_the_log_of_the_workers_can_be_queried(spark: SparkSession, messages: Da
     for way in WAYS.values():
         way.run(messages.selectExpr("offset AS seq", "value AS payload").coalesce(1), mode="DROPMALFORMED").collect()
     logged = spark.sql("SELECT msg FROM python_worker_logs() WHERE logger = 'spark_udfs'").collect()
-    assert [row.msg for row in logged] == [f"DROPMALFORMED left out 1 records of {FORMAT} in this task"] * len(WAYS)
+    assert [row.msg for row in logged] == [f"DROPMALFORMED left out 1 record of {FORMAT} in this task"] * len(WAYS)

@@ -170,7 +170,7 @@ def test_another_oid_is_another_table(
 
 def test_changes_of_an_earlier_table_are_checked_too(spark: SparkSession) -> None:
     rows = [(replace(inserted(1, "old"), change="upsert"), 16385), (inserted(2, "new"), 16400)]
-    with pytest.raises(wf.BadRows, match="1 changes that have a _change_type other than"):
+    with pytest.raises(wf.BadRows, match="1 change that has a _change_type other than"):
         latest(spark.createDataFrame(numbered(rows)), KEYS)
 
 
@@ -221,10 +221,10 @@ def test_streams_that_cannot_be(spark: SparkSession) -> None:
         (["streams"], "no column 'streams', did you mean 'stream'"),
         (["stream", "stream"], "'stream' is named twice"),
         (["id"], "'id' is not a column that typed kept"),
-        (["stream"], "1 changes that have no value in a column of stream_by: stream"),
+        (["stream"], "1 change that has no value in a column of stream_by: stream"),
     ]
     for stream_by, words in faults:
-        with pytest.raises(wf.BadRows if "1 changes" in words else wf.OptionError, match=words):
+        with pytest.raises(wf.BadRows if "1 change that" in words else wf.OptionError, match=words):
             latest(typed, KEYS, stream_by=stream_by)
     with pytest.raises(wf.OptionError, match="'stream' is not a column of the table"):
         latest(typed, ["stream"])
@@ -267,16 +267,16 @@ def test_what_cannot_be(spark: SparkSession) -> None:
         (
             [insert, replace(insert, new={**row, "id": None})],
             KEYS,
-            "1 changes that have no value in a column of keys: part, id",
+            "1 change that has no value in a column of keys: part, id",
         ),
-        ([replace(insert, change="upsert")], KEYS, "1 changes that have a _change_type"),
-        ([insert, Row("update", row, sequence=(2, 0))], [], "1 changes that do not contain the whole old row"),
+        ([replace(insert, change="upsert")], KEYS, "1 change that has a _change_type"),
+        ([insert, Row("update", row, sequence=(2, 0))], [], "1 change that does not contain the whole old row"),
     ]
     for rows, keys, words in faults:
-        with pytest.raises(wf.BadRows if "1 changes" in words else wf.OptionError, match=words):
+        with pytest.raises(wf.BadRows if "1 change that" in words else wf.OptionError, match=words):
             latest(frame(spark, rows), keys)
     typed = frame(spark, [insert])
-    with pytest.raises(wf.BadRows, match="1 changes that have no _sequence"):
+    with pytest.raises(wf.BadRows, match="1 change that has no _sequence"):
         latest(typed.withColumn("_sequence", F.expr("if(false, _sequence, null)")), KEYS)
     with pytest.raises(wf.OptionError, match="option typed: no column '_old'"):
         latest(typed.drop("_old"), KEYS)

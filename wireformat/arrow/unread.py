@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..errors import BadRows, DecodeError, OrderError, add_hint
+from ..errors import BadRows, DecodeError, OrderError, add_hint, counted
 from ..formats.guess import guess_format
 from ..formats.signatures import HEAD_BYTES
 from ..options import ReadOptions
@@ -107,7 +107,7 @@ class ReadSummary(NamedTuple):
         why = f"{guess.reason}; " if self.heads else ""
         raise BadRows(
             f"rows{source} that could be read",
-            f"{self.rows} rows, all of them {' or '.join(UNREAD)}",
+            f"{counted(self.rows, 'row')}, all of them {' or '.join(UNREAD)}",
             hint=f"{why}decode the messages with the format that they have",
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..errors import counted
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .conversion import Conversion
@@ -72,9 +73,9 @@ def convert(
         if conversion.lost and not skip:
             state = "incomplete" if written_to.path is None else "not written"
             raise Failed(f"{written_to.name}: {state}; --skip writes the rest", BAD_DATA)
-    summary = [f"{written:,} messages from {decoding.messages:,} messages"]
+    summary = [f"{counted(written, 'message', ',')} from {counted(decoding.messages, 'message', ',')}"]
     if decoding.dropped:
-        summary.append(f"{decoding.dropped:,} records skipped")
+        summary.append(f"{counted(decoding.dropped, 'record', ',')} skipped")
     say(f"{written_to.name}: {', '.join(summary)}")
     if gids := conversion.committed_unprepared:
         shown = ", ".join(map(repr, gids[:SHOWN_GIDS])) + (", …" if len(gids) > SHOWN_GIDS else "")

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..arrow.schemas import change_schema, widened, with_format
 from ..arrow.unread import UNREAD
+from ..errors import counted
 from ..formats.registry import find_format
 from ..options import ReadOptions
 from .decoding import Decoding
@@ -38,7 +39,7 @@ def decode(
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     schema = with_format(change_schema(columns), format)
-    counted = widened(schema, "kind", "message", "raw")
+    wider = widened(schema, "kind", "message", "raw")
     checked = ReadOptions.check(**options)
     decoding = Decoding(find_format(format), checked)
     written = find_output(output, to, paths)
@@ -49,13 +50,13 @@ def decode(
         progress(inputs, on_screen=written.is_screen) as advance,
     ):
         for messages in all_messages(inputs):
-            for batch in decoding.batches(messages, counted):
+            for batch in decoding.batches(messages, wider):
                 rows += len(batch)
                 unread.update({kind: _rows_of_kind(batch, kind) for kind in UNREAD})
                 write(batch.select(schema.names))
             advance(messages.read_bytes)
         decoding.check()
-    summary = [f"{rows:,} rows from {decoding.messages:,} messages"]
+    summary = [f"{counted(rows, 'row', ',')} from {counted(decoding.messages, 'message', ',')}"]
     summary += [f"{count:,} of them {kind}" for kind, count in unread.items() if count]
     if decoding.dropped:
         summary.append(f"{decoding.dropped:,} skipped")

@@ -12,10 +12,11 @@ from ..events import Event
 from ..formats.base import Format
 from ..options import ReadOptions
 from ..sources.decoding import SourceDecoder
+from ..sources.files import line_file_hint
 from ..sources.source import SourceMessages
 from ..stream.judged import wrong_format
 from ..stream.reader import Located
-from .exits import BAD_DATA, Failed
+from .exits import BAD_DATA, Failed, in_words_of_the_command
 from .screen import say
 from .table_filter import TableFilter
 
@@ -34,6 +35,7 @@ class Decoding:
         self._format = format.name
         self._mode = options.mode
         self._is_empty: dict[str, bool] = {}
+        self._line_files: dict[str, str] = {}
 
     @property
     def messages(self) -> int:
@@ -71,16 +73,23 @@ class Decoding:
 
         In the other modes it says so, on standard error.
         """
+        if not self._decoder.is_read:
+            for source, hint in self._line_files.items():
+                say(f"{source}: {in_words_of_the_command(hint)}")
         guess = self._decoder.other_format()
         if guess is None:
             return
         if self._mode == "FAILFAST":
-            raise Failed(str(wrong_format(self._format, "no record that could be read", guess)), BAD_DATA)
+            error = wrong_format(self._format, "no record that could be read", guess)
+            raise Failed(in_words_of_the_command(str(error)), BAD_DATA)
         say(f"no record could be read as {self._format}: {guess.reason}; is --format right?")
 
     @contextmanager
     def _looked_at(self, given: SourceMessages) -> Iterator[None]:
         self._is_empty[given.source] = self._is_empty.get(given.source, True) and not len(given.messages)
+        if given.stream_offset == 0 and len(given.messages):
+            hint = line_file_hint(given.messages[0], self._format)
+            self._line_files |= {} if hint is None else {given.source: hint}
         self._filter.look(given)
         try:
             yield
@@ -88,4 +97,5 @@ class Decoding:
             error.add(source=None)  # it comes first
             if error.table is not None:
                 error.add(table=self._name_text(error.table))
-            raise Failed(f"{given.source}: {error}", BAD_DATA) from None
+            error.hint = self._line_files.get(given.source, error.hint)
+            raise Failed(f"{given.source}: {in_words_of_the_command(str(error))}", BAD_DATA) from None

@@ -57,6 +57,22 @@ def exit_codes() -> Iterator[None]:
         raise _reported(text, next(code for kind, code in _CODES if isinstance(error, kind))) from None
 
 
+_WORDS = {
+    "pass it, for example encoding='gbk'": "pass it, for example --encoding gbk",
+    ", or on Spark pass relations=spark_udfs.relations(...)": "",
+    "pass the format of the messages": "pass it with --format",
+    "pass the format ": "pass --format ",
+}
+"""Advice for Python and Spark, and what it is here."""
+
+
+def in_words_of_the_command(text: str) -> str:
+    """The text of an error, with its advice as options of the command."""
+    for words, here in _WORDS.items():
+        text = text.replace(words, here)
+    return text
+
+
 def open_missing_streams() -> None:
     """Give a process that was started without standard streams (`2>&-`) ones that lead nowhere."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

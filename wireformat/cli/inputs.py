@@ -13,7 +13,7 @@ from ..errors import OptionError
 from ..formats.base import Format
 from ..sources.files import file_source, stream_source
 from ..sources.source import Source, SourceMessages
-from .exits import BAD_DATA, BAD_USAGE, Failed
+from .exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command
 
 STDIN = "-"
 
@@ -36,6 +36,9 @@ def all_messages(inputs: Iterable[Source]) -> Iterator[SourceMessages]:
     for input in inputs:
         try:
             yield from input.read()
+        except OptionError as error:
+            text = str(error).removeprefix("option format: ")
+            raise Failed(in_words_of_the_command(text), BAD_USAGE) from None
         except OSError as error:
             raise Failed(str(error), BAD_DATA) from None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..errors import DecodeError
+from ..errors import DecodeError, counted
 from ..events import Corrupt
 from ..formats.registry import find_format
 from ..formats.text_format import TextFormat
@@ -56,7 +56,7 @@ def show(
             sys.stdout.buffer.flush()
     decoding.check()
     if decoding.dropped:
-        say(f"{decoding.dropped:,} records skipped")
+        say(f"{counted(decoding.dropped, 'record', ',')} skipped")
     for complaint in decoding.complaints():
         say(complaint)
 

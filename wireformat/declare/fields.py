@@ -8,7 +8,7 @@ from typing import Any
 
 from construct import Construct, Container, Subconstruct, stream_write
 
-from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError, ShortData, invalid_bytes
+from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError, ShortData, counted
 from ..identifiers import quote_identifier, unquote_identifier
 from ..times import MICROS_OF_2000, parse_commit_time, time_text
 
@@ -47,7 +47,7 @@ class Text(Subconstruct):
         data = _encoded(obj, context._params.encoding, path)
         limit = 256 ** self.subcon.sizeof() - 1
         if len(data) > limit or len(data) == self.null:
-            raise EncodeError(f"{path}: expected at most {limit} bytes, got {len(data)}")
+            raise EncodeError(f"{path}: expected at most {counted(limit, 'byte')}, got {len(data)}")
         self.subcon._build(len(data), stream, context, path)
         stream_write(stream, data, len(data), path)
         return obj
@@ -260,7 +260,7 @@ def _text(data: bytes, params: Any, start: int, path: str) -> str:
     except UnicodeDecodeError as error:
         raise BadText(
             f"text in {params.encoding}",
-            invalid_bytes(error.end - error.start),
+            counted(error.end - error.start, "invalid byte"),
             message_offset=start,
             field_offset=error.start,
             path=path,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from construct import Construct, ConstructError
 
-from ..errors import DecodeError, EncodeError, ShortData, TrailingBytes
+from ..errors import DecodeError, EncodeError, ShortData, TrailingBytes, counted
 from ..limits import SPOT_BYTES
 from .window import Window
 
@@ -25,7 +27,7 @@ def parse(
         found = declaration.parse_stream(window, encoding=encoding, errors=errors, **known)
     except ConstructError as error:
         raise ShortData(
-            f"{window.wanted} bytes",
+            counted(window.wanted, "byte"),
             f"{stop - window.last}, then the record ends",
             message_offset=window.last,
             path=_path(error.path),
@@ -36,7 +38,7 @@ def parse(
     if window.left:
         raise TrailingBytes(
             "the end of the record",
-            f"{window.left} more bytes",
+            counted(window.left, "more byte"),
             message_offset=window.position,
         )
     return found
@@ -48,11 +50,25 @@ def build(declaration: Construct, values: Any, *, encoding: str, **known: Any) -
     try:
         declaration.build_stream(values, stream, encoding=encoding, **known)
     except ConstructError as error:
-        raise EncodeError(f"{_path(error.path)}: expected a number that fits the field") from None
+        path = _path(error.path)
+        got = ", got none: the field is missing" if _is_missing(values, path) else ""
+        raise EncodeError(f"{path}: expected a number that fits the field{got}") from None
     except EncodeError as error:
         path, _, reason = str(error).partition(": ")
         raise EncodeError(f"{_path(path)}: {reason}") from None
     return stream.getvalue()
+
+
+def _is_missing(values: Any, path: str) -> bool:
+    """Whether the value at a path is None."""
+    for name in re.findall(r"\w+", path):
+        if isinstance(values, Mapping):
+            values = values.get(name)
+        elif isinstance(values, Sequence) and name.isdigit():
+            values = values[int(name)]
+        else:
+            values = getattr(values, name, values)
+    return values is None
 
 
 def _path(path: str | None) -> str:

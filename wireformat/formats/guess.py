@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DecodeError, add_hint
+from ..errors import DecodeError, add_hint, counted
 from .registry import all_rows
 from .signatures import HEAD_BYTES, first_pattern, matches
 
 LOOKED_AT = 1000
 """So many messages are looked at: the first ones."""
+
+_LOOKS_LIKE = "it looks like "
+"""How the hint about a single record begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +50,10 @@ def guess_format(messages: Iterable[Any]) -> Guess:
         count += 1
         found.update(look(head, 0, len(head)))
     if not found:
-        return Guess(None, (), f"none of {count} messages begins like one of a known format", count)
+        return Guess(None, (), f"none of {counted(count, 'message')} begins like one of a known format", count)
     most = max(found.values())
     names = tuple(sorted(name for name, number in found.items() if number == most))
-    reason = f"{most} of {count} messages begin like those of {' or '.join(names)}"
+    reason = f"{most} of {counted(count, 'message')} begin{'s' if most == 1 else ''} like those of {' or '.join(names)}"
     if len(names) == 1:
         return Guess(names[0], names, reason, count)
     return Guess(None, names, f"{reason}, which these messages do not tell apart", count)
@@ -78,11 +81,22 @@ def heads(messages: Iterable[Any]) -> Iterator[bytes]:
 
 
 def named(error: DecodeError, messages: Iterable[Any], format: str) -> DecodeError:
-    """The error with the format that several messages look like, where that is another one."""
+    """The error with the format that several messages look like, where that is another one.
+
+    It says so once: a hint about the record alone is narrowed to the formats that all messages look like.
+    """
     guess = guess_format(messages)
-    is_another = guess.messages > 1 and guess.candidates and format not in guess.candidates
-    if is_another and error.hint != _record_looks_like(guess.candidates):
-        add_hint(error, f"the messages look like {guess}")
+    if guess.messages < 2 or not guess.candidates or format in guess.candidates or guess.reason in (error.hint or ""):
+        return error
+    parts = (error.hint or "").split("; ")
+    for index, part in enumerate(parts):
+        of_record = part.removeprefix(_LOOKS_LIKE).split(" or ") if part.startswith(_LOOKS_LIKE) else []
+        both = [name for name in of_record if name in guess.candidates]
+        if both:
+            if both != of_record:
+                parts[index] = f"the messages look like {' or '.join(both)}"
+            return error.add(hint="; ".join(parts))
+    add_hint(error, f"the messages look like {guess}")
     return error
 
 
@@ -107,9 +121,5 @@ def hinted(error: DecodeError, data: bytes | bytearray, start: int, stop: int, n
     """The error with a hint at what the bytes look like, where that is another format."""
     found = look(data, start, stop)
     if found and name not in found:
-        add_hint(error, _record_looks_like(found))
+        add_hint(error, f"{_LOOKS_LIKE}{' or '.join(found)}")
     return error
-
-
-def _record_looks_like(names: tuple[str, ...]) -> str:
-    return f"it looks like {' or '.join(names)}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from ..errors import BadLength, BadTag, DecodeError, ShortData, TrailingBytes
+from ..errors import BadLength, BadTag, DecodeError, ShortData, TrailingBytes, counted
 from ..limits import RECORD_BYTES
 from .frames import Frame
 
@@ -89,7 +89,9 @@ def _record_length(data: bytes | bytearray, at: int, most: int) -> int:
         if most < LEAST_RECORD_BYTES:
             expected = "a record that ends within the message"
         raise BadLength(
-            expected, f"a length of {length} with {max(left - 4, 0)} bytes left", **_spot(data, at, 4, "length")
+            expected,
+            f"a length of {length} with {counted(max(left - 4, 0), 'byte')} left",
+            **_spot(data, at, 4, "length"),
         )
     return int(length)
 
@@ -115,7 +117,7 @@ def _check_heartbeat_end(data: bytes | bytearray, start: int) -> None:
 
 def _check_end(message: bytes, at: int) -> None:
     if at < len(message):
-        got = f"{len(message) - at} more bytes"
+        got = counted(len(message) - at, "more byte")
         raise TrailingBytes("the end of the message", got, message_offset=at, path="end")
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from ..errors import BadLength, ShortData, TrailingBytes
+from ..errors import BadLength, ShortData, TrailingBytes, counted
 from ..limits import RECORD_BYTES
 from .buffer import NoFraming
 from .frames import Frame
@@ -50,7 +50,7 @@ def frames(message: bytes) -> Iterator[Frame]:
         at += 4 + length
     at += len(END)
     if at < len(message):
-        got = f"{len(message) - at} more bytes"
+        got = counted(len(message) - at, "more byte")
         raise TrailingBytes("the end of the message", got, message_offset=at, path="end")
 
 
@@ -95,7 +95,7 @@ def _record_length(data: bytes | bytearray, at: int, most: int) -> int:
         expected = f"zero, or a record length of {LEAST_RECORD_BYTES} to {min(most, RECORD_BYTES)}"
         if most < LEAST_RECORD_BYTES:
             expected = "zero, or a record that ends within the message"
-        raise BadLength(expected, f"a length of {length} with {left - 4} bytes left", **_spot(data, at))
+        raise BadLength(expected, f"a length of {length} with {counted(left - 4, 'byte')} left", **_spot(data, at))
     return int(length)
 
 

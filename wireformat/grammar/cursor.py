@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..errors import BadTag, BadText, DecodeError, ShortData, TrailingBytes, invalid_bytes
+from ..errors import BadTag, BadText, DecodeError, ShortData, TrailingBytes, counted
 from ..limits import SPOT_BYTES
 
 
@@ -53,7 +53,7 @@ class Cursor:
     def expect_end(self, expected: str, path: str) -> None:
         """Raises TrailingBytes if anything follows."""
         if self.at < self.stop:
-            raise TrailingBytes(expected, f"{self.stop - self.at} more bytes", **self.where(path))
+            raise TrailingBytes(expected, counted(self.stop - self.at, "more byte"), **self.where(path))
 
     def quoted(self, quote: bytes, path: str) -> bytes:
         """What stands between this quote and the next single one, doubled ones undone; raises ShortData."""
@@ -99,5 +99,5 @@ def decode_text(raw: bytes, encoding: str, errors: str, **where: Any) -> str:
         return str(raw, encoding, errors)
     except UnicodeDecodeError as error:
         raise BadText(
-            f"text in {encoding}", invalid_bytes(error.end - error.start), field_offset=error.start, **where
+            f"text in {encoding}", counted(error.end - error.start, "invalid byte"), field_offset=error.start, **where
         ) from None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import BadLength, BadTag, BadValue, DecodeError, EncodeError
+from ..errors import BadLength, BadTag, BadValue, DecodeError, EncodeError, counted
 from ..events import Delete, Insert, RowChange, TupleData, Unchanged, Update
 from .cursor import Cursor
 from .json_scan import JsonString, read_comma, read_string, read_within, skip_space, write_string
@@ -102,7 +102,7 @@ class JsonReader:
     ) -> TupleData | None:
         if not len(names) == len(types) == len(values):
             key, odd = (SIDES[side][1], types) if len(types) != len(names) else (SIDES[side][2], values)
-            expected = f"{len(names)} items, as many as in {SIDES[side][0]}"
+            expected = f"{counted(len(names), 'item')}, as many as in {SIDES[side][0]}"
             raise BadLength(expected, str(len(odd)), message_offset=self._starts[key], path=key)
         if not names:
             return None

@@ -30,6 +30,14 @@ def texts(option: str, value: Any) -> tuple[str, ...]:
     return found
 
 
+def once(option: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of which no two are alike; raises OptionError."""
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise OptionError(f"option {option}: {twice[0]!r} is named twice")
+    return names
+
+
 def flag(option: str, value: Any) -> bool:
     """True or False, and nothing that is only as good as true; raises OptionError."""
     if not isinstance(value, bool):

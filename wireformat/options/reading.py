@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..events import Event, Relation, RowChange, Truncate
-from ..identifiers import split_pattern
+from ..identifiers import split_pattern, split_table
 from ..times import UNITS
 from .checks import flag, one_of, shown, texts
 from .table import check_names
@@ -176,22 +176,22 @@ def _checked_encoding(encoding: str) -> str:
 
 
 def _checked_tables(tables: Iterable[str] | None) -> tuple[tuple[str | None, str | None], ...] | None:
-    return None if tables is None else tuple(_pattern("tables", text) for text in texts("tables", tables))
+    return None if tables is None else tuple(map(_pattern, texts("tables", tables)))
 
 
 def _checked_kinds(kinds: Iterable[str] | None) -> frozenset[str] | None:
     return None if kinds is None else frozenset(one_of("kinds", kind, KINDS) for kind in texts("kinds", kinds))
 
 
-def _pattern(option: str, text: str) -> tuple[str | None, str | None]:
+def _pattern(text: str) -> tuple[str | None, str | None]:
     try:
         return split_pattern(text)
     except ValueError as error:
-        raise OptionError(f"option {option}: {error}") from None
+        raise OptionError(f"option tables: {error}") from None
 
 
 def _known_table(text: str) -> tuple[str, str]:
-    schema, table = _pattern("known_tables", text)
-    if schema is None or table is None:
-        raise OptionError(f'option known_tables: expected a table, not a pattern, got "{text}"')
-    return schema, table
+    try:
+        return split_table(text)
+    except ValueError as error:
+        raise OptionError(f"option known_tables: {error}") from None

@@ -7,7 +7,7 @@ document leaves the name of auto-advance blank: the text is that of the option o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import OptionError
@@ -268,6 +268,12 @@ def check_names(given: Iterable[str], known: Iterable[str]) -> None:
     for name in given:
         if name not in known:
             raise OptionError(f"unknown option {name!r}{nearest(name, known)}; known are {', '.join(known)}")
+
+
+def listed(known: Sequence[str]) -> str:
+    """Returns `; there are x, y`, `; there is only x` or `; there are none`."""
+    there = "is only" if len(known) == 1 else "are"
+    return f"; there {there} {', '.join(known) or 'none'}"
 
 
 def nearest(name: str, known: Iterable[Any]) -> str:

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from uuid import UUID
 
+from ..errors import counted
 from .binary_array import array_text, vector_text
 from .binary_numbers import double_text, integer_reader, numeric_text, real_text
 from .binary_times import date_text, interval_text, time_text, time_zone_text, timestamp_text, timestamp_zone_text
@@ -75,7 +76,7 @@ def _bits(data: bytes) -> str:
         raise ValueError(f"expected at least 4 bytes, got {len(data)}")
     (count,) = struct.unpack_from(">i", data)
     if count < 0 or len(data) - 4 != (count + 7) // 8:
-        raise ValueError(f"expected the bytes of {count} bits, got {len(data) - 4}")
+        raise ValueError(f"expected the bytes of {counted(count, 'bit')}, got {len(data) - 4}")
     return "".join(f"{byte:08b}" for byte in data[4:])[:count]
 
 

@@ -7,6 +7,8 @@ import struct
 from collections.abc import Callable, Iterator
 from math import prod
 
+from ..errors import counted
+
 _HEAD = struct.Struct(">iiI")
 _DIMENSION = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
@@ -74,13 +76,13 @@ def _read(data: bytes, element_oid: int) -> tuple[list[tuple[int, int]], Iterato
         raise ValueError(f"expected elements of type {element_oid}, got {oid}")
     start = _HEAD.size + count * _DIMENSION.size
     if len(data) < start:
-        raise ValueError(f"expected {count} dimensions, got {len(data) - _HEAD.size} bytes")
+        raise ValueError(f"expected {counted(count, 'dimension')}, got {counted(len(data) - _HEAD.size, 'byte')}")
     dimensions = [_DIMENSION.unpack_from(data, place) for place in range(_HEAD.size, start, _DIMENSION.size)]
     if any(length < 0 or lower + length - 1 >= 1 << 31 for length, lower in dimensions):
         raise ValueError("expected dimensions in their range, got one that is not")
     expected = prod(length for length, _ in dimensions) if dimensions else 0
     if expected * _LENGTH.size > len(data) - start:
-        raise ValueError(f"expected {expected} elements, got {len(data) - start} bytes")
+        raise ValueError(f"expected {counted(expected, 'element')}, got {counted(len(data) - start, 'byte')}")
     items = _items(data, start, expected)
     return (dimensions if expected else []), items
 
@@ -88,12 +90,12 @@ def _read(data: bytes, element_oid: int) -> tuple[list[tuple[int, int]], Iterato
 def _items(data: bytes, place: int, count: int) -> Iterator[bytes | None]:
     for number in range(count):
         if len(data) - place < _LENGTH.size:
-            raise ValueError(f"expected the length of element {number}, got {len(data) - place} bytes")
+            raise ValueError(f"expected the length of element {number}, got {counted(len(data) - place, 'byte')}")
         (length,) = _LENGTH.unpack_from(data, place)
         place += _LENGTH.size
         if length < -1 or length > len(data) - place:
-            raise ValueError(f"expected {length} bytes of element {number}, got {len(data) - place}")
+            raise ValueError(f"expected {counted(length, 'byte')} of element {number}, got {len(data) - place}")
         yield None if length < 0 else data[place : place + length]
         place += max(length, 0)
     if place != len(data):
-        raise ValueError(f"expected nothing after the last element, got {len(data) - place} bytes")
+        raise ValueError(f"expected nothing after the last element, got {counted(len(data) - place, 'byte')}")

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from ..errors import counted
+
 MAX_IMPLIED_ZEROS = 1000
 """Zeros of a numeric's text that its bytes only count: as many as a column can declare, numeric(1000, 1000).
 
@@ -27,7 +29,7 @@ def integer_reader(layout: str) -> Callable[[bytes], str]:
 
 def _unpack(layout: struct.Struct, data: bytes) -> tuple[Any, ...]:
     if len(data) != layout.size:
-        raise ValueError(f"expected {layout.size} bytes, got {len(data)}")
+        raise ValueError(f"expected {counted(layout.size, 'byte')}, got {len(data)}")
     return layout.unpack(data)
 
 
@@ -115,7 +117,9 @@ def numeric_text(data: bytes) -> str | None:
         raise ValueError(f"expected at least {_NUMERIC_HEAD.size} bytes, got {len(data)}")
     count, weight, sign, scale = _NUMERIC_HEAD.unpack_from(data)
     if len(data) != _NUMERIC_HEAD.size + 2 * count:
-        raise ValueError(f"expected {count} groups of digits, got {len(data) - _NUMERIC_HEAD.size} bytes")
+        raise ValueError(
+            f"expected {counted(count, 'group')} of digits, got {counted(len(data) - _NUMERIC_HEAD.size, 'byte')}"
+        )
     if sign in _SPECIAL:
         return _SPECIAL[sign]
     if sign not in _SIGNS:
@@ -132,7 +136,7 @@ def numeric_text(data: bytes) -> str | None:
         digits, before = "0" * min(-before, scale + _GROUP) + digits, 0
     whole, fraction = digits[:before].ljust(before, "0"), digits[before:]
     if fraction[scale:].strip("0"):
-        raise ValueError(f"expected {scale} digits after the point, got more")
+        raise ValueError(f"expected {counted(scale, 'digit')} after the point, got more")
     minus = _SIGNS[sign] if any(groups) else ""  # a server takes no negative zero either
     point = "." if scale else ""
     return f"{minus}{whole.lstrip('0') or '0'}{point}{fraction[:scale].ljust(scale, '0')}"

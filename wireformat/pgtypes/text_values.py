@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Context, Decimal, Inexact, InvalidOperation
 
+from ..errors import counted
 from ..times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY, parse_commit_time
 
 One = Callable[[str], object]
@@ -84,11 +85,11 @@ def decimal(precision: int, scale: int) -> One:
             raise Misfit("a text that is not a number")
         number = Decimal(text)
         if number and number.adjusted() >= precision - scale:
-            raise Misfit(f"a number with more than {precision - scale} digits before the point")
+            raise Misfit(f"a number with more than {counted(precision - scale, 'digit')} before the point")
         try:
             return number.quantize(unit, context=context)
         except (Inexact, InvalidOperation):
-            raise Misfit(f"a number with more than {scale} digits after the point") from None
+            raise Misfit(f"a number with more than {counted(scale, 'digit')} after the point") from None
 
     return read
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import PluginError
+from ..errors import PluginError, counted
 from ..events import Begin, StreamStart
 
 OUTPUT_TYPES = ("binary", "text")
@@ -81,7 +81,7 @@ class Context:
             try:
                 message.decode(self.encoding)
             except UnicodeDecodeError as error:
-                place = f"byte {error.start} of a message of {len(message)} bytes"
+                place = f"byte {error.start} of a message of {counted(len(message), 'byte')}"
                 raise PluginError(f"{self._callback}: expected text in {self.encoding}, got none at {place}") from None
         self._messages.append(message)
 

@@ -23,6 +23,7 @@ class SourceDecoder:
     """Decodes the messages of sources in their order. A DecodeError names its source.
 
     messages    the number of messages so far
+    is_read     whether a record could be read
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class SourceDecoder:
         self._engine = make_engine(format, options, engine, threads)
         self._separator_bytes = len(format.separator)
         self._format = format.name
-        self._is_read = False
+        self.is_read = False
         self._heads: list[bytes] = []
         self.messages = 0
 
@@ -50,7 +51,7 @@ class SourceDecoder:
         with self._next(given) as first:
             for item in self._lost(given, first) if given.is_lost else self._engine.events(given.messages, first):
                 yield item
-                self._is_read = self._is_read or item.event.kind not in UNREAD
+                self.is_read = self.is_read or item.event.kind not in UNREAD
 
     def batches(self, given: SourceMessages, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields the rows of some messages, with the columns of the schema; `kind` must be one of them."""
@@ -60,7 +61,7 @@ class SourceDecoder:
             else:
                 for batch in self._engine.batches(given.messages, schema, first):
                     yield batch
-                    self._is_read = self._is_read or ReadSummary().and_of(batch).is_read
+                    self.is_read = self.is_read or ReadSummary().and_of(batch).is_read
 
     def other_format(self) -> Guess | None:
         """Returns the format that the messages look like if none of them could be read and it is another format.
@@ -68,7 +69,7 @@ class SourceDecoder:
         Call it after the last message.
         """
         guess = guess_format(self._heads)
-        if self._is_read or self.messages < 2 or not guess.candidates or self._format in guess.candidates:
+        if self.is_read or self.messages < 2 or not guess.candidates or self._format in guess.candidates:
             return None
         return guess
 

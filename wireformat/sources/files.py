@@ -14,7 +14,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..errors import OptionError
 from ..formats.base import Format
+from ..formats.guess import guess_format
+from ..formats.registry import find_format
 from ..framing.buffer import MessageBuffer
 from ..limits import CHUNK_BYTES
 from .columns import find_column
@@ -28,6 +31,13 @@ READ_BYTES = 1 << 20
 
 MOST_ROWS = 1 << 14
 """The most messages of a Parquet file that are read at once."""
+
+
+LINES = "test-decoding"
+"""The format whose messages are found in a file by their line feeds."""
+
+LINES_HEAD_BYTES = 1 << 16
+"""How many bytes of a file are examined for such lines."""
 
 
 class ParquetSource:
@@ -86,13 +96,36 @@ class MessageSource:
         with errors_of(self.name):
             for chunk in chain(self._chunks(), [None]):
                 is_lost = buffer.lost is not None
-                messages = buffer.close() if chunk is None else buffer.feed(chunk)
+                messages = buffer.close() if chunk is None else self._fed(buffer, chunk)
                 unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
                 yield SourceMessages(self.name, messages, len(chunk or b""), offset, is_lost)
                 offset += sum(map(len, messages)) + len(messages) * len(separator)
                 if unframed:
                     yield SourceMessages(self.name, unframed, 0, offset, True, buffer.lost)
                     offset += len(unframed[0])
+
+    def _fed(self, buffer: MessageBuffer, chunk: bytes) -> list[bytes]:
+        """Returns the messages that are complete. Raises OptionError for a format without bounds in a file."""
+        try:
+            return buffer.feed(chunk)
+        except OptionError:
+            hint = line_file_hint(chunk, self._format.name) or "give a Parquet file with one message per row"
+            raise OptionError(
+                f"option format: {self.name}: messages of {self._format.name} do not say where they end, so none can "
+                f"be found in a file of them; {hint}"
+            ) from None
+
+
+def line_file_hint(head: bytes, format: str) -> str | None:
+    """Returns the advice for a file that begins with lines of test-decoding and is read as another format."""
+    if format == LINES:
+        return None
+    lines = find_format(LINES)
+    found = MessageBuffer(lines.find_end, lines.separator)
+    guess = guess_format(found.feed(head[:LINES_HEAD_BYTES]))
+    if found.lost is not None or guess.messages < 2 or LINES not in guess.candidates:
+        return None
+    return f"the file looks like one of pg_recvlogical with lines of {LINES}; pass the format {LINES}"
 
 
 def file_source(path: Path, name: str, format: Format, column: str | None) -> Source:
@@ -117,7 +150,7 @@ def stream_source(name: str, file: BinaryIO, format: Format, column: str | None,
     with errors_of(name):
         head = file.read(len(PARQUET_MAGIC))
         if head != PARQUET_MAGIC:
-            return MessageSource(name, None, lambda: chain([head], _chunks(file)), format, is_repeatable=False)
+            return MessageSource(name, None, lambda: _chunks_after(head, file), format, is_repeatable=False)
         copy = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         copy.write(head)
         shutil.copyfileobj(file, copy)
@@ -127,6 +160,12 @@ def stream_source(name: str, file: BinaryIO, format: Format, column: str | None,
 def _chunks_of_file(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         yield from _chunks(file)
+
+
+def _chunks_after(head: bytes, file: Any) -> Iterator[bytes]:
+    """Yields what is there after a head that has been read, which is a part of the first chunk."""
+    yield head + file.read1(READ_BYTES)
+    yield from _chunks(file)
 
 
 def _chunks(file: Any) -> Iterator[bytes]:

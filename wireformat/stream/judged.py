@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from ..errors import DecodeError
+from ..errors import DecodeError, counted
 from ..events import Event, Unknown
 from ..formats.guess import LOOKED_AT, Guess, guess_format, named
 from ..formats.signatures import HEAD_BYTES
@@ -47,7 +47,9 @@ class Judged:
             return
         guess = guess_format(self._heads if self._given is None else self._given)
         if guess.candidates and self._format not in guess.candidates:
-            got = f"{records} UNKNOWN records and no others" if records else "no record of the requested kinds"
+            got = (
+                f"{counted(records, 'UNKNOWN record')} and no others" if records else "no record of the requested kinds"
+            )
             raise wrong_format(self._format, got, guess)
 
     def _count(self) -> int:

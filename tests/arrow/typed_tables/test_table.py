@@ -73,7 +73,7 @@ def test_kept_columns() -> None:
     assert [part["stream"].to_pylist() for part in by_version.values()] == [["a", "b", "d"]]
     faults: list[tuple[Any, str]] = [
         ("stream", "expected a list of strings"),
-        (["streams"], "expected one column 'streams' in changes, got 0"),
+        (["streams"], r"changes have no column 'streams', did you mean 'stream'\?"),
         (["stream", "stream"], "'stream' is named twice"),
     ]
     for keep, words in faults:
@@ -341,7 +341,7 @@ def test_columns_without_names() -> None:
     assert (found[1]["_change_type"], found[1]["id"]) == ("delete", 1)
     with pytest.raises(wf.BadRows, match="rows that name the types of their values, or a schema"):
         wf.arrow.typed(rows, TABLE)
-    with pytest.raises(wf.BadRows, match="expected 1 values, one for each column of the schema"):
+    with pytest.raises(wf.BadRows, match="expected 1 value, one for each column of the schema"):
         wf.arrow.typed(rows, TABLE, schema={"id": "integer"})
 
 
@@ -368,7 +368,13 @@ def test_what_may_have_changed_the_table_is_refused(row: dict[str, Any], words: 
         ({"evolution": "none"}, "option evolution: expected union, error, versions"),
         ({"split_key_changes": True}, "needs keys"),
         ({"split_key_changes": True, "keys": "id"}, "expected a list of strings"),
-        ({"split_key_changes": True, "keys": ["no"]}, "no column no"),
+        ({"split_key_changes": True, "keys": ["IDs"]}, r"no column 'IDs', did you mean 'id'\?; there are id"),
+        ({"split_key_changes": True, "keys": ["id", "id"]}, "option keys: 'id' is named twice"),
+        ({"keep": ["recrd"]}, r"option keep: changes have no column 'recrd', did you mean 'record'\?; there are "),
+        ({"schema": {}}, "option schema: expected at least one column, got an empty dict"),
+        ({"schema": pa.schema([])}, "option schema: expected at least one column, got an empty Schema"),
+        ({"schema": {5: "integer"}}, "option schema: expected names of columns, got 5"),
+        ({"schema": pa.schema([("id", pa.int32()), ("id", pa.int32())])}, "option schema: 'id' is named twice"),
         ({"schema": {"id": 4}}, "expected an SQL type as text for column id"),
         ({"schema": 4}, "expected a mapping, a pyarrow Schema"),
         ({"schema": {"_old": "text"}}, "a column _old of its own"),

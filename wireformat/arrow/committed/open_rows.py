@@ -15,7 +15,7 @@ from ...stream.attempts import Attempt
 from ...stream.saved import BEGIN_ANEW
 from ..arrays import Array
 from .row_ranges import HERE, RowRange, gathered, row_indices, taken
-from .spill import Handle, Store
+from .spill import Handle, Store, checked_store
 
 SHARED_BYTES = 256 << 10
 """About the size of a batch that transactions share. Larger rows of one transaction get a batch of their
@@ -93,7 +93,7 @@ class OpenRows:
 
     def __init__(self, store: Store) -> None:
         self.schema: pa.Schema | None = None
-        self._store = store
+        self._store = checked_store(store)
         self._batches: dict[int, _Batch] = {}
         self._next = 0
         self._open_bytes = self._dead_bytes = 0

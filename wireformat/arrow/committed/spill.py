@@ -32,6 +32,16 @@ class Store(Protocol):
         """Removes the batch of a handle. Raises KeyError if there is none."""
 
 
+def checked_store(store: Any) -> Store:
+    """The store that a caller passed; raises TypeError for what is none."""
+    methods = ("put", "get", "drop")
+    if isinstance(store, type) or not all(callable(getattr(store, name, None)) for name in methods):
+        given = f"the class {store.__name__}" if isinstance(store, type) else type(store).__name__
+        raise TypeError(f"store: expected an object with the methods put, get and drop, got {given}")
+    found: Store = store
+    return found
+
+
 class RowSpill:
     """A Store in memory. Whenever it has more than `memory_limit` bytes in memory, it moves them all to a new file.
 

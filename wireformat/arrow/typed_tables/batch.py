@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import BadCell, BadRows, OptionError
-from ...options.checks import flag, one_of, texts
+from ...errors import BadCell, BadRows, OptionError, counted
+from ...options.checks import flag, once, one_of, texts
 from ...options.reading import MODES
+from ...options.table import listed, nearest
 from ..arrays import Array
 from ..row_changes import RELATION_ID_COLUMN
 from ..schemas import SEQUENCE
@@ -68,7 +69,7 @@ class TableBatch:
 
 
 def _split_keys(split: bool, keys: Sequence[str] | None) -> tuple[str, ...]:
-    checked = () if keys is None else texts("keys", keys)
+    checked = () if keys is None else once("keys", texts("keys", keys))
     if flag("split_key_changes", split) and not checked:
         raise OptionError("option split_key_changes: needs keys, the columns of the table's key")
     if checked and not split:
@@ -103,9 +104,10 @@ def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: Type
         raise OptionError(
             f"option keep: the result has a column {colliding[0]!r} of its own; rename the one in changes"
         )
-    missing = [key for key in options.keys if key not in {field.name for field in fields}]
+    own = [field.name for field in fields]
+    missing = [key for key in options.keys if key not in own]
     if missing:
-        raise OptionError(f"option keys: the table has no column {missing[0]}")
+        raise OptionError(f"option keys: the table has no column {missing[0]!r}{nearest(missing[0], own)}{listed(own)}")
     return pa.schema([*kept, *fields, *added])
 
 
@@ -217,7 +219,8 @@ def _check_numbered(changes: TableBatch, columns: list[TypedColumn]) -> None:
     if len(others):
         first = int(others[0])
         raise BadRows(
-            f"{len(columns)} values, one for each column of the schema, since the row does not name its columns",
+            f"{counted(len(columns), 'value')}, one for each column of the schema, since the row does not name its "
+            "columns",
             f"{counts[first]}",
             **changes.location(first),
         )

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import OptionError
-from ...options.table import nearest
+from ...options.checks import once, shown
+from ...options.table import listed, nearest
 from ...pgtypes.columns import MAX_DIGITS, TEXT, ColumnType, column_type
 from ...pgtypes.sql_types import SqlType, is_known, known_names, parse_sql_type
 from ..arrays import Array
@@ -145,13 +146,19 @@ def given_columns(schema: Any, versions: Sequence[Version]) -> list[TypedColumn]
 
     versions   the versions of the table. Their SQL types tell how the texts of a binary column are written
     """
-    if isinstance(schema, pa.Schema):
-        return [_column_of_field(field, versions) for field in schema]
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, (pa.Schema, Mapping)):
         raise OptionError(
             f"option schema: expected a mapping, a pyarrow Schema or what tables() returns, got {type(schema).__name__}"
         )
-    return [_column_of_sql(name, text) for name, text in schema.items()]
+    if not len(schema):
+        raise OptionError(
+            f"option schema: expected at least one column, got an empty {type(schema).__name__}; "
+            "None takes the columns of the rows"
+        )
+    if isinstance(schema, Mapping):
+        return [_column_of_sql(name, text) for name, text in schema.items()]
+    once("schema", tuple(schema.names))
+    return [_column_of_field(field, versions) for field in schema]
 
 
 def check_named(columns: Sequence[TypedColumn], versions: Sequence[Version], table: str) -> None:
@@ -187,12 +194,12 @@ def check_no_column_lost(given: Sequence[str], names: Iterable[str], table: str)
 
 def no_such_column(name: str, named: Sequence[str], table: str) -> OptionError:
     """Returns the error for a column of a schema that no row of the table names."""
-    return OptionError(
-        f"option schema: no row of {table} names a column {name!r}{nearest(name, named)}; there are {', '.join(named)}"
-    )
+    return OptionError(f"option schema: no row of {table} names a column {name!r}{nearest(name, named)}{listed(named)}")
 
 
 def _column_of_sql(name: str, text: Any) -> TypedColumn:
+    if not isinstance(name, str):
+        raise OptionError(f"option schema: expected names of columns, got {shown(name)}")
     if not isinstance(text, str):
         raise OptionError(f"option schema: expected an SQL type as text for column {name}, got {type(text).__name__}")
     sql = parse_sql_type(text)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ...errors import BadRows, OptionError, add_hint
 from ...lsn import lsn_text
+from ...options.table import listed, nearest
 from ..arrays import Array
 from ..row_changes import HIDDEN_KINDS, RELATION_ID_COLUMN, TABLE_COLUMNS, TABLE_KINDS, RowChanges, record_batches
 from ..schemas import CHANGES, format_of
@@ -96,8 +97,10 @@ def needed_columns(changes: RowChanges, keep: Sequence[str] = ()) -> Iterator[pa
         if missing:
             raise OptionError(f"changes: expected the columns of the row-change table, missing: {', '.join(missing)}")
         for name in keep:
-            if names.count(name) != 1:
-                raise OptionError(f"option keep: expected one column {name!r} in changes, got {names.count(name)}")
+            if name not in names:
+                raise OptionError(f"option keep: changes have no column {name!r}{nearest(name, names)}{listed(names)}")
+            if names.count(name) > 1:
+                raise OptionError(f"option keep: changes have {names.count(name)} columns {name!r}; rename them")
         yield batch.select([name for name in names if name in READ_COLUMNS or name in keep])
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from ...errors import BadRows, OptionError
 from ...formats.registry import find_row
-from ...identifiers import split_pattern
-from ...options.checks import one_of, shown, texts
+from ...identifiers import split_table
+from ...options.checks import once, one_of, shown, texts
 from ..row_changes import RowChanges
 from ..schemas import DROPPED
 from ..unread import TablesSeen
@@ -106,7 +106,7 @@ def _typed(
         raise OptionError(
             f"option versions: expected the pyarrow Table that `tables` gives, got {shown(given_versions)}"
         )
-    keep = _checked_keep(keep)
+    keep = once("keep", texts("keep", keep))
     tables_list = schema if isinstance(schema, pa.Table) else given_versions
     source = Source(
         changes,
@@ -168,12 +168,9 @@ def _table_name(table: str) -> tuple[str, str]:
     if not isinstance(table, str):
         raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
     try:
-        namespace, name = split_pattern(table)
+        return split_table(table)
     except ValueError as error:
         raise OptionError(f"option table: {error}") from None
-    if namespace is None or name is None:
-        raise OptionError(f'option table: expected one table, got the pattern "{table}"')
-    return namespace, name
 
 
 def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -> None:
@@ -200,14 +197,6 @@ def _check_same_columns(versions: TableVersions, batches: list[TableBatch], give
                     f"other columns or types: version {version + 1} of the table",
                     **batch.location(first),
                 )
-
-
-def _checked_keep(keep: Sequence[str]) -> Sequence[str]:
-    keep = texts("keep", keep)
-    twice = [name for name in keep if keep.count(name) > 1]
-    if twice:
-        raise OptionError(f"option keep: {twice[0]!r} is named twice")
-    return keep
 
 
 def _table(

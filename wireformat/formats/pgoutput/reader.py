@@ -16,7 +16,7 @@ from typing import Any
 from construct import Container
 
 from ...declare import parse
-from ...errors import BadLength, BadText, BadValue, DecodeError, UnknownRelation
+from ...errors import BadLength, BadText, BadValue, DecodeError, UnknownRelation, counted
 from ...events import (
     UNCHANGED,
     Delete,
@@ -192,7 +192,7 @@ def _image(relation: Relation, tag: int, image: Container, options: ReadOptions,
     """A row image with the names of its relation; of a key only its columns, since the others are sent as NULL."""
     if len(image.cells) != len(relation.columns):
         raise BadLength(
-            f"{len(relation.columns)} cells, a cell a column of the relation",
+            f"{counted(len(relation.columns), 'cell')}, a cell a column of the relation",
             f"{len(image.cells)}",
             message_offset=image.at,
             path=f"{IMAGES[tag]}.cells",
