@@ -20,8 +20,8 @@ import wireformat as wf
 from wireformat.arrow.row_changes import HIDDEN_KINDS, RELATION_ID_COLUMN, TABLE_COLUMNS
 from wireformat.errors import counted
 from wireformat.identifiers import split_table
-from wireformat.options.checks import shown, texts
-from wireformat.options.table_names import written
+from wireformat.options.checks import texts
+from wireformat.options.table_names import one_table, written
 
 from .batches import BATCH_BYTES
 from .carriers import ARROW_CANNOT, carrier, column_of, is_text, packed, unpacked
@@ -75,8 +75,7 @@ def typed(
         "keep": keep,
     }
     check_frame("changes", changes)
-    if not isinstance(table, str):
-        raise wf.OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
+    one_table(table)
     _check_options(mode, images, complete, split_key_changes, keys)
     order_by = texts("order_by", order_by)
     kept = _kept_fields(changes, keep)
@@ -161,10 +160,7 @@ def _rows_of(changes: DataFrame, table: str, keep: Sequence[str]) -> DataFrame:
     columns = [field_of(changes, "changes", name) for name in TABLE_COLUMNS]
     columns += [field for field in changes.schema if field.name in OPTIONAL_COLUMNS or field.name in keep]
     columns = list({field.name: field for field in columns}.values())
-    try:
-        namespace, name = split_table(table)
-    except ValueError as error:
-        raise wf.OptionError(f"option table: {error}") from None
+    namespace, name = one_table(table)
     own = (F.col("table_schema") == namespace) & (F.col("table_name") == name)
     may_be = F.col("kind").isin(*HIDDEN_KINDS) | ((F.col("kind") == "TRUNCATE") & F.col("table_name").isNull())
     own_rows = changes.where(own | may_be)

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from .arrow.change_table import checked_schema
 from .arrow.committed.assembler import Transactions
-from .arrow.row_changes import HIDDEN_KINDS
 from .arrow.logical_messages import MESSAGES, message_rows
-from .arrow.schemas import DROPPED, committed_schema
+from .arrow.row_changes import HIDDEN_KINDS
+from .arrow.schemas import DROPPED, committed_schema, widened
 from .arrow.typed_tables.latest import LatestRows
 from .arrow.typed_tables.table import typed_part
 from .arrow.typed_tables.tables import tables as list_tables
@@ -21,12 +21,11 @@ from .arrow.unread import judged_rows, no_such_table
 from .errors import BadRows, OptionError, OrderError, StateError, add_hint
 from .formats.base import Format
 from .formats.registry import find_format, find_format_name
-from .identifiers import split_table
 from .limits import OPEN_TRANSACTIONS_BYTES
 from .lsn import lsn_text, unsigned
 from .options import ReadOptions
 from .options.checks import flag, number, one_of, shown
-from .options.table_names import written
+from .options.table_names import one_table, written
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
 from .sources.resumption import KnownRelations, Resumption
@@ -84,6 +83,7 @@ class Capture:
     ) -> None:
         self._format: Format = find_format(format)
         self._name = find_format_name(format)
+        self._schema = checked_schema(None, self._name)
         self._options = ReadOptions.check(
             mode=mode,
             encoding=encoding,
@@ -133,7 +133,7 @@ class Capture:
         self._begin_reading()
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for batch in self._decoded(options):
+            for batch in self._decoded(options, widened(schema, "kind", *_SourceOrder.COLUMNS)):
                 yield batch.select(schema.names)
 
         return pa.RecordBatchReader.from_batches(schema, rows())
@@ -152,7 +152,7 @@ class Capture:
                 if len(found):
                     yield found
 
-        return pa.RecordBatchReader.from_batches(committed_schema(checked_schema(None, self._name)), rows())
+        return pa.RecordBatchReader.from_batches(committed_schema(self._schema), rows())
 
     def messages(self, *, prefix: str | None = None) -> pa.RecordBatchReader:
         """Returns what was written with `pg_logical_emit_message`, such as the events of an outbox.
@@ -182,7 +182,7 @@ class Capture:
         """
         if self._listed is None:
             self._begin_reading()
-            self._listed = list_tables(self._decoded(self._options), format=self._name)
+            self._listed = list_tables(self._decoded(self._options, self._schema), format=self._name)
         return self._listed
 
     def typed(
@@ -220,7 +220,9 @@ class Capture:
         if schema is None:
             self._check_repeatable("without a schema this call reads it twice: pass schema")
             schema = self._listed_table(table)
-        empty = committed_schema(checked_schema(None, self._name)).empty_table()
+            if evolution == "error":
+                _check_one_version(schema, table)
+        empty = committed_schema(self._schema).empty_table()
         found = typed_part(empty, table, schema=schema, **options).schema.remove_metadata()
         self._begin_reading()
         return pa.RecordBatchReader.from_batches(found, self._typed(table, schema, options))
@@ -289,12 +291,11 @@ class Capture:
                     f"messages: {source.name} can be read only once; {reason}, or give a list, an Arrow table or files"
                 )
 
-    def _decoded(self, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of all sources."""
+    def _decoded(self, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of all sources, with the columns of the schema."""
         decoder = self._make_decoder(options)
         if self._after is not None and self._after.relations:
             decoder.set_relations(KnownRelations(self._after.relations).copy())
-        schema = checked_schema(None, self._name)
         order = _SourceOrder(self._name)
         for source in self._sources:
             for given in source.read():
@@ -317,7 +318,7 @@ class Capture:
         after = self._after or CapturePosition(self._name)
         resumption, relations = Resumption(self._after), KnownRelations(after.relations)
         with (
-            judged_rows(self._decoded(self._options)) as batches,
+            judged_rows(self._decoded(self._options, self._schema)) as batches,
             Transactions(
                 two_phase=self._two_phase,
                 drop_resent=self._drop_resent,
@@ -355,7 +356,7 @@ class Capture:
 
     def _typed(self, table: str, schema: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         dropped = 0
-        for batches, position in _grouped(self._committed(), *_table_name(table)):
+        for batches, position in _grouped(self._committed(), *one_table(table)):
             found = typed_part(batches, table, schema=schema, **options) if batches else None
             if position is not None:
                 self._position = position
@@ -367,7 +368,7 @@ class Capture:
     def _listed_table(self, table: str) -> pa.Table:
         """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns."""
         listed = self.tables()
-        wanted = _table_name(table)
+        wanted = one_table(table)
         names = list(zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True))
         if wanted not in names:
             raise no_such_table(written(wanted), {*map(written, names)})
@@ -379,20 +380,37 @@ class Capture:
         return listed
 
     def _replica_identity(self, table: str) -> list[str]:
-        listed = self._listed_table(table)
-        keys = [
-            (row["columns"], row["key_columns"])
-            for row in listed.to_pylist()
-            if (row["table_schema"], row["table_name"]) == _table_name(table)
+        """Returns the columns of the replica identity; [] if it is the whole row. Raises OptionError if it is unknown.
+
+        If it changed, the smallest one is taken: a table with a key may have REPLICA IDENTITY FULL for some time.
+        """
+        versions = [
+            row
+            for row in self._listed_table(table).to_pylist()
+            if (row["table_schema"], row["table_name"]) == one_table(table)
         ]
-        known = [(columns, key) for columns, key in keys if key]
-        if not known:
+        last = versions[-1]["columns"]
+        keys = [row["key_columns"] for row in versions if row["key_columns"] and {*row["key_columns"]} <= {*last}]
+        if not keys:
             raise OptionError(
                 f"option keys: the stream does not state the replica identity of {table}; name the key columns, or [] "
                 "for the whole row"
             )
-        columns, key = known[-1]
-        return [] if set(key) == set(columns) and len(columns) > 1 else list(key)
+        key: list[str] = min(keys, key=len)
+        return [] if len(key) == len(last) > 1 else key
+
+
+def _check_one_version(listed: pa.Table, table: str) -> None:
+    """Raises BadRows if the columns of a table changed."""
+    for row in listed.to_pylist():
+        if (row["table_schema"], row["table_name"]) == one_table(table) and row["version"] > 1:
+            raise BadRows(
+                "the same columns and types in all changes, because of evolution='error'",
+                "other columns or types: version 2 of the table",
+                table=table,
+                message=row["first"]["message"],
+                record=row["first"]["record"],
+            )
 
 
 class _Rows(NamedTuple):
@@ -458,6 +476,8 @@ class _SourceOrder:
     Raises OrderError, which names both.
     """
 
+    COLUMNS = ("kind", "message", "csn", "commit_lsn")
+
     def __init__(self, format: str) -> None:
         self._format = format
         self._begin: tuple[str, str, int] | None = None
@@ -508,15 +528,4 @@ def _position(
     described = transactions.describe_open()
     messages = [message for _, message in described if message is not None]
     open = (*(one for one, _ in described), *resumption.unseen)
-    return CapturePosition(
-        format, transactions.position, open, relations.before(min(messages) if messages else None)
-    )
-
-
-def _table_name(table: str) -> tuple[str, str]:
-    if not isinstance(table, str):
-        raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
-    try:
-        return split_table(table)
-    except ValueError as error:
-        raise OptionError(f"option table: {error}") from None
+    return CapturePosition(format, transactions.position, open, relations.before(min(messages) if messages else None))

@@ -234,6 +234,24 @@ def test_the_changes_lead_to_the_tables_of_the_server(name: str, complete: bool)
         assert sorted(map(repr, got)) == sorted(map(repr, wanted)), table
 
 
+@pytest.mark.parametrize("name", [name for name in REPLAYED if "pgoutput" in name])
+def test_the_latest_rows_of_a_capture_are_the_tables_of_the_server(name: str) -> None:
+    """With the replica identity that the stream states."""
+    capture = wf.Capture(read_capture(name).messages, "pgoutput", mode="PERMISSIVE")
+    types = column_types(name)
+    for table, rows in read_tables(name.split("-")[0]).items():
+        columns: dict[str, tuple[str, int | None]] = {}
+        for version in types[table].values():
+            columns |= version
+        wanted = []
+        for row in rows:
+            values = {column: expected(text, *columns[column], format_of(name)) for column, text in row.items()}
+            wanted.append({column: comparable(None if value is MISFIT else value) for column, value in values.items()})
+        latest = capture.latest(pattern(table)).to_pylist()
+        got = [{column: comparable(row[column]) for column in wanted[0]} for row in latest]
+        assert sorted(map(repr, got)) == sorted(map(repr, wanted)), table
+
+
 def keys_of(name: str) -> dict[Table, Sequence[str]]:
     """Of each table the shortest one: identities become full later on."""
     rows = sorted(listed(name), key=lambda row: -len(row["key_columns"]))

@@ -14,9 +14,9 @@ POSITION = CapturePosition(
     "pgoutput",
     wf.Position(7, 2**64 - 1, 5, (("gid é", None), ("other", 3))),
     (
-        OpenTransaction("plain", 5, None, 3),
-        OpenTransaction("streamed", 6, None, 2, 2**32 - 1),
-        OpenTransaction("prepared", None, "gid", 0),
+        OpenTransaction("plain", 5, csn=7, commit_lsn=2**64 - 1, changes=3),
+        OpenTransaction("streamed", 6, changes=2, first=2**32 - 1),
+        OpenTransaction("prepared", gid="gid"),
     ),
     (
         wf.Relation(
@@ -42,6 +42,9 @@ def changed(**fields: Any) -> str:
     return json.dumps(json.loads(POSITION.to_json()) | fields)
 
 
+RELATIONS = json.loads(POSITION.to_json())["relations"]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -52,7 +55,10 @@ def changed(**fields: Any) -> str:
         (changed(format=1), "expected a text in format"),
         (changed(open={}), "expected the fields stage"),
         (changed(more=1), "unknown"),
-        (changed(relations=json.loads(POSITION.to_json())["relations"] | {"columns": ["no json"]}), "lists in relations"),
+        (
+            changed(relations=json.loads(POSITION.to_json())["relations"] | {"columns": ["no json"]}),
+            "lists in relations",
+        ),
     ],
 )
 def test_what_was_changed_is_refused(text: str, reason: str) -> None:

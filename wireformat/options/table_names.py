@@ -1,12 +1,27 @@
-"""Names of tables in errors: as filters take them, and which tables of an input a wrong name may mean."""
+"""Names of tables: as a caller gives one, as filters take them, and which tables of an input a wrong name may mean."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
+from typing import Any
+
+from ..errors import OptionError
+from ..identifiers import split_table
+from .checks import shown
 
 MOST_NAMES = 5
 """The number of tables that are listed if the wrong name is similar to none of them."""
+
+
+def one_table(table: Any) -> tuple[str, str]:
+    """Returns schema and table of the option `table`; raises OptionError."""
+    if not isinstance(table, str):
+        raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
+    try:
+        return split_table(table)
+    except ValueError as error:
+        raise OptionError(f"option table: {error}") from None
 
 
 def written(names: tuple[str | None, str | None]) -> str:

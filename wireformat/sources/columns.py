@@ -46,7 +46,9 @@ def find_column(source: str, schema: pa.Schema, column: str | None) -> str:
         near = nearest(column, schema.names)
         raise OptionError(f"option column: {source}: no column {column!r}{near}; there are {', '.join(schema.names)}")
     if column not in binary:
-        raise OptionError(f"option column: {source}: column {column!r}: expected binary, got {schema.field(column).type}")
+        raise OptionError(
+            f"option column: {source}: column {column!r}: expected binary, got {schema.field(column).type}"
+        )
     return column
 
 

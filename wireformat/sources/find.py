@@ -60,7 +60,11 @@ def _paths(messages: Any) -> list[Path] | None:
     """Returns the files that the messages name; None if they name none."""
     if isinstance(messages, (str, os.PathLike)):
         return _expanded(os.fspath(messages))
-    if isinstance(messages, (list, tuple)) and messages and all(isinstance(one, (str, os.PathLike)) for one in messages):
+    if (
+        isinstance(messages, (list, tuple))
+        and messages
+        and all(isinstance(one, (str, os.PathLike)) for one in messages)
+    ):
         return [path for one in messages for path in _expanded(os.fspath(one))]
     return None
 

@@ -66,7 +66,9 @@ class Resumption:
                     raise self._error(self._block, "a later block", row)
                 self._block = None
         elif kind == "STREAM_START":
-            self._block = self._streamed.pop(xid, None)
+            found = self._streamed.pop(xid, None)
+            says_first = "first_segment" in detail  # then the transactions check that the first block is there
+            self._block = None if found is None or found.first is None or says_first else found
         elif kind == "BEGIN":
             self._begin(row, xid, gid)
         elif kind == "COMMIT_PREPARED" and gid in self._prepared:
@@ -80,7 +82,8 @@ class Resumption:
         lsn, csn = (None if row[name] is None else unsigned(row[name]) for name in ("commit_lsn", "csn"))
         if self._delivered.covers(lsn, csn):
             return
-        if None not in (xid, self._plain.xid) and xid != self._plain.xid:
+        pairs = ((xid, self._plain.xid), (csn, self._plain.csn), (lsn, self._plain.commit_lsn))
+        if any(None not in pair and pair[0] != pair[1] for pair in pairs):
             raise self._error(self._plain, "the BEGIN of a later one", row)
         self._plain = None
 

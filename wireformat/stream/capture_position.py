@@ -23,19 +23,23 @@ class OpenTransaction(NamedTuple):
     """A transaction that had begun and not ended.
 
     stage     plain, block, streamed or prepared; see `wireformat.stream.transactions`
-    xid, gid  the server's numbers and names of it, as far as they are known
+    xid, gid, csn, commit_lsn   as far as its first record states them
     changes   the number of its row changes so far
     first     a checksum of its first row change, if it is streamed
     """
 
     stage: str
-    xid: int | None
-    gid: str | None
-    changes: int
+    xid: int | None = None
+    gid: str | None = None
+    csn: int | None = None
+    commit_lsn: int | None = None
+    changes: int = 0
     first: int | None = None
 
     def __str__(self) -> str:
-        names = " ".join(f"{name} {value}" for name, value in (("xid", self.xid), ("gid", self.gid)) if value is not None)
+        names = " ".join(
+            f"{name} {value}" for name, value in (("xid", self.xid), ("gid", self.gid)) if value is not None
+        )
         return f"{self.stage} transaction {names}".strip()
 
 
@@ -101,6 +105,8 @@ _OPEN = Table(
         "stage": one_of(*STAGES),
         "xid": maybe(UNSIGNED),
         "gid": maybe(TEXT),
+        "csn": maybe(UNSIGNED),
+        "commit_lsn": maybe(UNSIGNED),
         "changes": COUNT,
         "first": maybe(UNSIGNED),
     }

@@ -123,13 +123,14 @@ class Transactions:
             if first is None or (is_streamed and first[1] is None):
                 first = self._first_of(attempt, is_streamed)
             self._firsts[attempt] = first
-            changes = sum(count for _, count in attempt.handles)
-            xid, gid = attempt.begin.xid, attempt.begin.gid if gid is None else gid
-            found.append((OpenTransaction(stage, xid, gid, changes, first[1]), first[0]))
+            begin, changes = attempt.begin, sum(count for _, count in attempt.handles)
+            gid = begin.gid if gid is None else gid
+            open = OpenTransaction(stage, begin.xid, gid, begin.csn, begin.commit_lsn, changes, first[1])
+            found.append((open, first[0]))
         return found
 
     def _first_of(self, attempt: Attempt[RowRange], is_streamed: bool) -> tuple[int | None, int | None]:
-        """Returns the message of the first row of an attempt, and the checksum of its first change if it is streamed."""
+        """Returns the message of an attempt's first row, and the checksum of its first change if it is streamed."""
         message = None
         for batch in _in_order(self._open_rows.rows_of([attempt])):
             if message is None and "message" in batch.schema.names and len(batch):

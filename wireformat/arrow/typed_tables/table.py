@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from ...errors import BadRows, OptionError
 from ...formats.registry import find_row
-from ...identifiers import split_table
 from ...options.checks import once, one_of, shown, texts
+from ...options.table_names import one_table
 from ..row_changes import RowChanges
 from ..schemas import DROPPED
 from ..unread import TablesSeen
@@ -100,7 +100,7 @@ def _typed(
     *,
     is_whole: bool,
 ) -> Any:
-    namespace, name = _table_name(table)
+    namespace, name = one_table(table)
     one_of("evolution", evolution, EVOLUTIONS)
     if given_versions is not None and not isinstance(given_versions, pa.Table):
         raise OptionError(
@@ -162,15 +162,6 @@ def _typed(
         )
         for version in found
     }
-
-
-def _table_name(table: str) -> tuple[str, str]:
-    if not isinstance(table, str):
-        raise OptionError(f"option table: expected a name, schema.table, got {shown(table)}")
-    try:
-        return split_table(table)
-    except ValueError as error:
-        raise OptionError(f"option table: {error}") from None
 
 
 def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -> None:
