@@ -124,9 +124,14 @@ class TablesSeen:
 
     def noted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yields the batches, and notes the tables of their rows."""
+        import pyarrow.compute as pc  # not loaded by programs that only decode
+
         columns = ["table_schema", "table_name"]
         for batch in batches:
-            if self._wanted not in self._names:
+            is_wanted = (pc.equal(batch[name], text) for name, text in zip(columns, self._wanted, strict=True))
+            if self._wanted in self._names or pc.any(pc.and_(*is_wanted)).as_py():
+                self._names.add(self._wanted)
+            else:
                 named = pa.Table.from_batches([batch.select(columns)]).group_by(columns).aggregate([]).drop_null()
                 self._names.update(zip(*(named[name].to_pylist() for name in columns), strict=True))
             yield batch

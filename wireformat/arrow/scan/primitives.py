@@ -12,7 +12,8 @@ import numpy as np
 from ..arrays import Array, Int
 from ..ascii import DIGIT_0, MINUS, QUOTE, UPPER_A
 from ..jit.compiler import hot, inner
-from ..jit.intrinsics import BLOCK, read_16, read_32, read_64, same_block
+from ..jit.intrinsics import read_16, read_32, read_64
+from ..jit.same_bytes import same_bytes
 from .notes import TRANSCODE
 
 __all__ = ["is_ascii", "read_16", "read_32", "read_64", "same_bytes", "transcode_flag", "unquote", "write_number"]
@@ -70,21 +71,6 @@ def transcode_flag(data: Array, start: Int, length: Int, utf8: bool) -> Int:
     for at in range(start, start + length):
         state = np.int64(_UTF8[state, data[at]])
     return 0 if state == 0 else TRANSCODE
-
-
-@hot
-def same_bytes(data: Array, at: Int, other: Array, start: Int, length: Int) -> bool:
-    """Whether `length` bytes are the same in both places."""
-    if length >= BLOCK:
-        last = length - BLOCK
-        for step in range(0, last, BLOCK):
-            if not same_block(data, at + step, other, start + step):
-                return False
-        return same_block(data, at + last, other, start + last)
-    for step in range(length):
-        if data[at + step] != other[start + step]:
-            return False
-    return True
 
 
 @inner

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, inner
+from ..jit.same_bytes import same_bytes
 
 Names = tuple[str, ...]
 
@@ -107,6 +108,8 @@ def _entry_ranges(column: Any, rows: Array) -> tuple[Array, Array, Array]:
 
 def _encoded(texts: pa.StringArray, starts: Array, counts: Array, valid: Array) -> EncodedLists:
     """Encodes the lists texts[start : start + count] of some rows."""
+    if not valid.any():
+        return EncodedLists(np.zeros(len(counts), np.int64), [None])
     _, offset_bytes, data = texts.buffers()
     offsets = read_only(np.frombuffer(offset_bytes or bytes(4), np.int32)[texts.offset :])
     characters = read_only(np.frombuffer(data or b"", np.uint8))
@@ -172,11 +175,8 @@ def _same_list(starts: Array, counts: Array, offsets: Array, data: Array, row: I
     for text in range(count):
         if offsets[first + text + 1] - offsets[first + text] != offsets[second + text + 1] - offsets[second + text]:
             return False
-    shift = np.int64(offsets[second]) - offsets[first]
-    for offset in range(offsets[first], offsets[first + count]):
-        if data[offset] != data[offset + shift]:
-            return False
-    return True
+    begin, other_begin = np.int64(offsets[first]), np.int64(offsets[second])
+    return same_bytes(data, begin, data, other_begin, np.int64(offsets[first + count]) - begin)
 
 
 def combined_codes(columns: Sequence[Array]) -> Array:

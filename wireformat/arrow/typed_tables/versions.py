@@ -111,6 +111,8 @@ class TableVersions:
         range_starts = np.flatnonzero(is_first)  # of ranges of rows with the same layout
         firsts = indices[range_starts]
         version_of: dict[tuple[int, int], int] = {}
+        has_relations = bool((rows.kinds[firsts] == TABLE_RELATION).any())
+        all_layouts = np.unique(layouts[range_starts]).tolist()
         found = []
         ranges = zip(
             firsts.tolist(),
@@ -126,7 +128,12 @@ class TableVersions:
                 self.current = version_of[key]
             else:
                 self.current = version_of[key] = self.find(image_facts(rows, index))
+                if not has_relations and all(
+                    version_of.get((self.current, one)) == self.current for one in all_layouts
+                ):
+                    break  # the rest is of this version too
             found.append(self.current)
+        found += [self.current] * (len(range_starts) - len(found))
         return np.repeat(np.array(found, np.int64), np.diff(range_starts, append=len(indices)))
 
     def find(self, facts: ColumnFacts) -> int:

@@ -1,0 +1,22 @@
+"""A compiled comparison of bytes, sixteen at a time."""
+
+from __future__ import annotations
+
+from ..arrays import Array, Int
+from .compiler import hot
+from .intrinsics import BLOCK, same_block
+
+
+@hot
+def same_bytes(data: Array, at: Int, other: Array, start: Int, length: Int) -> bool:
+    """Whether `length` bytes are the same in both places."""
+    if length >= BLOCK:
+        last = length - BLOCK
+        for step in range(0, last, BLOCK):
+            if not same_block(data, at + step, other, start + step):
+                return False
+        return same_block(data, at + last, other, start + last)
+    for step in range(length):
+        if data[at + step] != other[start + step]:
+            return False
+    return True
