@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,14 @@ import wireformat as wf
 from wireformat.options.table_names import written
 
 from . import handmade_pgoutput as hand
-from .golden_cases import CASES, Case
+from .golden_cases import CASES, Case, find_case
 from .servers.captures import capture_names, read_capture
 
 SERVER_CAPTURES = [name for name in capture_names() if "test-decoding" not in name or "streaming" not in name]
+
+
+TABLES_CHECKED = 4
+"""About so many tables of each capture are compared."""
 
 
 def stream(name: str) -> tuple[list[bytes], str]:
@@ -37,7 +41,8 @@ def check(messages: list[bytes], format: str, **options: Any) -> None:
     assert capture.open() == wf.arrow.open_transactions(changes)
     listed = wf.arrow.tables(changes)
     assert capture.tables() == listed
-    for name in sorted({*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)}):
+    names = sorted({*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)})
+    for name in names[:: max(1, len(names) // TABLES_CHECKED)]:
         table = written(name)
         try:
             expected = wf.arrow.typed(committed, table, schema=listed)
@@ -49,7 +54,9 @@ def check(messages: list[bytes], format: str, **options: Any) -> None:
             with pytest.raises(wf.BadRows, match="rows that name the types"):
                 capture.typed(table)
             continue
-        assert capture.typed(table).read_all() == expected.replace_schema_metadata(None)
+        found = capture.typed(table).read_all()
+        assert found.schema == expected.schema.remove_metadata()
+        assert repr(found.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
         of_table = capture.committed(tables=[table]).read_all()
         mask = [
             (row["table_schema"], row["table_name"]) in (name, (None, None))
@@ -79,10 +86,13 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
     return table.drop_columns(["message", "record"]).to_pylist()
 
 
-PIECES = ("18-pgoutput-1", "18-pgoutput-3-streaming", "18-pgoutput-4-two-phase", "16-pgoutput-2-binary")
+CUT = next(message for message in read_capture("18-pgoutput-1").messages if message[:1] == b"I")[:-1]
+"""A message that ends too early."""
+
+PIECES = ("18-pgoutput-1", "18-pgoutput-3-streaming", "18-pgoutput-4-two-phase")
 
 
-@pytest.mark.parametrize("name", [name for name in PIECES if name in capture_names()])
+@pytest.mark.parametrize("name", PIECES)
 def test_a_stream_read_in_pieces(name: str) -> None:
     """Wherever the next piece begins, the rows are those of the whole, or an OrderError says what is missing."""
     messages, format = stream(name)
@@ -97,7 +107,7 @@ def test_a_stream_read_in_pieces(name: str) -> None:
             second = wf.Capture(messages[begin:], format, after=position)
             try:
                 more = rows(second.committed().read_all())
-            except (wf.OrderError, wf.UnknownRelation):
+            except (wf.OrderError, wf.DecodeError):  # rows before the relations that are known at the position
                 refused += 1
                 continue
             assert handed_out + more == whole, (end, begin)
@@ -126,31 +136,11 @@ def test_a_position_covers_what_was_handed_out() -> None:
         assert received + rows(rest) == whole
 
 
-def test_nothing_is_lost_by_streamed_transactions_without_their_beginning() -> None:
-    """test_decoding does not say which block is the first: the first change of the block tells."""
-    name = next(name for name in capture_names() if "test-decoding-all" in name or "test-decoding-streaming" in name)
-    messages, format = stream(name)
-    kinds = [event.kind for event in wf.decode(messages, format)]
-    starts = [index for index, kind in enumerate(kinds) if kind == "STREAM_START"]
-    ends = [index for index, kind in enumerate(kinds) if kind == "STREAM_STOP"]
-    first = wf.Capture(messages[: ends[0] + 1], format)
-    first.open()
-    (open,) = first.position.open
-    assert open.stage == "streamed"
-    again = wf.Capture(messages[starts[0] :], format, after=first.position)
-    assert again.open().num_rows >= 0
-    later = wf.Capture([messages[starts[0]], *messages[starts[0] + 2 :]], format, after=first.position)
-    with pytest.raises(wf.OrderError, match=r"the beginning of the streamed transaction xid .*, which was open"):
-        later.committed().read_all()
-
-
-BEGIN, INSERT, COMMIT = hand.SAMPLES["begin"], hand.SAMPLES["insert"], hand.SAMPLES["commit"]
-
-
 def test_a_transaction_that_is_left_out_is_named() -> None:
-    first = wf.Capture([hand.DESCRIBED, BEGIN], "pgoutput")
+    begin = wf.Begin(xid=5, commit_lsn=10**6, commit_time="2026-11-22 10:00:00+00")
+    first = wf.Capture([hand.DESCRIBED, *wf.encode([begin], "pgoutput")], "pgoutput")
     first.committed().read_all()
-    other = list(wf.encode([wf.Begin(xid=99, commit_lsn=10**9), wf.Commit(commit_lsn=10**9)], "pgoutput"))
+    other = list(wf.encode([replace(begin, xid=99, commit_lsn=10**9)], "pgoutput"))
     with pytest.raises(wf.OrderError, match=r"the beginning of the plain transaction xid \d+, which was open"):
         wf.Capture(other, "pgoutput", after=first.position).committed().read_all()
 
@@ -170,20 +160,22 @@ def test_relations_are_known_after_a_position() -> None:
 
 
 def test_a_falling_position_names_both_files(tmp_path: Path) -> None:
-    messages, format = stream("18-pgoutput-1")
+    case = find_case("b_num63_single")
+    messages, format = case.messages, case.format
     kinds = [event.kind for event in wf.decode(messages, format)]
+    assert len(kinds) == len(messages)
     half = next(index + 1 for index, kind in enumerate(kinds) if kind == "COMMIT" and index > len(kinds) // 2)
     pq.write_table(pa.table({"payload": messages[half:]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"payload": messages[:half]}), tmp_path / "2.parquet")
-    with pytest.raises(wf.OrderError, match=r"1\.parquet, at commit_lsn .* got .*2\.parquet, which begins at"):
-        wf.Capture(tmp_path, format, mode="PERMISSIVE").committed().read_all()
+    with pytest.raises(wf.OrderError, match=r"1\.parquet, at csn \d+, got .*2\.parquet, which begins at \d"):
+        wf.Capture(tmp_path, format).committed().read_all()
     in_order = wf.Capture([tmp_path / "2.parquet", tmp_path / "1.parquet"], format)
     assert rows(in_order.committed().read_all()) == rows(wf.Capture(messages, format).committed().read_all())
 
 
 def test_an_error_names_its_file(tmp_path: Path) -> None:
     messages, _ = stream("18-pgoutput-1")
-    pq.write_table(pa.table({"payload": [*messages, b"\xff"]}), tmp_path / "bad.parquet")
+    pq.write_table(pa.table({"payload": [*messages, CUT]}), tmp_path / "bad.parquet")
     with pytest.raises(wf.DecodeError, match=r"source .*bad\.parquet, message") as error:
         wf.Capture(tmp_path, "pgoutput").changes(kinds=["INSERT"]).read_all()
     assert error.value.source == str(tmp_path / "bad.parquet")
@@ -210,29 +202,38 @@ def test_what_can_be_read_once_is_read_once() -> None:
     )
 
 
-def outbox() -> Iterator[wf.Event]:
-    yield wf.Message(transactional=False, prefix="loose", content="now")
-    yield wf.Begin(xid=5, commit_lsn=100)
-    yield wf.Message(transactional=True, prefix="outbox", content="é", xid=5)
-    yield wf.Message(transactional=True, prefix="outbox", content=b"\xff\x00", xid=5)
-    yield wf.Commit(commit_lsn=100)
+TIME = "2026-11-22 10:00:00+00"
+OUTBOX = {
+    "pgoutput": [
+        wf.Message(lsn=90, transactional=False, prefix="loose", content="now"),
+        wf.Begin(xid=5, commit_lsn=100, commit_time=TIME),
+        wf.Message(lsn=91, transactional=True, prefix="outbox", content="é"),
+        wf.Message(lsn=92, transactional=True, prefix="outbox", content=b"\xff\x00"),
+        wf.Commit(commit_lsn=100, end_lsn=101, commit_time=TIME),
+    ],
+    "test-decoding": [
+        wf.Message(transactional=False, prefix="loose", content="now"),
+        wf.Begin(xid=5),
+        wf.Message(transactional=True, prefix="outbox", content="é"),
+        wf.Commit(xid=5),
+    ],
+}
 
 
-@pytest.mark.parametrize("format", ["pgoutput", "test-decoding"])
+@pytest.mark.parametrize("format", OUTBOX)
 def test_messages(format: str) -> None:
-    events = (
-        list(outbox())
-        if format == "pgoutput"
-        else [event for event in outbox() if not isinstance(getattr(event, "content", None), bytes)]
-    )
-    capture = wf.Capture(list(wf.encode(events, format)), format)
+    capture = wf.Capture(list(wf.encode(OUTBOX[format], format)), format)
     found = capture.messages().read_all().to_pylist()
-    contents = [b"now", "é".encode(), b"\xff\x00"][: len(found)]
+    sent = [event for event in OUTBOX[format] if isinstance(event, wf.Message)]
+    contents = [event.content.encode() if isinstance(event.content, str) else event.content for event in sent]
     assert [row["content"] for row in found] == contents
-    assert [row["transactional"] for row in found] == [False, True, True][: len(found)]
-    assert [row["_sequence"] is None for row in found] == [True, False, False][: len(found)]
-    of_prefix = capture.messages(prefix="outbox").read_all()
-    assert of_prefix["content"].to_pylist() == contents[1:]
+    assert [(row["transactional"], row["prefix"]) for row in found] == [
+        (event.transactional, event.prefix) for event in sent
+    ]
+    assert [row["_sequence"] is not None for row in found] == [event.transactional for event in sent]
+    assert {row["_xid"] for row in found if row["transactional"]} == {5}
+    assert capture.messages(prefix="outbox").read_all()["content"].to_pylist() == contents[1:]
+    assert capture.messages(prefix="other").read_all().num_rows == 0
 
 
 def test_a_missing_table_names_near_ones() -> None:
@@ -243,7 +244,7 @@ def test_a_missing_table_names_near_ones() -> None:
 
 def test_what_is_known_at_the_end() -> None:
     messages, format = stream("18-pgoutput-1")
-    capture = wf.Capture([*messages, b"\xff"], format, mode="DROPMALFORMED")
+    capture = wf.Capture([*messages, CUT], format, mode="DROPMALFORMED")
     for name in ("position", "unknown_prepared", "dropped"):
         with pytest.raises(wf.StateError):
             getattr(capture, name)

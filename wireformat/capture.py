@@ -390,13 +390,14 @@ class Capture:
             if (row["table_schema"], row["table_name"]) == one_table(table)
         ]
         last = versions[-1]["columns"]
-        keys = [row["key_columns"] for row in versions if row["key_columns"] and {*row["key_columns"]} <= {*last}]
+        keys = [row["key_columns"] for row in versions if row["key_columns"] is not None]
         if not keys:
             raise OptionError(
                 f"option keys: the stream does not state the replica identity of {table}; name the key columns, or [] "
                 "for the whole row"
             )
-        key: list[str] = min(keys, key=len)
+        # Without a replica identity, a server does not publish updates and deletes: equal rows are counted.
+        key: list[str] = min((key for key in keys if key and {*key} <= {*last}), key=len, default=[])
         return [] if len(key) == len(last) > 1 else key
 
 

@@ -15,7 +15,7 @@ POSITION = CapturePosition(
     wf.Position(7, 2**64 - 1, 5, (("gid é", None), ("other", 3))),
     (
         OpenTransaction("plain", 5, csn=7, commit_lsn=2**64 - 1, changes=3),
-        OpenTransaction("streamed", 6, changes=2, first=2**32 - 1),
+        OpenTransaction("streamed", 6, changes=2),
         OpenTransaction("prepared", gid="gid"),
     ),
     (

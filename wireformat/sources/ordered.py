@@ -64,6 +64,8 @@ class _Table:
         in_order = keys if self.is_sorted else keys.sort_by([(name, "ascending") for name in order_by])
         _check_unique(self.name, in_order, order_by)
         ends = in_order.take([0, self.rows - 1]).to_pylist() if self.rows else []
+        self.first: tuple[Any, ...]
+        self.last: tuple[Any, ...]
         self.first, self.last = (tuple(row.values()) for row in ends) if ends else ((), ())
 
     def _schema(self) -> pa.Schema:

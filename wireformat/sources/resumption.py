@@ -13,8 +13,7 @@ from ..errors import OrderError
 from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
 from ..formats.pgoutput.relations import Relations
 from ..lsn import unsigned
-from ..stream.capture_position import CapturePosition, OpenTransaction, change_checksum
-from ..stream.controls import DELIVERED_KINDS
+from ..stream.capture_position import CapturePosition, OpenTransaction
 
 _WATCHED = ("BEGIN", "STREAM_START", "PREPARE", "STREAM_PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED")
 _HINT = "begin the input at or before the first message of that transaction"
@@ -33,7 +32,7 @@ class Resumption:
         self._plain = next((one for one in open if one.stage == "plain"), None)
         self._streamed = {one.xid: one for one in open if one.stage in ("block", "streamed")}
         self._prepared = {one.gid: one for one in open if one.stage == "prepared"}
-        self._block: OpenTransaction | None = None
+        self._prepared_ids = {(one.gid, one.xid) for one in self._prepared.values()}
 
     @property
     def unseen(self) -> tuple[OpenTransaction, ...]:
@@ -43,12 +42,10 @@ class Resumption:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Looks at the next rows of the input."""
-        if not self.unseen and self._block is None:
+        if not self.unseen:
             return
-        watched = pc.is_in(batch["kind"], pa.array([*_WATCHED, *DELIVERED_KINDS] if self._streamed else _WATCHED))
-        for index in pc.indices_nonzero(watched).to_pylist():
-            if self.unseen or self._block is not None:
-                self._look({name: batch[name][index].as_py() for name in batch.schema.names})
+        for index in pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(_WATCHED))).to_pylist():
+            self._look({name: batch[name][index].as_py() for name in batch.schema.names})
 
     def hint(self) -> str | None:
         """Returns what an OrderError of this input should add."""
@@ -60,15 +57,8 @@ class Resumption:
         kind, detail = row["kind"], dict(row["detail"] or ())
         xid = None if row["xid"] is None else unsigned(row["xid"])
         gid = detail.get("gid")
-        if kind in DELIVERED_KINDS:
-            if self._block is not None:
-                if change_checksum(row) != self._block.first:
-                    raise self._error(self._block, "a later block", row)
-                self._block = None
-        elif kind == "STREAM_START":
-            found = self._streamed.pop(xid, None)
-            says_first = "first_segment" in detail  # then the transactions check that the first block is there
-            self._block = None if found is None or found.first is None or says_first else found
+        if kind == "STREAM_START":
+            self._streamed.pop(xid, None)  # whether its first block is there, the transactions check
         elif kind == "BEGIN":
             self._begin(row, xid, gid)
         elif kind == "COMMIT_PREPARED" and gid in self._prepared:
@@ -78,6 +68,8 @@ class Resumption:
 
     def _begin(self, row: dict[str, Any], xid: int | None, gid: str | None) -> None:
         if self._plain is None or self._delivered is None:
+            return
+        if any(xid == prepared_xid if gid is None else gid == own for own, prepared_xid in self._prepared_ids):
             return
         lsn, csn = (None if row[name] is None else unsigned(row[name]) for name in ("commit_lsn", "csn"))
         if self._delivered.covers(lsn, csn):
@@ -142,7 +134,9 @@ def _events(batch: pa.RecordBatch, index: int) -> Iterator[Event]:
     xid = None if row["xid"] is None else unsigned(row["xid"])
     kind = row["kind"]
     if kind == "RELATION":
-        lists = {name: tuple(json.loads(detail[name])) for name in ("columns", "type_oids", "typmods", "key_columns")}
+        lists: dict[str, Any] = {
+            name: tuple(json.loads(detail[name])) for name in ("columns", "type_oids", "typmods", "key_columns")
+        }
         yield Relation(
             relation_id=int(detail["relation_id"]),
             table_schema=row["table_schema"],

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from ..errors import StateError
 from ..events import Relation
@@ -25,7 +23,6 @@ class OpenTransaction(NamedTuple):
     stage     plain, block, streamed or prepared; see `wireformat.stream.transactions`
     xid, gid, csn, commit_lsn   as far as its first record states them
     changes   the number of its row changes so far
-    first     a checksum of its first row change, if it is streamed
     """
 
     stage: str
@@ -34,18 +31,12 @@ class OpenTransaction(NamedTuple):
     csn: int | None = None
     commit_lsn: int | None = None
     changes: int = 0
-    first: int | None = None
 
     def __str__(self) -> str:
         names = " ".join(
             f"{name} {value}" for name, value in (("xid", self.xid), ("gid", self.gid)) if value is not None
         )
         return f"{self.stage} transaction {names}".strip()
-
-
-def change_checksum(row: Mapping[str, Any]) -> int:
-    """Returns the checksum of a row of the row-change table. It is the same when the server sends the row again."""
-    return crc32(repr([row[name] for name in ("kind", "table_schema", "table_name", "new", "old")]).encode())
 
 
 class CapturePosition(NamedTuple):
@@ -108,7 +99,6 @@ _OPEN = Table(
         "csn": maybe(UNSIGNED),
         "commit_lsn": maybe(UNSIGNED),
         "changes": COUNT,
-        "first": maybe(UNSIGNED),
     }
 )
 _LISTS = ("columns", "type_oids", "typmods", "key_columns")

@@ -13,8 +13,7 @@ import pyarrow as pa
 from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
 from ...stream.attempts import Attempt, Fate
-from ...stream.capture_position import OpenTransaction, change_checksum
-from ...stream.controls import DELIVERED_KINDS
+from ...stream.capture_position import OpenTransaction
 from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
 from ...stream.transactions import TransactionMachine
@@ -71,7 +70,7 @@ class Transactions:
                 raise TypeError(f"state: expected the bytes of an earlier `state`, got {type(state).__name__}")
             self._rows_taken, self._columns = read_state(state, self._machine, self._open_rows)
         self._schema: pa.Schema | None = None
-        self._firsts: dict[Attempt[RowRange], tuple[int | None, int | None]] = {}
+        self._firsts: dict[Attempt[RowRange], int | None] = {}
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yields the committed rows that a batch completes, in commit order. Read the iterator to its end."""
@@ -118,30 +117,17 @@ class Transactions:
         firsts, self._firsts = self._firsts, {}
         found = []
         for stage, gid, attempt in self._machine.staged():
-            is_streamed = stage in ("block", "streamed")
-            first = firsts.get(attempt)
-            if first is None or (is_streamed and first[1] is None):
-                first = self._first_of(attempt, is_streamed)
-            self._firsts[attempt] = first
+            first = self._firsts[attempt] = firsts[attempt] if attempt in firsts else self._first_message(attempt)
             begin, changes = attempt.begin, sum(count for _, count in attempt.handles)
             gid = begin.gid if gid is None else gid
-            open = OpenTransaction(stage, begin.xid, gid, begin.csn, begin.commit_lsn, changes, first[1])
-            found.append((open, first[0]))
+            found.append((OpenTransaction(stage, begin.xid, gid, begin.csn, begin.commit_lsn, changes), first))
         return found
 
-    def _first_of(self, attempt: Attempt[RowRange], is_streamed: bool) -> tuple[int | None, int | None]:
-        """Returns the message of an attempt's first row, and the checksum of its first change if it is streamed."""
-        message = None
+    def _first_message(self, attempt: Attempt[RowRange]) -> int | None:
         for batch in _in_order(self._open_rows.rows_of([attempt])):
-            if message is None and "message" in batch.schema.names and len(batch):
-                message = batch["message"][0].as_py()
-            if not is_streamed:
-                break
-            for index, kind in enumerate(batch["kind"].to_pylist()):
-                if kind in DELIVERED_KINDS:
-                    row = {name: batch[name][index].as_py() for name in batch.schema.names}
-                    return message, change_checksum(row)
-        return message, None
+            if "message" in batch.schema.names and len(batch):
+                return int(batch["message"][0].as_py())
+        return None
 
     @property
     def schema(self) -> pa.Schema:
