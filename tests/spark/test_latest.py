@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import wireformat as wf
 from spark_udfs.latest import latest
 
-from .typed_histories import COLUMNS, KEYS, Replica, Row, Values, history, typed_table
+from ..typed_histories import COLUMNS, KEYS, Replica, Row, Values, history, typed_table
 
 pytestmark = pytest.mark.spark
 
