@@ -106,8 +106,9 @@ class LatestRows:
         if len(changes.scopes.oids) > 1 and not self._stream_by:
             logging.getLogger("wireformat").warning(earlier_tables(changes.scopes.oids))
         whole = joined(self._parts)
-        is_last = np.isin(whole.scopes, list(changes.scopes.last.values()))
-        rows = compacted(whole.where(is_last), changes.keys, counts_rows=not changes.has_key)
+        is_last = np.zeros(len(changes.scopes.streams), bool)
+        is_last[list(changes.scopes.last.values())] = True
+        rows = compacted(whole.where(is_last[whole.scopes]), changes.keys, counts_rows=not changes.has_key)
         table = rows.rows.append_column(changes.schema.field("_unchanged"), _unsent_lists(rows, changes))
         ranks = changes.scopes.ranks()[rows.scopes]
         is_sorted = (ranks[1:] >= ranks[:-1]).all()
