@@ -28,8 +28,11 @@ RELATION_ID_COLUMN = "_relation_id"
 
 
 def record_batches(changes: RowChanges, name: str = "row changes") -> Iterator[pa.RecordBatch]:
-    """The record batches of row changes, in order. A table or reader without rows gives one empty batch, for its schema.
+    """The record batches of row changes, in order.
 
+    A table or reader without rows gives one empty batch, for its schema.
+
+    name   of the argument, for the error
     Raises TypeError for anything else.
     """
     if isinstance(changes, pa.RecordBatch):

@@ -1,4 +1,4 @@
-"""latest: each rule in a few changes; made-up histories, whole and cut anywhere, lead to the rows of a plain replica."""
+"""latest: each rule in a few changes; histories, whole and cut anywhere, lead to the rows of a plain replica."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import chain, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ def cut(table: pa.Table, borders: Sequence[int]) -> Iterator[pa.RecordBatch]:
     """An empty record batch, then those of the table, cut at these rows."""
     yield pa.RecordBatch.from_pylist([], table.schema)
     ends = [0, *sorted(border % (len(table) + 1) for border in borders), len(table)]
-    for first, end in zip(ends, ends[1:], strict=False):
+    for first, end in pairwise(ends):
         yield from table.slice(first, end - first).combine_chunks().to_batches()
 
 
@@ -159,7 +160,7 @@ def test_rules(rule: str) -> None:
     transactions, wanted = RULES[rule]
     changes = [
         replace(change, sequence=change.sequence if change.sequence != (0, 0) else place.sequence)
-        for place, change in zip(placed(*transactions), sum(transactions, []), strict=True)
+        for place, change in zip(placed(*transactions), chain(*transactions), strict=True)
     ]
     rows = found(changes)
     assert shown(rows) == shown(wanted)
@@ -174,10 +175,14 @@ def test_columns() -> None:
     """The streams, the table's columns with their metadata, and what else the docstring says."""
     table = typed_table(placed([Row("insert", row(1))])).append_column(STREAM, pa.array(["a"]))
     schema = table.schema.set(1, table.schema.field(1).with_metadata({"from": "int8"}))
-    table = table.cast(schema).append_column("_error", pa.array([None], pa.string())).append_column("lsn", pa.array([7]))
+    table = (
+        table.cast(schema).append_column("_error", pa.array([None], pa.string())).append_column("lsn", pa.array([7]))
+    )
     rows = wf.arrow.latest(table, KEYS, stream_by=[STREAM])
     assert rows.column_names == [STREAM, *COLUMNS.names, "_sequence", "_unchanged"]
-    assert all(rows.schema.field(name).equals(table.schema.field(name), check_metadata=True) for name in rows.column_names)
+    assert all(
+        rows.schema.field(name).equals(table.schema.field(name), check_metadata=True) for name in rows.column_names
+    )
     empty = wf.arrow.latest(table.slice(0, 0), KEYS, stream_by=[STREAM])
     assert empty.schema.equals(rows.schema, check_metadata=True)
     assert not len(empty)
@@ -211,9 +216,7 @@ BORDERS = st.lists(st.integers(0, 10_000), max_size=30)
 SEEDS = st.integers(0, 1 << 32)
 
 
-@given(
-    SEEDS, st.integers(1, 6), st.sampled_from([0.0, 0.1]), st.sampled_from([list, split]), BORDERS, st.randoms()
-)
+@given(SEEDS, st.integers(1, 6), st.sampled_from([0.0, 0.1]), st.sampled_from([list, split]), BORDERS, st.randoms())
 def test_histories(seed: int, parts: int, truncate: float, form: Any, borders: list[int], chance: Any) -> None:
     """Whole, in any order, and cut anywhere; the reference agrees with the server that made them."""
     changes, held = history(parts, 20, seed, truncate)
@@ -340,7 +343,10 @@ VALUES: dict[str, tuple[pa.DataType, list[list[Any]]]] = {
     "real": (pa.float32(), [[0.0, -0.0], [float("nan")], [float("inf")], [1.5]]),
     "double precision": (pa.float64(), [[-0.0, 0.0], [float("nan"), -float("nan")], [5e-324]]),
     "integer[]": (pa.list_(pa.int32()), [[[]], [[None]], [[1, 2]], [[1], [1]], [[2, 1]], [[1, None]]]),
-    "text[][]": (pa.list_(pa.list_(pa.string())), [[[]], [[[]]], [[None]], [[["a", "b"]]], [[["a"], ["b"]]], [[["ab"]]]]),
+    "text[][]": (
+        pa.list_(pa.list_(pa.string())),
+        [[[]], [[[]]], [[None]], [[["a", "b"]]], [[["a"], ["b"]]], [[["ab"]]]],
+    ),
     "double precision[]": (pa.list_(pa.float64()), [[[0.0], [-0.0]], [[float("nan")]], [[0.0, 0.0]]]),
 }
 """For types of columns, values of which those in one list are equal."""
@@ -349,7 +355,7 @@ VALUES: dict[str, tuple[pa.DataType, list[list[Any]]]] = {
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("others", [(), ("other",)], ids=["alone", "beside another column"])
 def test_keys_of_every_type(name: str, others: tuple[str, ...]) -> None:
-    """Inserts, updates by equal values, moves to the next value and back, deletes; with a column that makes rows equal."""
+    """Inserts, updates by equal values, moves to the next value and back, deletes; also with a column that is equal."""
     type, groups = VALUES[name]
     columns = pa.schema([pa.field("k", type), pa.field("other", pa.int32()), pa.field("v", pa.int64())])
     inserts = [("insert", values[0], None) for values in groups]
@@ -358,14 +364,14 @@ def test_keys_of_every_type(name: str, others: tuple[str, ...]) -> None:
     deletes = [("delete", values[-1], values[-1]) for values in groups]
 
     def after(changes: list[tuple[str, Any, Any]], keys: Sequence[str]) -> pa.Table:
-        images = [
-            pa.array([one[place] for one in changes], type) for place in (1, 2)
-        ]
+        images = [pa.array([one[place] for one in changes], type) for place in (1, 2)]
         numbers = pa.array(range(len(changes)), pa.int64())
         same = pa.array([7] * len(changes), pa.int32())
         has_old = [one[0] != "insert" for one in changes]
         old = pa.StructArray.from_arrays(
-            [images[1], same, pa.array([0] * len(changes))], fields=list(columns), mask=pa.array([not one for one in has_old])
+            [images[1], same, pa.array([0] * len(changes))],
+            fields=list(columns),
+            mask=pa.array([not one for one in has_old]),
         )
         typed = pa.table(
             {
@@ -479,7 +485,9 @@ def test_several_streams(of_streams: list[tuple[int, float]], has_key: bool, cha
     starts = [sum(map(len, tables[:number])) for number in range(len(tables))]
     streams = [number for number, table in enumerate(tables) for _ in range(len(table))]
     mixed = [starts[streams[place]] + next(by_stream[streams[place]]) for place in order]
-    assert wf.arrow.latest(cut(typed.take(pa.array(mixed, pa.int64())), order[:20]), keys, stream_by=stream_by).equals(rows)
+    assert wf.arrow.latest(cut(typed.take(pa.array(mixed, pa.int64())), order[:20]), keys, stream_by=stream_by).equals(
+        rows
+    )
     assert wf.arrow.latest(typed.take(pa.array(order, pa.int64())), keys, stream_by=stream_by).equals(rows)
 
 
@@ -548,12 +556,20 @@ def test_tables_that_cannot_be() -> None:
         wf.arrow.latest({1: typed}, KEYS)
 
 
-def test_batches_that_are_not_in_order() -> None:
-    changes = placed([Row("insert", row(1))], [Row("insert", row(2)), Row("insert", row(3))])
-    table = typed_table([changes[0], changes[2], changes[1]])
-    with pytest.raises(wf.BadRows, match=r"changes in the order of _sequence, after 0/14 / 1, got 0/14 / 0 .*as one table"):
-        wf.arrow.latest(cut(table, [1, 2]), KEYS)
-    assert wf.arrow.latest(table, KEYS)["id"].to_pylist() == [1, 2, 3]
+def test_transactions_in_another_order_than_their_lsns() -> None:
+    """As GaussDB sends them in CSN order. The changes of a row are in order; others are not taken."""
+    changes = placed([Row("insert", row(1))], [Row("insert", row(2))], [Row("insert", row(3))], [moved(2, 4)])
+    table = typed_table([changes[2], changes[0], changes[1], changes[3]])
+    assert wf.arrow.latest(cut(table, range(4)), KEYS).equals(wf.arrow.latest(table, KEYS))
+    assert wf.arrow.latest(table, KEYS)["id"].to_pylist() == [1, 3, 4]
+    words = r"expected changes of each row in the order of _sequence, after 0/28 / 0, got 0/14 / 0 .*as one table"
+    for borders in ([], [1], [1, 2, 3]):
+        with pytest.raises(wf.BadRows, match=words):
+            wf.arrow.latest(cut(typed_table([changes[3], changes[1]]), borders), KEYS)
+    two = [replace(change, sequence=(7, ordinal)) for change, ordinal in zip(changes[:2], (1, 0), strict=True)]
+    two[1] = replace(two[1], new=row(1))
+    with pytest.raises(wf.BadRows, match="after 0/7 / 1, got 0/7 / 0"):
+        wf.arrow.latest(cut(typed_table(two), []), KEYS)
 
 
 def test_results_in_between() -> None:

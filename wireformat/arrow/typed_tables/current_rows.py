@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import BadRows
+from ...lsn import lsn_text
 from ..arrays import Array
 
 INSERT, UPDATE, DELETE, TRUNCATE = range(4)
@@ -122,10 +124,7 @@ def joined(parts: Sequence[Changes]) -> Changes:
             pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
             for columns in zip(*(part.old_keys for part in parts), strict=True)
         ],
-        {
-            name: np.concatenate([part.unsent.get(name, np.zeros(len(part), bool)) for part in parts])
-            for name in names
-        },
+        {name: np.concatenate([part.unsent.get(name, np.zeros(len(part), bool)) for part in parts]) for name in names},
     )
 
 
@@ -135,6 +134,8 @@ def compacted(changes: Changes, keys: Sequence[str], *, counts_rows: bool) -> Ch
     keys          columns that identify a row in its scope
     counts_rows   whether a key may hold several rows, which are equal: each insert adds one, each delete removes one,
                   and an update does both. Otherwise an insert replaces the row of the key
+
+    Raises BadRows if the changes of a key are not in the order of their positions.
     """
     changes = changes.after_truncates()
     if not len(changes):
@@ -149,13 +150,11 @@ class _Steps:
 
     changes   int64[m]: the change of each step
     roles     int8[m]: COMES, SETS or GOES
-    moves     bool[m]: whether the step is the first of two, in which a row leaves its key for another one
     starts    int64[k]: the first step of each key
     """
 
     changes: Array
     roles: Array
-    moves: Array
     starts: Array
 
     @property
@@ -187,9 +186,9 @@ def _sorted_steps(changes: Changes, keys: Sequence[str], counts_rows: bool) -> _
     leaves = (old[is_move] << order_bits) | (moved << 1)
     steps = np.sort(np.concatenate([arrives, leaves]))
     of_step = (steps & ((1 << order_bits) - 1)) >> 1
-    moves = (steps & 1) == 0
+    arrived = (steps & 1).astype(bool)
     slots = steps >> order_bits
-    return _Steps(of_step, np.where(moves, GOES, roles[of_step]), moves, _starts(slots[1:] != slots[:-1]))
+    return _Steps(of_step, np.where(arrived, roles[of_step], GOES), _starts(slots[1:] != slots[:-1]))
 
 
 def _starts(differs: Array) -> Array:
@@ -209,7 +208,8 @@ def _counted(changes: Changes, steps: _Steps) -> Changes:
     existed before it.
     """
     balance = np.cumsum(steps.roles, dtype=np.int64)
-    balance -= np.repeat(balance[steps.starts] - steps.roles[steps.starts], np.diff(np.append(steps.starts, len(balance))))
+    before = balance[steps.starts] - steps.roles[steps.starts]
+    balance -= np.repeat(before, steps.ends - steps.starts + 1)
     counts = balance[steps.ends] - np.minimum(np.minimum.reduceat(balance, steps.starts), 0)
     last = _last(steps.roles == COMES)[steps.ends]
     count_of_change = np.zeros(len(changes), np.int64)
@@ -220,6 +220,7 @@ def _counted(changes: Changes, steps: _Steps) -> Changes:
 
 def _current(changes: Changes, steps: _Steps) -> Changes:
     """Returns the row of each key that has one."""
+    _check_order(changes, steps)
     begins, is_occupied = _occupation(changes, steps)
     last = _last(steps.roles != GOES)[steps.ends][is_occupied]
     last_of_change = np.full(len(changes), -1)
@@ -229,6 +230,21 @@ def _current(changes: Changes, steps: _Steps) -> Changes:
     sources = {name: _sources(changes, steps, name, begins)[last] for name in changes.unsent}
     rows = gathered_rows(changes.rows, indices, sources)
     return changes.inserts(indices, rows, {name: found < 0 for name, found in sources.items()})
+
+
+def _check_order(changes: Changes, steps: _Steps) -> None:
+    """Raises BadRows if a change of a key is before an earlier one. Transactions can come in another order."""
+    lsns, ordinals = changes.lsns[steps.changes], changes.ordinals[steps.changes]
+    falls = (lsns[1:] < lsns[:-1]) | ((lsns[1:] == lsns[:-1]) & (ordinals[1:] < ordinals[:-1]))
+    falls[steps.starts[1:] - 1] = False
+    if falls.any():
+        first = int(np.flatnonzero(falls)[0])
+        before, after = (f"{lsn_text(int(lsns[step]))} / {ordinals[step]}" for step in (first, first + 1))
+        raise BadRows(
+            f"changes of each row in the order of _sequence, after {before}",
+            after,
+            hint="pass all changes as one table, which may be in any order",
+        )
 
 
 def _occupation(changes: Changes, steps: _Steps) -> tuple[Array, Array]:
@@ -281,7 +297,7 @@ def _sources(changes: Changes, steps: _Steps, name: str, begins: Array) -> Array
 
 
 def _origins(changes: Changes, steps: _Steps, arrivals: Array) -> Array:
-    """Returns, for steps at which rows come to their keys, the steps at which they left other ones; -1 if there is none.
+    """Returns, for steps at which rows come to their keys, the steps at which they left other ones; -1 if they did not.
 
     Where key changes were split, a row leaves with the delete directly before the insert, which has the same position.
     """
@@ -306,11 +322,10 @@ def codes_of_values(column: pa.ChunkedArray) -> Array:
     """Returns int64[n]: equal values have the same code, from 0 on. Nulls are equal, so are NaNs, and 0 and -0."""
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         return _codes_of_lists(column)
-    if pa.types.is_integer(column.type) and not column.null_count and len(column):
-        ends = pc.min_max(column)
-        low, high = ends["min"].as_py(), ends["max"].as_py()
-        if -(1 << 62) < low and high - low < 1 << 31:
-            return _numbers(column.cast(pa.int64())) - low
+    if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
+        ends = pc.min_max(column).as_py()
+        if ends["max"] - ends["min"] < 1 << 31:
+            return _numbers(column).astype(np.int64) - ends["min"]
     if pa.types.is_floating(column.type):
         column = pc.add(column, pa.scalar(0.0, column.type))
         column = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
@@ -400,7 +415,7 @@ def _gathered(chunks: Sequence[Any], starts: Array, indices: Array) -> Iterator[
     """Yields values of an array in chunks: in one array, or in several if their texts are long."""
     order = None if (indices[1:] >= indices[:-1]).all() else np.argsort(indices, kind="stable")
     in_order = indices if order is None else indices[order]
-    bounds = np.searchsorted(in_order, starts)
+    bounds: Array = np.searchsorted(in_order, starts)
     found = [
         chunks[chunk].take(pa.array(in_order[bounds[chunk] : bounds[chunk + 1]] - starts[chunk]))
         for chunk in np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -38,17 +38,19 @@ def latest(typed: RowChanges, keys: Sequence[str], *, stream_by: Sequence[str] =
                 in the order of the columns stream_by and `_sequence`
 
     Changes are ordered by `_sequence`. Those of a Table or RecordBatch may be in any order, those of an iterable must
-    be in that order in each stream. A value that was not sent keeps its previous value, even if the row had another key
-    then. A TRUNCATE removes all rows. So does DROP TABLE, once the changes have a row of a new table of this name, in a
-    format that sends the OIDs of tables (`_relation_id`). If the changes do not begin with the table's first row, the
-    result has only the rows that they mention.
+    be in commit order in each stream, as `transactions` returns them. A value that was not sent keeps its previous
+    value, even if the row had another key then. A TRUNCATE removes all rows. So does DROP TABLE, once the changes have
+    a row of a new table of this name, in a format that sends the OIDs of tables (`_relation_id`). If the changes do not
+    begin with the table's first row, the result has only the rows that they mention.
 
     Raises OptionError, and BadRows for changes that cannot be ordered or applied.
     """
     rows = LatestRows(keys, stream_by)
-    is_whole = isinstance(typed, (pa.Table, pa.RecordBatch))
-    for batch in rows.sorted_batches(typed) if is_whole else record_batches(typed, "typed"):
-        rows.take(batch)
+    if isinstance(typed, (pa.Table, pa.RecordBatch)):
+        rows.take_all(typed)
+    else:
+        for batch in record_batches(typed, "typed"):
+            rows.take(batch)
     return rows.result()
 
 
@@ -82,16 +84,24 @@ class LatestRows:
     def take(self, batch: pa.RecordBatch) -> None:
         """Applies the changes of a batch, which follow those of earlier batches.
 
-        Raises OptionError, and BadRows if the changes are not in the order of `_sequence`. Changes that cannot be
-        applied for other reasons are counted; `result` raises BadRows for them.
+        Raises OptionError, and BadRows if the changes of a row are not in the order of `_sequence`; `result` raises
+        BadRows for other changes that cannot be applied.
         """
-        changes = self._begun(batch.schema)
-        self._small.append(batch)
-        self._small_rows += batch.num_rows
-        if self._small_rows >= BATCH_ROWS:
-            self._take_small(changes)
-            if sum(map(len, self._parts)) >= self._compact_at:
-                self._compact(changes)
+        self._take(self._begun(batch.schema), batch)
+
+    def take_all(self, typed: pa.Table | pa.RecordBatch) -> None:
+        """Applies the changes of a table, which may be in any order. Raises OptionError."""
+        changes = self._begun(typed.schema)
+        table = typed if isinstance(typed, pa.Table) else pa.Table.from_batches([typed])
+        table = table.select(changes.columns)
+        order = changes.in_order(table)
+        if order is None:
+            for batch in table.to_batches():
+                self._take(changes, batch)
+        else:
+            for first in range(0, len(order), MOST_ROWS):
+                for batch in gathered_rows(table, order[first : first + MOST_ROWS]).to_batches():
+                    self._take(changes, batch)
 
     def result(self) -> pa.Table:
         """Returns the current rows. More batches can be taken afterwards.
@@ -110,20 +120,8 @@ class LatestRows:
         is_last[list(changes.scopes.last.values())] = True
         rows = compacted(whole.where(is_last[whole.scopes]), changes.keys, counts_rows=not changes.has_key)
         table = rows.rows.append_column(changes.schema.field("_unchanged"), _unsent_lists(rows, changes))
-        ranks = changes.scopes.ranks()[rows.scopes]
-        is_sorted = (ranks[1:] >= ranks[:-1]).all()
-        return table if is_sorted else gathered_rows(table, np.argsort(ranks, kind="stable"))
-
-    def sorted_batches(self, typed: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yields the record batches of a table in the order of `_sequence`."""
-        changes = self._begun(typed.schema)
-        table = typed if isinstance(typed, pa.Table) else pa.Table.from_batches([typed])
-        order = changes.in_order(table)
-        if order is None:
-            yield from table.to_batches()
-        else:
-            for first in range(0, len(order), MOST_ROWS):
-                yield from gathered_rows(table, order[first : first + MOST_ROWS]).to_batches()
+        order = np.lexsort((rows.ordinals, rows.lsns, changes.scopes.ranks()[rows.scopes]))
+        return table if (order[1:] > order[:-1]).all() else gathered_rows(table, order)
 
     def _begun(self, schema: pa.Schema) -> TypedChanges:
         """Checks the columns: those of the first batch against the options, those of later ones against the first."""
@@ -133,6 +131,14 @@ class LatestRows:
         elif not schema.equals(self._changes.schema):
             raise OptionError("option typed: expected record batches with the same columns, got different ones")
         return self._changes
+
+    def _take(self, changes: TypedChanges, batch: pa.RecordBatch) -> None:
+        self._small.append(batch.select(changes.columns))
+        self._small_rows += batch.num_rows
+        if self._small_rows >= BATCH_ROWS:
+            self._take_small(changes)
+            if sum(map(len, self._parts)) >= self._compact_at:
+                self._compact(changes)
 
     def _take_small(self, changes: TypedChanges) -> None:
         """Reads the batches that were joined."""

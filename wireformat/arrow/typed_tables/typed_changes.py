@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import BadRows, OptionError
-from ...lsn import lsn_text
 from ...options.table import nearest
 from ..arrays import Array
 from ..row_changes import RELATION_ID_COLUMN
@@ -53,7 +52,8 @@ _KINDS = np.array([INSERT, UPDATE, UPDATE, DELETE, TRUNCATE, _IGNORED, _UNKNOWN]
 class TypedChanges:
     """Reads the record batches of a typed table, which come in commit order.
 
-    schema    the columns of the batches
+    schema    of the typed table
+    columns   the columns to read
     fields    the table's columns
     keys      the columns that identify a row: all if the caller names none
     scopes    the streams and tables of the changes
@@ -73,20 +73,21 @@ class TypedChanges:
         self.scopes = Scopes()
         self._stream_by = tuple(stream_by)
         self._rows = pa.schema([*map(schema.field, stream_by), *self.fields, schema.field("_sequence")])
-        self._positions = _Positions()
+        about = ("_change_type", "_old", "_unchanged", RELATION_ID_COLUMN)
+        self.columns = [*self._rows.names, *(name for name in about if name in schema.names)]
+        self._last_lsns = np.zeros(0, np.uint64)
+        """Of the last transaction of each stream."""
         self._faults: Counter[str] = Counter()
         self._faults_of_scope: Counter[int] = Counter()
 
     def read(self, batch: pa.RecordBatch) -> Changes:
-        """Returns the changes of a batch. Those that cannot be applied are left out, and counted for `check`.
-
-        Raises BadRows if the changes are not in order.
-        """
+        """Returns the changes of a batch. Those that cannot be applied are left out, and counted for `check`."""
         kinds = kinds_of(batch["_change_type"])
         sequence = batch["_sequence"]
         faults = {
             OTHER_CHANGE: kinds == _UNKNOWN,
-            NO_SEQUENCE: is_null(pc.struct_field(sequence, "commit_lsn")) | is_null(pc.struct_field(sequence, "ordinal")),
+            NO_SEQUENCE: is_null(pc.struct_field(sequence, "commit_lsn"))
+            | is_null(pc.struct_field(sequence, "ordinal")),
             no_stream(self._stream_by): _any([is_null(batch[name]) for name in self._stream_by], len(kinds)),
         }
         is_change = kinds >= 0
@@ -98,7 +99,10 @@ class TypedChanges:
         oids = batch[RELATION_ID_COLUMN] if RELATION_ID_COLUMN in batch.schema.names else None
         scopes = self.scopes.take([batch[name] for name in self._stream_by], oids, len(kinds))
         lsns, ordinals = positions_of(batch["_sequence"])
-        self._positions.take(self.scopes.streams[scopes], lsns, ordinals)
+        streams = self.scopes.streams[scopes]
+        missing = int(streams.max(initial=-1)) + 1 - len(self._last_lsns)
+        self._last_lsns = np.append(self._last_lsns, np.zeros(max(missing, 0), np.uint64))
+        self._last_lsns[streams] = lsns
         images = _Images(batch, kinds)
         after = {field.name: images.after(field.name, is_key=field.name in self.keys) for field in self.fields}
         unsent = {name: is_unsent for name in after if (is_unsent := images.unsent(name)) is not None}
@@ -126,15 +130,17 @@ class TypedChanges:
 
     def is_waiting(self, changes: Changes) -> Array:
         """Returns bool[n]: whether a change is in the last transaction of its stream, which may go on."""
-        return self._positions.lsns[self.scopes.streams[changes.scopes]] == changes.lsns
+        return self._last_lsns[self.scopes.streams[changes.scopes]] == changes.lsns
 
     def in_order(self, table: pa.Table) -> Array | None:
         """Returns the rows of a table in the order of their positions; None if they are in order."""
-        streams = combined_codes([np.zeros(len(table), np.int64), *(codes_of_values(table[name]) for name in self._stream_by)])
+        streams = combined_codes(
+            [np.zeros(len(table), np.int64), *(codes_of_values(table[name]) for name in self._stream_by)]
+        )
         lsns, ordinals = positions_of(table["_sequence"])
         # a key change that was split is a delete and an insert with one position
         ordinals = ordinals * 2 + (kinds_of(table["_change_type"]) != DELETE)
-        return None if _first_fall(streams, lsns, ordinals) is None else np.lexsort((ordinals, lsns))
+        return None if _is_sorted(streams, lsns, ordinals) else np.lexsort((ordinals, lsns))
 
 
 def _field(schema: pa.Schema, option: str, name: str) -> pa.Field:
@@ -151,7 +157,9 @@ def _field(schema: pa.Schema, option: str, name: str) -> pa.Field:
 def _check_names(schema: pa.Schema, option: str, names: Sequence[str], allowed: Sequence[str]) -> None:
     for name in names:
         type = _field(schema, option, name).type
-        if option == "stream_by" and not (pa.types.is_integer(type) or pa.types.is_string(type) or pa.types.is_large_string(type)):
+        if option == "stream_by" and not (
+            pa.types.is_integer(type) or pa.types.is_string(type) or pa.types.is_large_string(type)
+        ):
             raise OptionError(f"option stream_by: expected integers or strings, {name!r} is {type}")
         if names.count(name) > 1:
             raise OptionError(f"option {option}: {name!r} is named twice")
@@ -167,7 +175,9 @@ def kinds_of(change_types: Any) -> Array:
 
 def positions_of(sequence: Any) -> tuple[Array, Array]:
     """Returns the commit LSNs, uint64[n], and the ordinals, int64[n]; 0 for null."""
-    lsns, ordinals = (np.asarray(pc.fill_null(pc.struct_field(sequence, name), 0)) for name in ("commit_lsn", "ordinal"))
+    lsns, ordinals = (
+        np.asarray(pc.fill_null(pc.struct_field(sequence, name), 0)) for name in ("commit_lsn", "ordinal")
+    )
     return lsns.view(np.uint64), ordinals
 
 
@@ -283,7 +293,9 @@ class Scopes:
         stream_by, oids   columns of the changes
         """
         columns = [*stream_by, *([] if oids is None else [oids])]
-        codes = combined_codes([np.zeros(count, np.int64), *(codes_of_values(pa.chunked_array([one])) for one in columns)])
+        codes = combined_codes(
+            [np.zeros(count, np.int64), *(codes_of_values(pa.chunked_array([one])) for one in columns)]
+        )
         _, firsts, found = np.unique(codes, return_index=True, return_inverse=True)
         lasts = np.zeros(len(firsts), np.int64)
         lasts[found] = np.arange(count)
@@ -317,39 +329,9 @@ class Scopes:
         return scope
 
 
-class _Positions:
-    """The last position of each stream.
-
-    lsns   uint64: the position of its last commit
-    """
-
-    def __init__(self) -> None:
-        self.lsns = np.zeros(0, np.uint64)
-        self._ordinals = np.zeros(0, np.int64)
-
-    def take(self, streams: Array, lsns: Array, ordinals: Array) -> None:
-        """Takes the positions of more changes; raises BadRows if one is before an earlier one of its stream."""
-        known = len(self.lsns)
-        all_lsns, all_ordinals = np.concatenate([self.lsns, lsns]), np.concatenate([self._ordinals, ordinals])
-        fall = _first_fall(np.concatenate([np.arange(known), streams]), all_lsns, all_ordinals)
-        if fall is not None:
-            before, after = (f"{lsn_text(int(all_lsns[row]))} / {all_ordinals[row]}" for row in fall)
-            raise BadRows(
-                f"changes in the order of _sequence, after {before}",
-                after,
-                hint="pass all changes as one table, which may be in any order",
-            )
-        count = max(known, int(streams.max(initial=-1)) + 1)
-        for name, values in (("lsns", lsns), ("_ordinals", ordinals)):
-            last = np.concatenate([getattr(self, name), np.zeros(count - known, values.dtype)])
-            last[streams] = values
-            setattr(self, name, last)
-
-
-def _first_fall(streams: Array, lsns: Array, ordinals: Array) -> tuple[int, int] | None:
-    """Returns the first change whose position is before that of the previous change of its stream, and that change."""
+def _is_sorted(streams: Array, lsns: Array, ordinals: Array) -> bool:
+    """Returns whether no change precedes another one of its stream that has an earlier position."""
     order = np.argsort(streams, kind="stable") if streams.any() else np.arange(len(streams))
     before, after = order[:-1], order[1:]
     falls = (lsns[after] < lsns[before]) | ((lsns[after] == lsns[before]) & (ordinals[after] < ordinals[before]))
-    found = np.flatnonzero(falls & (streams[after] == streams[before]))
-    return (int(before[found[0]]), int(after[found[0]])) if len(found) else None
+    return not (falls & (streams[after] == streams[before])).any()
