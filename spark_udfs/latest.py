@@ -13,15 +13,24 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructField
 
 import wireformat as wf
-from wireformat.arrow.row_changes import RELATION_ID_COLUMN
-from wireformat.errors import counted
+from wireformat.arrow.typed_tables.latest import earlier_tables
+from wireformat.arrow.typed_tables.typed_changes import (
+    ABOUT_COLUMNS,
+    IMAGES,
+    NO_OLD_ROW,
+    NO_SEQUENCE,
+    OTHER_CHANGE,
+    bad_changes,
+    no_key,
+    no_stream,
+)
 from wireformat.options.checks import texts
 
 from .fields import check_frame, field_of
 from .latest_by_key import rows_by_key
 from .latest_by_row import rows_by_value
 from .positions import position_field
-from .typed_rows import ABOUT_COLUMNS, IMAGES, TypedRows, table_columns
+from .typed_rows import TypedRows, table_columns
 
 
 def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = ()) -> DataFrame:
@@ -110,23 +119,14 @@ def _facts(rows: TypedRows) -> dict[str, Any]:
 
 def _tell_of_earlier_tables(relations: Sequence[int], rows: TypedRows) -> None:
     if not rows.streams:
-        oids = ", ".join(map(str, sorted(relations)))
-        logging.getLogger(__package__).warning(
-            "latest: the changes are of tables with the OIDs %s; only the rows of the last one are returned. If it is "
-            "one table, of several servers for example, drop the column %s first",
-            oids,
-            RELATION_ID_COLUMN,
-        )
+        logging.getLogger(__package__).warning(earlier_tables(relations))
 
 
 def _check(facts: dict[str, Any], faults: Iterable[str]) -> None:
     """Raises BadRows for changes that cannot be ordered or applied."""
     for name in faults:
         if facts[name]:
-            verb, _, rest = name.partition(" ")
-            said = {"have": "has", "do": "does"}[verb] if facts[name] == 1 else verb
-            got = f"{counted(facts[name], 'change')} that {said} {rest}"
-            raise wf.BadRows("changes that `latest` can order and apply", got)
+            raise bad_changes(facts[name], name)
 
 
 def _faults_of_order(rows: TypedRows) -> dict[str, Column]:
@@ -134,16 +134,12 @@ def _faults_of_order(rows: TypedRows) -> dict[str, Column]:
     is_known = rows.change.isin(*IMAGES, "truncate", "update_preimage")
     sequence = F.col("_sequence")
     faults = {
-        f"have a _change_type other than {', '.join(IMAGES)}, update_preimage, truncate": ~is_known
-        | rows.change.isNull(),
-        "have no _sequence, by which changes are ordered: `transactions` adds it": sequence.isNull()
-        | sequence["commit_lsn"].isNull()
-        | sequence["ordinal"].isNull(),
+        OTHER_CHANGE: ~is_known | rows.change.isNull(),
+        NO_SEQUENCE: sequence.isNull() | sequence["commit_lsn"].isNull() | sequence["ordinal"].isNull(),
     }
     if rows.streams:
-        names = ", ".join(field.name for field in rows.streams)
-        no_stream = reduce(or_, (column.isNull() for column in rows.stream))
-        faults[f"have no value in a column of stream_by: {names}"] = no_stream
+        is_null = reduce(or_, (column.isNull() for column in rows.stream))
+        faults[no_stream([field.name for field in rows.streams])] = is_null
     return faults
 
 
@@ -151,11 +147,9 @@ def _faults_of_table(rows: TypedRows) -> dict[str, Column]:
     """Returns the conditions of changes that cannot be applied to the table, keyed likewise."""
     is_row = rows.change.isin(*IMAGES)
     if rows.keys:
-        no_key = F.lit(False)
-        for key in rows.new_key:
-            no_key |= key.isNull()
-        return {f"have no value in a column of keys: {', '.join(rows.keys)}": is_row & no_key}
+        is_null = reduce(or_, (key.isNull() for key in rows.new_key))
+        return {no_key(rows.keys): is_row & is_null}
     lacks_old = rows.change.isin("update", "update_postimage") & F.col("_old").isNull()
     for field in rows.fields:
         lacks_old |= rows.unsent(field.name)
-    return {"do not contain the whole old row, which keys=[] needs: set REPLICA IDENTITY FULL": is_row & lacks_old}
+    return {NO_OLD_ROW: is_row & lacks_old}

@@ -115,16 +115,17 @@ def _states(steps: DataFrame, rows: TypedRows, cells: Sequence[str]) -> DataFram
     the transaction begins with a step other than COMES, there was a row before it. Otherwise, the count or the previous
     transaction decides.
     """
-    keys = [F.col(name) for name in (*_streams(rows), *_keys(rows))]
+    keys, role = [F.col(name) for name in (*_streams(rows), *_keys(rows))], F.col("role")
     so_far = (Window.unboundedPreceding, Window.currentRow)
     in_order = Window.partitionBy(*keys).orderBy("at.lsn", "at.ordinal")
     of_key = in_order.rowsBetween(*so_far)
     of_transaction = Window.partitionBy(*keys, F.col("at.lsn")).orderBy("at.ordinal").rowsBetween(*so_far)
     running = steps.repartition(*keys).select(
         *keys,
-        *("at", "role", "unsent", "sequence"),
+        *("at", "role", "unsent"),
+        F.last(F.when(role != GOES, F.col("sequence")), ignorenulls=True).over(of_key).alias("sequence"),
         F.lead("at.lsn").over(in_order).alias("next_lsn"),
-        F.last(F.when(F.col("role") == COMES, F.col("at")), ignorenulls=True).over(of_key).alias("came"),
+        F.last(F.when(role == COMES, F.col("at")), ignorenulls=True).over(of_key).alias("came"),
         F.sum("role").over(of_transaction).alias("more"),
         F.first("role").over(of_transaction).alias("first"),
         *[F.last(cell, ignorenulls=True).over(of_key).alias(cell) for cell in cells],

@@ -39,7 +39,7 @@ def rows_by_value(rows: TypedRows, changes: DataFrame) -> DataFrame:
     counted = steps.select("_sequence", "at", "image.*").withColumn("balance", balance)
     found = counted.groupBy(*values).agg(
         (F.sum("step") - F.least(F.min("balance"), F.lit(0))).alias("left"),
-        F.max_by("_sequence", "at").alias("_sequence"),
+        F.max_by("_sequence", F.when(F.col("step") == MORE, F.col("at"))).alias("_sequence"),
     )
     shown = zip([*streams, *names.values()], [*rows.streams, *rows.fields], strict=True)
     columns = [F.col(name).alias(field.name, metadata=field.metadata) for name, field in shown]

@@ -14,14 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructField, StructType
 
 from wireformat.arrow.row_changes import RELATION_ID_COLUMN
+from wireformat.arrow.typed_tables.typed_changes import IMAGES
 
 from .carriers import column_of
-
-ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
-"""The columns that a typed table adds to those of the table. PERMISSIVE also adds `_error`, and `keep` its columns."""
-
-IMAGES = ("insert", "update", "update_postimage", "delete")
-"""The changes that set or delete a row."""
 
 _SIGN = -(2**63)
 

@@ -246,7 +246,7 @@ class Capture:
         return rows.result()
 
     def open(self) -> pa.Table:
-        """Returns the rows of transactions that have not ended at the end of the capture, with their control records."""
+        """Returns the rows of transactions that have not ended, with their control records."""
         self._begin_reading()
         found: list[pa.Table] = []
         for _ in self._handed_out(self._committed(at_end=lambda transactions: found.append(transactions.open))):

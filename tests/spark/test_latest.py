@@ -1,7 +1,11 @@
-"""latest: made-up histories lead to the rows that a plain replica has; what it refuses; what it says of gaps."""
+"""latest: made-up histories lead to the rows that a plain replica has; what it refuses; what it says of gaps.
+
+The rows and the errors are those of `wf.arrow.latest`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -15,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import wireformat as wf
 from spark_udfs.latest import latest
 
-from .typed_histories import COLUMNS, KEYS, Replica, Row, Values, history, typed_table
+from ..typed_histories import COLUMNS, KEYS, Replica, Row, Values, history, typed_table
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +31,22 @@ def frame(spark: SparkSession, rows: list[Row], partitions: int = 3) -> DataFram
 
 
 def found(spark: SparkSession, rows: list[Row], keys: Sequence[str] = KEYS) -> list[dict[str, Any]]:
-    return latest(frame(spark, rows), keys).toArrow().to_pylist()
+    found = latest(frame(spark, rows), keys).toArrow()
+    assert_same(found, wf.arrow.latest(typed_table(rows), keys))
+    return found.to_pylist()
+
+
+def found_in(
+    spark: SparkSession, typed: pa.Table, keys: Sequence[str], stream_by: Sequence[str] = (), partitions: int = 2
+) -> pa.Table:
+    found = latest(spark.createDataFrame(typed).repartition(partitions), keys, stream_by=stream_by).toArrow()
+    assert_same(found, wf.arrow.latest(typed, keys, stream_by=stream_by))
+    return found
+
+
+def assert_same(found: pa.Table, by_arrow: pa.Table) -> None:
+    assert found.column_names == by_arrow.column_names
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, by_arrow.to_pylist()))
 
 
 def ordered(rows: list[Values]) -> list[str]:
@@ -62,8 +81,9 @@ def test_histories(spark: SparkSession, seed: int, truncate: float, is_split: bo
     rows = found(spark, split(changes) if is_split else changes)
     assert ordered(rows) == ordered(held)
     assert all(row["_unchanged"] is None for row in rows)
-    places = {row.sequence for row in changes}
-    assert all(tuple(row["_sequence"].values()) in places for row in rows)
+    places = [tuple(row["_sequence"].values()) for row in rows]
+    assert set(places) <= {row.sequence for row in changes}
+    assert len(set(places)) == len(places)
 
 
 def test_histories_that_begin_in_the_middle(spark: SparkSession) -> None:
@@ -163,15 +183,16 @@ OTHER_NAMES = [
 def test_another_oid_is_another_table(
     spark: SparkSession, changes: Any, wanted: list[str], keys: Sequence[str]
 ) -> None:
-    rows = latest(spark.createDataFrame(numbered(changes)).repartition(2), keys).toArrow()
+    rows = found_in(spark, numbered(changes), keys)
     assert sorted(rows["step_0"].to_pylist()) == wanted
     assert "_relation_id" not in rows.column_names
 
 
 def test_changes_of_an_earlier_table_are_checked_too(spark: SparkSession) -> None:
     rows = [(replace(inserted(1, "old"), change="upsert"), 16385), (inserted(2, "new"), 16400)]
-    with pytest.raises(wf.BadRows, match="1 change that has a _change_type other than"):
-        latest(spark.createDataFrame(numbered(rows)), KEYS)
+    for call in (lambda typed: latest(spark.createDataFrame(typed), KEYS), lambda typed: wf.arrow.latest(typed, KEYS)):
+        with pytest.raises(wf.BadRows, match="1 change that has a _change_type other than"):
+            call(numbered(rows))
 
 
 def test_each_stream_has_its_own_oids(spark: SparkSession) -> None:
@@ -179,7 +200,7 @@ def test_each_stream_has_its_own_oids(spark: SparkSession) -> None:
     tables = [
         numbered(changes).append_column(STREAM, pa.array([name] * len(changes))) for name, changes in streams.items()
     ]
-    rows = latest(spark.createDataFrame(pa.concat_tables(tables)), KEYS, stream_by=[STREAM]).toArrow().to_pylist()
+    rows = found_in(spark, pa.concat_tables(tables), KEYS, [STREAM]).to_pylist()
     assert sorted((row[STREAM], row["step_0"]) for row in rows) == [
         *(("a", "new"), ("b", "copied"), ("b", "first"), ("b", "first again"), ("c", "alone"))
     ]
@@ -201,8 +222,7 @@ def test_several_streams(spark: SparkSession, keys: Sequence[str]) -> None:
         .append_column("also kept", pa.array(range(len(rows))))
         for name, rows in streams.items()
     ]
-    typed = spark.createDataFrame(pa.concat_tables(tables)).repartition(3)
-    rows = latest(typed, keys, stream_by=[STREAM]).toArrow()
+    rows = found_in(spark, pa.concat_tables(tables), keys, [STREAM], partitions=3)
     assert rows.column_names == [STREAM, *COLUMNS.names, "_sequence", "_unchanged"]
     assert sorted(f"{row[STREAM]} {ordered([row])[0]}" for row in rows.to_pylist()) == sorted(wanted)
     assert len({row[:1] for row in wanted}) == 3
@@ -273,8 +293,10 @@ def test_what_cannot_be(spark: SparkSession) -> None:
         ([insert, Row("update", row, sequence=(2, 0))], [], "1 change that does not contain the whole old row"),
     ]
     for rows, keys, words in faults:
-        with pytest.raises(wf.BadRows if "1 change that" in words else wf.OptionError, match=words):
+        with pytest.raises(wf.BadRows if "1 change that" in words else wf.OptionError, match=words) as raised:
             latest(frame(spark, rows), keys)
+        with pytest.raises(wf.WireformatError, match=re.escape(str(raised.value))):
+            wf.arrow.latest(typed_table(rows), keys)
     typed = frame(spark, [insert])
     with pytest.raises(wf.BadRows, match="1 change that has no _sequence"):
         latest(typed.withColumn("_sequence", F.expr("if(false, _sequence, null)")), KEYS)

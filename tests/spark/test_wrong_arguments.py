@@ -14,8 +14,8 @@ import spark_udfs
 from ..engines import FORMAT
 from ..handmade import BEGIN, COMMIT, message
 from ..test_arguments import complaint, wrong_calls
+from ..typed_histories import KEYS, Row
 from .test_latest import frame
-from .typed_histories import KEYS, Row
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]  # one test, half a minute
 

@@ -10,6 +10,7 @@ from .schemas import CHANGES, change_schema, committed_schema
 if TYPE_CHECKING:
     from .change_table import batches, changes
     from .committed.assembler import Transactions, open_transactions, transactions
+    from .typed_tables.latest import latest
     from .typed_tables.table import typed
     from .typed_tables.tables import tables
 
@@ -20,6 +21,7 @@ __all__ = [
     "change_schema",
     "changes",
     "committed_schema",
+    "latest",
     "open_transactions",
     "tables",
     "transactions",
@@ -30,6 +32,7 @@ _LATER = {
     "batches": "change_table",
     "changes": "change_table",
     "Transactions": "committed.assembler",
+    "latest": "typed_tables.latest",
     "open_transactions": "committed.assembler",
     "tables": "typed_tables.tables",
     "transactions": "committed.assembler",

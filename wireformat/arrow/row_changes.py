@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 RowChanges = Any
-"""A pyarrow Table, a RecordBatch, or an iterable of either; iterables may be nested."""
+"""A pyarrow Table, a RecordBatch, a RecordBatchReader, or an iterable of these; iterables may be nested."""
 
 TABLE_KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
 """The kinds of records that describe or change a table."""
@@ -27,17 +27,24 @@ RELATION_ID_COLUMN = "_relation_id"
 """int64: the OID of the table of a row change. On Spark it is sent as a column, since Spark is slow at sending maps."""
 
 
-def record_batches(changes: RowChanges) -> Iterator[pa.RecordBatch]:
-    """The record batches of row changes, in order. A table without rows gives one empty batch, for its schema.
+def record_batches(changes: RowChanges, name: str = "row changes") -> Iterator[pa.RecordBatch]:
+    """The record batches of row changes, in order.
 
+    A table or reader without rows gives one empty batch, for its schema.
+
+    name   of the argument, for the error
     Raises TypeError for anything else.
     """
     if isinstance(changes, pa.RecordBatch):
         yield changes
     elif isinstance(changes, pa.Table):
         yield from changes.to_batches() or [pa.RecordBatch.from_pylist([], changes.schema)]
+    elif isinstance(changes, pa.RecordBatchReader):
+        first = next(iter(changes), None)
+        yield pa.RecordBatch.from_pylist([], changes.schema) if first is None else first
+        yield from changes
     elif isinstance(changes, Iterable) and not isinstance(changes, (str, bytes, Mapping)):
         for item in changes:
-            yield from record_batches(item)
+            yield from record_batches(item, name)
     else:
-        raise TypeError(f"row changes: expected a pyarrow Table or record batches, got {type(changes).__name__}")
+        raise TypeError(f"{name}: expected a pyarrow Table or record batches, got {type(changes).__name__}")

@@ -75,7 +75,7 @@ def _expanded(text: str) -> list[Path]:
     if path.is_dir():
         found = [one for one in path.iterdir() if one.is_file() and not one.name.startswith((".", "_"))]
     elif not path.exists() and glob.has_magic(text):
-        found = [one for one in map(Path, glob.glob(text, recursive=True)) if one.is_file()]
+        found = [one for one in map(Path, glob.glob(text, recursive=True)) if one.is_file()]  # noqa: PTH207 - of any root
     else:
         return [path]
     if not found:

@@ -104,7 +104,10 @@ _OPEN = Table(
 _LISTS = ("columns", "type_oids", "typmods", "key_columns")
 _RELATIONS = Table(
     {
-        **{"relation_id": UNSIGNED, "table_schema": TEXT, "table_name": TEXT, "replica_identity": TEXT},
+        "relation_id": UNSIGNED,
+        "table_schema": TEXT,
+        "table_name": TEXT,
+        "replica_identity": TEXT,
         **dict.fromkeys(_LISTS, TEXT),
     }
 )

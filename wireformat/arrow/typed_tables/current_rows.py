@@ -1,0 +1,429 @@
+"""Changes of rows in order, and their compaction: one insert of each row that they leave.
+
+Every change becomes steps of keys: a row comes to a key (insert, or an update that moves it there), is set, or goes
+(delete, or moves away). The steps are sorted by key and then by order, so that the facts of a key are those of a range
+of steps. A row that moved without some of its values had them at its previous key: the step that came to the new key
+refers to the step that left the old one, whose values may come from an older key. Each round of jumps doubles the
+distance that such references reach back.
+
+What is compacted is changes again, so that more of them can follow. Only whole transactions may be compacted, since a
+key may hold two rows within one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import BadRows
+from ...lsn import lsn_text
+from ..arrays import Array
+
+INSERT, UPDATE, DELETE, TRUNCATE = range(4)
+"""The kinds of changes."""
+
+COMES, SETS, GOES = 1, 0, -1
+"""How a step changes the number of rows at the key."""
+
+MOST_ROWS = 1 << 16
+MOST_BYTES = 1 << 30
+"""The largest chunk of a column that is gathered. Arrow's offsets of texts end at 2 GiB."""
+
+MOST_BITS = 63
+"""Of a number that is sorted: int64 without its sign."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes of rows, in the order in which they were made.
+
+    kinds      int8[n]
+    scopes     int64[n]: a number for each stream and table; keys of different scopes have nothing to do with each other
+    lsns       uint64[n]: the position of the commit, which identifies the transaction in its stream
+    ordinals   int64[n]: the position in the transaction
+    rows       a table of n rows: the values after the change, or those of the deleted row
+    moved      int64[m]: updates that may have changed the key
+    old_keys   the columns of their old keys, each of m values
+    unsent     columns to bool[n]: whether the change did not send the value. Without those that all changes send
+    """
+
+    kinds: Array
+    scopes: Array
+    lsns: Array
+    ordinals: Array
+    rows: pa.Table
+    moved: Array
+    old_keys: Sequence[pa.ChunkedArray]
+    unsent: Mapping[str, Array]
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def where(self, is_chosen: Array) -> Changes:
+        """Returns some of the changes; is_chosen is bool[n]."""
+        if is_chosen.all():
+            return self
+        has_chosen = is_chosen[self.moved]
+        return Changes(
+            self.kinds[is_chosen],
+            self.scopes[is_chosen],
+            self.lsns[is_chosen],
+            self.ordinals[is_chosen],
+            self.rows.filter(pa.array(is_chosen)),
+            (np.cumsum(is_chosen) - 1)[self.moved[has_chosen]],
+            [column.filter(pa.array(has_chosen)) for column in self.old_keys],
+            _some({name: is_unsent[is_chosen] for name, is_unsent in self.unsent.items()}),
+        )
+
+    def inserts(self, indices: Array, rows: pa.Table, unsent: Mapping[str, Array]) -> Changes:
+        """Returns inserts of rows, at the positions of some of the changes."""
+        return Changes(
+            np.full(len(indices), INSERT, np.int8),
+            self.scopes[indices],
+            self.lsns[indices],
+            self.ordinals[indices],
+            rows,
+            np.zeros(0, np.int64),
+            [pa.chunked_array([], column.type) for column in self.old_keys],
+            _some(unsent),
+        )
+
+    def after_truncates(self) -> Changes:
+        """Returns the changes of rows after the last TRUNCATE of their scope."""
+        truncates = np.flatnonzero(self.kinds == TRUNCATE)
+        if not len(truncates):
+            return self
+        last = np.full(int(self.scopes.max()) + 1, -1)
+        last[self.scopes[truncates]] = truncates
+        return self.where(np.arange(len(self)) > last[self.scopes])
+
+
+def _some(flags: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: of_column for name, of_column in flags.items() if of_column.any()}
+
+
+def joined(parts: Sequence[Changes]) -> Changes:
+    """Returns the changes of several parts, of which there must be one, without a copy of the rows."""
+    if len(parts) == 1:
+        return parts[0]
+    starts = np.cumsum([0, *map(len, parts)])
+    names = dict.fromkeys(name for part in parts for name in part.unsent)
+    return Changes(
+        np.concatenate([part.kinds for part in parts]),
+        np.concatenate([part.scopes for part in parts]),
+        np.concatenate([part.lsns for part in parts]),
+        np.concatenate([part.ordinals for part in parts]),
+        pa.concat_tables([part.rows for part in parts]),
+        np.concatenate([part.moved + start for part, start in zip(parts, starts[:-1].tolist(), strict=True)]),
+        [
+            pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
+            for columns in zip(*(part.old_keys for part in parts), strict=True)
+        ],
+        {name: np.concatenate([part.unsent.get(name, np.zeros(len(part), bool)) for part in parts]) for name in names},
+    )
+
+
+def compacted(changes: Changes, keys: Sequence[str], *, counts_rows: bool) -> Changes:
+    """Returns an insert of each current row, in the order of its last change.
+
+    keys          columns that identify a row in its scope
+    counts_rows   whether a key may hold several rows, which are equal: each insert adds one, each delete removes one,
+                  and an update does both. Otherwise an insert replaces the row of the key
+
+    Raises BadRows if the changes of a key are not in the order of their positions.
+    """
+    changes = changes.after_truncates()
+    if not len(changes):
+        return changes
+    steps = _sorted_steps(changes, keys, counts_rows)
+    return _counted(changes, steps) if counts_rows else _current(changes, steps)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps of keys, sorted by key and then by order.
+
+    changes   int64[m]: the change of each step
+    roles     int8[m]: COMES, SETS or GOES
+    starts    int64[k]: the first step of each key
+    """
+
+    changes: Array
+    roles: Array
+    starts: Array
+
+    @property
+    def ends(self) -> Array:
+        """int64[k]: the last step of each key."""
+        return np.append(self.starts[1:], len(self.roles)) - 1
+
+
+_ROLES = np.array([COMES, SETS, GOES], np.int8)
+"""The role of a change that stays at its key, by kind."""
+
+
+def _sorted_steps(changes: Changes, keys: Sequence[str], counts_rows: bool) -> _Steps:
+    count = len(changes)
+    order_bits = count.bit_length() + 1
+    columns = [
+        pa.chunked_array([*changes.rows[key].chunks, *old_key.chunks], old_key.type)
+        for key, old_key in zip(keys, changes.old_keys, strict=True)
+    ]
+    scopes = np.concatenate([changes.scopes, changes.scopes[changes.moved]])
+    codes = combined_codes([scopes, *map(codes_of_values, columns)], MOST_BITS - order_bits)
+    new, old = codes[:count], codes[count:]
+    roles = _ROLES[changes.kinds]
+    is_move = np.ones(len(old), bool) if counts_rows else old != new[changes.moved]
+    moved = changes.moved[is_move]
+    roles[moved] = COMES
+    # where a row leaves a key and comes to it in one change, it leaves first
+    arrives = (new << order_bits) | (np.arange(count) << 1) | 1
+    leaves = (old[is_move] << order_bits) | (moved << 1)
+    steps = np.sort(np.concatenate([arrives, leaves]))
+    of_step = (steps & ((1 << order_bits) - 1)) >> 1
+    arrived = (steps & 1).astype(bool)
+    slots = steps >> order_bits
+    return _Steps(of_step, np.where(arrived, roles[of_step], GOES), _starts(slots[1:] != slots[:-1]))
+
+
+def _starts(differs: Array) -> Array:
+    """Returns where a range begins: at 0, and at every element that differs from the one before."""
+    return np.flatnonzero(np.concatenate([[True], differs]))
+
+
+def _last(is_chosen: Array) -> Array:
+    """Returns, for each element, the last one at or before it that is chosen; -1 if there is none."""
+    return np.maximum.accumulate(np.where(is_chosen, np.arange(len(is_chosen)), -1))
+
+
+def _counted(changes: Changes, steps: _Steps) -> Changes:
+    """Returns each row as many times as it is there.
+
+    If more rows are removed than were added, the history does not begin with the table's first row, and those rows
+    existed before it.
+    """
+    balance = np.cumsum(steps.roles, dtype=np.int64)
+    before = balance[steps.starts] - steps.roles[steps.starts]
+    balance -= np.repeat(before, steps.ends - steps.starts + 1)
+    counts = balance[steps.ends] - np.minimum(np.minimum.reduceat(balance, steps.starts), 0)
+    last = _last(steps.roles == COMES)[steps.ends]
+    count_of_change = np.zeros(len(changes), np.int64)
+    count_of_change[steps.changes[last[counts > 0]]] = counts[counts > 0]
+    indices = np.repeat(np.arange(len(changes)), count_of_change)
+    return changes.inserts(indices, gathered_rows(changes.rows, indices), {})
+
+
+def _current(changes: Changes, steps: _Steps) -> Changes:
+    """Returns the row of each key that has one."""
+    _check_order(changes, steps)
+    begins, is_occupied = _occupation(changes, steps)
+    last = _last(steps.roles != GOES)[steps.ends][is_occupied]
+    last_of_change = np.full(len(changes), -1)
+    last_of_change[steps.changes[last]] = last
+    indices = np.flatnonzero(last_of_change >= 0)
+    last = last_of_change[indices]
+    sources = {name: _sources(changes, steps, name, begins)[last] for name in changes.unsent}
+    rows = gathered_rows(changes.rows, indices, sources)
+    return changes.inserts(indices, rows, {name: found < 0 for name, found in sources.items()})
+
+
+def _check_order(changes: Changes, steps: _Steps) -> None:
+    """Raises BadRows if a change of a key is before an earlier one. Transactions can come in another order."""
+    lsns, ordinals = changes.lsns[steps.changes], changes.ordinals[steps.changes]
+    falls = (lsns[1:] < lsns[:-1]) | ((lsns[1:] == lsns[:-1]) & (ordinals[1:] < ordinals[:-1]))
+    falls[steps.starts[1:] - 1] = False
+    if falls.any():
+        first = int(np.flatnonzero(falls)[0])
+        before, after = (f"{lsn_text(int(lsns[step]))} / {ordinals[step]}" for step in (first, first + 1))
+        raise BadRows(
+            f"changes of each row in the order of _sequence, after {before}",
+            after,
+            hint="pass all changes as one table, which may be in any order",
+        )
+
+
+def _occupation(changes: Changes, steps: _Steps) -> tuple[Array, Array]:
+    """Returns the steps at which a key has no row yet, and for each key whether it has one in the end.
+
+    A key holds one row between transactions. Within a transaction it may hold two (keys swapped under a deferred
+    constraint); the row that came first goes first. So whether the key holds a row after the transaction is counted. If
+    the transaction begins with a step other than COMES, there was a row before it. Otherwise, the count or the previous
+    transaction decides.
+    """
+    lsns = changes.lsns[steps.changes]
+    differs = lsns[1:] != lsns[:-1]
+    differs[steps.starts[1:] - 1] = True
+    starts = _starts(differs)
+    more = np.add.reduceat(steps.roles, starts, dtype=np.int64)
+    began_occupied = steps.roles[starts] != COMES
+    is_occupied = np.where(began_occupied, more >= 0, more > 0)
+    is_known = began_occupied | (more != 0)
+    begins_key = np.zeros(len(lsns), bool)
+    begins_key[steps.starts] = True
+    first_of_key = np.flatnonzero(begins_key[starts])
+    is_known[first_of_key] = True  # a row that came to a free key and went
+    is_occupied = is_occupied[_last(is_known)]
+    is_free = np.concatenate([[True], ~is_occupied[:-1]])
+    is_free[first_of_key] = True
+    return starts[is_free], is_occupied[np.append(first_of_key[1:], len(starts)) - 1]
+
+
+def _sources(changes: Changes, steps: _Steps, name: str, begins: Array) -> Array:
+    """Returns, for each step, the change that sent the column's value at the key after it; -1 if none did.
+
+    begins   the steps at which a key has no row yet
+    """
+    sends = (steps.roles != GOES) & ~changes.unsent[name][steps.changes]
+    arrives = (steps.roles == COMES) & ~sends
+    begins_anew = np.zeros(len(sends), bool)
+    begins_anew[begins] = True
+    last = _last(sends | arrives | begins_anew)
+    origins = _origins(changes, steps, np.flatnonzero(arrives))
+    seen = np.arange(len(sends))
+    asking = np.flatnonzero(arrives)[origins >= 0]
+    seen[asking] = last[origins[origins >= 0]]
+    while len(asking):
+        older = seen[seen[asking]]
+        is_older = older != seen[asking]
+        seen[asking] = older
+        asking = asking[is_older]
+    found = seen[last]
+    return np.where(sends[found], steps.changes[found], -1)
+
+
+def _origins(changes: Changes, steps: _Steps, arrivals: Array) -> Array:
+    """Returns, for steps at which rows come to their keys, the steps at which they left other ones; -1 if they did not.
+
+    Where key changes were split, a row leaves with the delete directly before the insert, which has the same position.
+    """
+    leaves = np.full(len(changes), -1)
+    goes = np.flatnonzero(steps.roles == GOES)
+    leaves[steps.changes[goes]] = goes
+    of_step = steps.changes[arrivals]
+    inserts = changes.kinds[of_step] == INSERT
+    if not inserts.any():
+        return leaves[of_step]
+    in_scope = np.argsort(changes.scopes, kind="stable")
+    before = np.full(len(changes), -1)
+    before[in_scope[1:]] = in_scope[:-1]
+    origins = np.where(inserts, before[of_step], of_step)
+    is_same = changes.lsns[origins] == changes.lsns[of_step]
+    is_same &= changes.ordinals[origins] == changes.ordinals[of_step]
+    is_same &= changes.scopes[origins] == changes.scopes[of_step]
+    return np.where(is_same & (origins >= 0), leaves[origins], -1)
+
+
+def codes_of_values(column: pa.ChunkedArray) -> Array:
+    """Returns int64[n]: equal values have the same code, from 0 on. Nulls are equal, so are NaNs, and 0 and -0."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _codes_of_lists(column)
+    if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
+        ends = pc.min_max(column).as_py()
+        if ends["max"] - ends["min"] < 1 << 31:
+            return _numbers(column).astype(np.int64) - ends["min"]
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))
+        column = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
+    elif (pa.types.is_string(column.type) or pa.types.is_binary(column.type)) and column.nbytes > MOST_BYTES:
+        column = column.cast(pa.large_string() if pa.types.is_string(column.type) else pa.large_binary())
+    return _encoded(column)
+
+
+def _codes_of_lists(column: pa.ChunkedArray) -> Array:
+    """The same for lists: equal lists are equal bytes of the codes of their elements."""
+    elements = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
+    codes = codes_of_values(elements)
+    lengths = _numbers(pc.list_value_length(column).fill_null(0))
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]) * codes.itemsize
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(codes)]
+    lists = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(column), buffers)
+    found = codes_of_values(pa.chunked_array([lists])) + 1
+    if column.null_count:
+        found[_numbers(column.is_null())] = 0
+    return found
+
+
+def combined_codes(columns: Sequence[Array], most_bits: int = MOST_BITS) -> Array:
+    """Returns int64[n]: rows with equal codes in all columns have the same code, of at most so many bits."""
+    codes, bits = np.zeros(len(columns[0]), np.int64), 0
+    for column in columns:
+        more = _bits(column)
+        if bits + more > MOST_BITS:
+            codes, column = _dense(codes), _dense(column)
+            bits, more = _bits(codes), _bits(column)
+        codes = (codes << more) | column
+        bits += more
+    return codes if bits <= most_bits else _dense(codes)
+
+
+def _bits(codes: Array) -> int:
+    return int(codes.max(initial=0)).bit_length()
+
+
+def _dense(codes: Array) -> Array:
+    """Returns the same codes without gaps."""
+    return _encoded(pa.chunked_array([pa.array(codes)]))
+
+
+def _encoded(column: pa.ChunkedArray) -> Array:
+    """Returns the codes of equal values, without gaps."""
+    rows = pa.table({"value": column, "row": pa.array(np.arange(len(column)))})
+    # for texts that are all different, this is almost twice as fast as dictionary_encode
+    groups = rows.group_by("value", use_threads=False).aggregate([("row", "list")])["row_list"]
+    lengths = _numbers(pc.list_value_length(groups))
+    codes = np.empty(len(column), np.int64)
+    codes[_numbers(pc.list_flatten(groups))] = np.repeat(np.arange(len(groups)), lengths)
+    return codes
+
+
+def _numbers(column: pa.ChunkedArray) -> Array:
+    return column.to_numpy()
+
+
+def gathered_rows(table: pa.Table, indices: Array, sources: Mapping[str, Array] | None = None) -> pa.Table:
+    """Returns rows of a table.
+
+    indices   int64[n]
+    sources   other indices for the values of some columns; -1 is null
+    """
+    of_column = sources or {}
+    columns = [gathered(table[name], of_column.get(name, indices)) for name in table.column_names]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def gathered(column: pa.ChunkedArray, indices: Array) -> pa.ChunkedArray:
+    """Returns values of a column; -1 is null."""
+    chunks = list(column.chunks)
+    if (indices < 0).any():
+        indices = np.where(indices < 0, len(column), indices)
+        chunks.append(pa.nulls(1, column.type))
+    starts = np.cumsum([0, *map(len, chunks)])
+    pieces = [
+        piece
+        for first in range(0, len(indices), MOST_ROWS)
+        for piece in _gathered(chunks, starts, indices[first : first + MOST_ROWS])
+    ]
+    return pa.chunked_array(pieces, column.type)
+
+
+def _gathered(chunks: Sequence[Any], starts: Array, indices: Array) -> Iterator[pa.Array]:
+    """Yields values of an array in chunks: in one array, or in several if their texts are long."""
+    order = None if (indices[1:] >= indices[:-1]).all() else np.argsort(indices, kind="stable")
+    in_order = indices if order is None else indices[order]
+    bounds: Array = np.searchsorted(in_order, starts)
+    found = [
+        chunks[chunk].take(pa.array(in_order[bounds[chunk] : bounds[chunk + 1]] - starts[chunk]))
+        for chunk in np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()
+    ]
+    if len(found) > 1 and len(indices) > 1 and sum(piece.nbytes for piece in found) > MOST_BYTES:
+        middle = len(indices) // 2
+        yield from _gathered(chunks, starts, indices[:middle])
+        yield from _gathered(chunks, starts, indices[middle:])
+        return
+    values = found[0] if len(found) == 1 else pa.concat_arrays(found)
+    yield values if order is None else values.take(pa.array(np.argsort(order)))

@@ -1,0 +1,177 @@
+"""`latest`: the table as it stands after its typed changes, whole or batch by batch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import OptionError
+from ...options.checks import texts
+from ..arrays import Array
+from ..row_changes import RELATION_ID_COLUMN, RowChanges, record_batches
+from .current_rows import MOST_ROWS, Changes, combined_codes, compacted, gathered_rows, joined
+from .typed_changes import TypedChanges
+
+BATCH_ROWS = 1 << 13
+"""Record batches are joined until they have so many rows."""
+
+COMPACTED_ROWS = 1 << 17
+"""Changes wait until they are so many, and as many as the table has rows: then each change costs a copy of about one
+row."""
+
+
+def latest(typed: RowChanges, keys: Sequence[str], *, stream_by: Sequence[str] = ()) -> pa.Table:
+    """Returns the current rows of a table, from its changes.
+
+    typed       the result of `typed` for one table, from changes that went through `transactions`: a pyarrow Table or
+                RecordBatch, or an iterable of them. An iterable is read batch by batch, in memory for the table's rows
+                and the last transaction
+    keys        the columns of the replica identity, or of another key of the table. []: the whole row is the key, and
+                equal rows are counted; updates and deletes then need the complete old row (REPLICA IDENTITY FULL)
+    stream_by   columns (integers or strings) that identify a stream, which `typed` kept: each stream has a table of
+                this name, and all of them are processed at once
+    returns     the columns stream_by; the table's columns; `_sequence` of the row's last change; `_unchanged`, the
+                columns that are null because no change has sent their value, or null if there are none. The rows are
+                in the order of the columns stream_by and `_sequence`
+
+    Changes are ordered by `_sequence`. Those of a Table or RecordBatch may be in any order, those of an iterable must
+    be in commit order in each stream, as `transactions` returns them. A value that was not sent keeps its previous
+    value, even if the row had another key then. A TRUNCATE removes all rows. So does DROP TABLE, once the changes have
+    a row of a new table of this name, in a format that sends the OIDs of tables (`_relation_id`). If the changes do not
+    begin with the table's first row, the result has only the rows that they mention.
+
+    Raises OptionError, and BadRows for changes that cannot be ordered or applied.
+    """
+    rows = LatestRows(keys, stream_by)
+    if isinstance(typed, (pa.Table, pa.RecordBatch)):
+        rows.take_all(typed)
+    else:
+        for batch in record_batches(typed, "typed"):
+            rows.take(batch)
+    return rows.result()
+
+
+def earlier_tables(oids: Collection[int]) -> str:
+    """Returns a warning that the changes are those of several tables."""
+    return (
+        f"latest: the changes are of tables with the OIDs {', '.join(map(str, sorted(oids)))}; only the rows of the "
+        "last one are returned. If it is one table, of several servers for example, drop the column "
+        f"{RELATION_ID_COLUMN} first"
+    )
+
+
+class LatestRows:
+    """`latest` of record batches that come in commit order. keys and stream_by are those of `latest`.
+
+    Changes wait until there are as many as the table has rows, and then become its new rows. Those of the last
+    transaction of a stream always wait, because a batch may end within it. The rows of earlier tables of the same name
+    are kept too, because a table can get its old name back.
+    """
+
+    def __init__(self, keys: Sequence[str], stream_by: Sequence[str] = ()) -> None:
+        self._keys = texts("keys", keys)
+        self._stream_by = texts("stream_by", stream_by)
+        self._changes: TypedChanges | None = None
+        self._small: list[pa.RecordBatch] = []
+        self._small_rows = 0
+        self._parts: list[Changes] = []
+        """Inserts of the rows after the last compaction, then the changes that wait."""
+        self._compact_at = COMPACTED_ROWS
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Applies the changes of a batch, which follow those of earlier batches.
+
+        Raises OptionError, and BadRows if the changes of a row are not in the order of `_sequence`; `result` raises
+        BadRows for other changes that cannot be applied.
+        """
+        self._take(self._begun(batch.schema), batch)
+
+    def take_all(self, typed: pa.Table | pa.RecordBatch) -> None:
+        """Applies the changes of a table, which may be in any order. Raises OptionError."""
+        changes = self._begun(typed.schema)
+        table = typed if isinstance(typed, pa.Table) else pa.Table.from_batches([typed])
+        table = table.select(changes.columns)
+        order = changes.in_order(table)
+        if order is None:
+            for batch in table.to_batches():
+                self._take(changes, batch)
+        else:
+            for first in range(0, len(order), MOST_ROWS):
+                for batch in gathered_rows(table, order[first : first + MOST_ROWS]).to_batches():
+                    self._take(changes, batch)
+
+    def result(self) -> pa.Table:
+        """Returns the current rows. More batches can be taken afterwards.
+
+        Raises OptionError if there was no batch, not even an empty one, and BadRows.
+        """
+        if self._changes is None:
+            raise OptionError("option typed: expected a table or record batches, got none; they can be empty")
+        changes = self._changes
+        self._take_small(changes)
+        changes.check()
+        if len(changes.scopes.oids) > 1 and not self._stream_by:
+            logging.getLogger("wireformat").warning(earlier_tables(changes.scopes.oids))
+        whole = joined(self._parts)
+        is_last = np.zeros(len(changes.scopes.streams), bool)
+        is_last[list(changes.scopes.last.values())] = True
+        rows = compacted(whole.where(is_last[whole.scopes]), changes.keys, counts_rows=not changes.has_key)
+        table = rows.rows.append_column(changes.schema.field("_unchanged"), _unsent_lists(rows, changes))
+        order = np.lexsort((rows.ordinals, rows.lsns, changes.scopes.ranks()[rows.scopes]))
+        return table if (order[1:] > order[:-1]).all() else gathered_rows(table, order)
+
+    def _begun(self, schema: pa.Schema) -> TypedChanges:
+        """Checks the columns: those of the first batch against the options, those of later ones against the first."""
+        if self._changes is None:
+            self._changes = TypedChanges(schema, self._keys, self._stream_by)
+            self._parts = [self._changes.read(pa.RecordBatch.from_pylist([], schema))]
+        elif not schema.equals(self._changes.schema):
+            raise OptionError("option typed: expected record batches with the same columns, got different ones")
+        return self._changes
+
+    def _take(self, changes: TypedChanges, batch: pa.RecordBatch) -> None:
+        self._small.append(batch.select(changes.columns))
+        self._small_rows += batch.num_rows
+        if self._small_rows >= BATCH_ROWS:
+            self._take_small(changes)
+            if sum(map(len, self._parts)) >= self._compact_at:
+                self._compact(changes)
+
+    def _take_small(self, changes: TypedChanges) -> None:
+        """Reads the batches that were joined."""
+        if self._small_rows:
+            table = pa.Table.from_batches(self._small)
+            if len(self._small) > 1:
+                table = gathered_rows(table, np.arange(len(table)))
+            self._parts += [changes.read(batch) for batch in table.to_batches()]
+        self._small, self._small_rows = [], 0
+
+    def _compact(self, changes: TypedChanges) -> None:
+        """Replaces the rows and the changes of whole transactions by the rows after these."""
+        done, waiting = self._parts[:1], []
+        for part in self._parts[1:]:
+            waits = changes.is_waiting(part)
+            waiting.append(part.where(waits))
+            done.append(part.where(~waits))
+        rows = compacted(joined(done), changes.keys, counts_rows=not changes.has_key)
+        self._parts = [rows, *(part for part in waiting if len(part))]
+        count = sum(map(len, self._parts))
+        self._compact_at = count + max(count, COMPACTED_ROWS)
+
+
+def _unsent_lists(rows: Changes, changes: TypedChanges) -> pa.Array:
+    """Returns the names of the columns whose value is not known; null if there are none."""
+    type = changes.schema.field("_unchanged").type
+    names = [field.name for field in changes.fields if field.name in rows.unsent]
+    if not names:
+        return pa.nulls(len(rows), type)
+    flags: list[Array] = [rows.unsent[name] for name in names]
+    _, firsts, found = np.unique(combined_codes(flags), return_index=True, return_inverse=True)
+    lists = [
+        [name for name, is_unsent in zip(names, flags, strict=True) if is_unsent[first]] or None
+        for first in firsts.tolist()
+    ]
+    return pa.array(lists, type).take(pa.array(found.reshape(-1)))
