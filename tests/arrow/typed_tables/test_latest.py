@@ -448,7 +448,7 @@ def test_another_oid_is_another_table(
 def test_changes_of_an_earlier_table() -> None:
     """Those that nobody can order are found, those that only that table could not take are not."""
     later = (inserted(2, "new"), 16400)
-    with pytest.raises(wf.BadRows, match="1 changes that have a _change_type other than"):
+    with pytest.raises(wf.BadRows, match="1 change that has a _change_type other than"):
         wf.arrow.latest(numbered([(replace(inserted(1, "old"), change="upsert"), 16385), later]), KEYS)
     no_key = (Row("insert", {**row(1), "id": None}), 16385)
     assert len(wf.arrow.latest(numbered([no_key, later]), KEYS)) == 1
@@ -501,10 +501,10 @@ def test_streams_that_cannot_be() -> None:
         (["id"], "'id' is not a column that typed kept"),
         (["_xid"], "'_xid' is not a column that typed kept"),
         (["half"], "option stream_by: expected integers or strings, 'half' is double"),
-        ([STREAM], "1 changes that have no value in a column of stream_by: stream"),
+        ([STREAM], "1 change that has no value in a column of stream_by: stream"),
     ]
     for stream_by, words in faults:
-        with pytest.raises(wf.BadRows if "1 changes" in words else wf.OptionError, match=words):
+        with pytest.raises(wf.BadRows if "1 change that" in words else wf.OptionError, match=words):
             wf.arrow.latest(typed, KEYS, stream_by=stream_by)
     with pytest.raises(wf.OptionError, match="'stream' is not a column of the table"):
         wf.arrow.latest(typed, [STREAM])
@@ -519,14 +519,14 @@ FAULTS: list[tuple[list[Row], Any, str]] = [
     (
         [INSERT, replace(INSERT, new={**row(1), "id": None})],
         KEYS,
-        "1 changes that have no value in a column of keys: part, id",
+        "1 change that has no value in a column of keys: part, id",
     ),
     ([INSERT, *[replace(INSERT, change="upsert")] * 3], KEYS, "3 changes that have a _change_type other than insert,"),
-    ([INSERT, Row("update", row(1), sequence=(2, 0))], [], "1 changes that do not contain the whole old row"),
+    ([INSERT, Row("update", row(1), sequence=(2, 0))], [], "1 change that does not contain the whole old row"),
     (
         [INSERT, Row("update", row(1), {**row(1), "raw": None}, ("raw",), (2, 0))],
         [],
-        "1 changes that do not contain the whole old row",
+        "1 change that does not contain the whole old row",
     ),
 ]
 
@@ -542,7 +542,7 @@ def test_what_cannot_be(changes: list[Row], keys: Any, words: str) -> None:
 def test_tables_that_cannot_be() -> None:
     typed = typed_table([INSERT])
     place = typed.column_names.index("_sequence")
-    with pytest.raises(wf.BadRows, match="1 changes that have no _sequence"):
+    with pytest.raises(wf.BadRows, match="1 change that has no _sequence"):
         wf.arrow.latest(typed.set_column(place, "_sequence", pa.nulls(1, SEQUENCE)), KEYS)
     with pytest.raises(wf.OptionError, match="option typed: no column '_old'; there are part"):
         wf.arrow.latest(typed.drop_columns("_old"), KEYS)
