@@ -206,6 +206,7 @@ UNUSED_AT_FIRST = {
     "import wireformat": ("numba", "pyarrow", "pyspark", "construct", "pandas"),
     "import wireformat; wireformat.arrow.CHANGES": ("numba", "construct", "pandas"),
     "import wireformat; wireformat.arrow.transactions": ("numba", "construct", "pandas"),
+    "import wireformat; wireformat.arrow.latest": ("numba", "construct", "pandas"),
 }
 """What is run, and libraries that it does not load."""
 

@@ -22,6 +22,7 @@ from .handmade import COMMIT, INSERT, message
 PACKAGES = [Path(wf.__file__).parent, Path(wf.__file__).parents[1] / "spark_udfs"]
 MESSAGE = message(INSERT, COMMIT)
 CHANGES = wf.arrow.changes([b"BEGIN 5", b"table s.t: INSERT: id[integer]:1", b"COMMIT 5"], "test-decoding")
+TYPED_CHANGES = wf.arrow.typed(wf.arrow.transactions(CHANGES), "s.t")
 EVENTS = [wf.Begin(lsn=1, csn=5, first_lsn=1), wf.Commit(lsn=2, xid=9)]
 
 WRONG: tuple[Any, ...] = (
@@ -84,6 +85,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "arrow.Transactions.take": (taken, (CHANGES.to_batches()[0],), []),
     "arrow.typed": (wf.arrow.typed, (CHANGES, "s.t"), TYPED),
     "arrow.tables": (wf.arrow.tables, (CHANGES,), []),
+    "arrow.latest": (wf.arrow.latest, (TYPED_CHANGES, ["id"]), ["stream_by"]),
     "arrow.change_schema": (wf.arrow.change_schema, (["kind"],), []),
     "arrow.committed_schema": (wf.arrow.committed_schema, (wf.arrow.CHANGES,), []),
 }

@@ -69,7 +69,7 @@ def test_page_of_current_tables(spark: SparkSession, monkeypatch: pytest.MonkeyP
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         for block in BLOCK.findall(page):
             exec(compile(block, "docs/current_tables.md", "exec"), names)
-    assert printed.getvalue().count("\n") == 10
+    assert printed.getvalue().count("\n") == 12
     assert names["orders"].count() == 1631  # type: ignore[attr-defined]
     found = {
         statement: spark.sql(statement).collect() for statement in re.findall(r"^    (SELECT .*);$", page, re.MULTILINE)

@@ -136,9 +136,9 @@ class LatestRows:
         self._small.append(batch.select(changes.columns))
         self._small_rows += batch.num_rows
         if self._small_rows >= BATCH_ROWS:
-            self._take_small(changes)
             if sum(map(len, self._parts)) >= self._compact_at:
                 self._compact(changes)
+            self._take_small(changes)
 
     def _take_small(self, changes: TypedChanges) -> None:
         """Reads the batches that were joined."""

@@ -46,7 +46,7 @@ def bad_changes(count: int, fault: str) -> BadRows:
 
 
 _IGNORED, _UNKNOWN = -1, -2
-_CHANGE_TYPES = pa.array([*IMAGES, "truncate", "update_preimage"])
+_CHANGE_TYPES = (*IMAGES, "truncate", "update_preimage")
 _KINDS = np.array([INSERT, UPDATE, UPDATE, DELETE, TRUNCATE, _IGNORED, _UNKNOWN], np.int8)
 """The kind of each, and of any other value."""
 
@@ -172,7 +172,7 @@ def _check_names(schema: pa.Schema, option: str, names: Sequence[str], allowed: 
 
 def kinds_of(change_types: Any) -> Array:
     """Returns int8[n]: the kind of each change; negative for an image before an update, and for other values."""
-    return _KINDS[np.asarray(pc.fill_null(pc.index_in(change_types, _CHANGE_TYPES), len(_KINDS) - 1))]
+    return _KINDS[np.asarray(pc.fill_null(pc.index_in(change_types, pa.array(_CHANGE_TYPES)), len(_KINDS) - 1))]
 
 
 def positions_of(sequence: Any) -> tuple[Array, Array]:
