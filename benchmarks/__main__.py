@@ -15,6 +15,7 @@ from rich.console import Console
 from . import (
     bench_arrow,
     bench_committed,
+    bench_corners,
     bench_formats,
     bench_growth,
     bench_pgoutput,
@@ -50,6 +51,7 @@ class Effort(NamedTuple):
     spark_rounds: int
     growth_rounds: int
     committed_rounds: int
+    corner_rounds: int
     start_rounds: int
     spark_copies: int
     transactions: tuple[int, ...]
@@ -61,6 +63,7 @@ FULL = Effort(
     spark_rounds=5,
     growth_rounds=5,
     committed_rounds=3,
+    corner_rounds=3,
     start_rounds=3,
     spark_copies=bench_spark.COPIES,
     transactions=(1_000_000, 4_000_000, 16_000_000),
@@ -71,6 +74,7 @@ QUICK = Effort(
     spark_rounds=1,
     growth_rounds=1,
     committed_rounds=1,
+    corner_rounds=1,
     start_rounds=1,
     spark_copies=1,
     transactions=(100_000, 400_000),
@@ -87,6 +91,7 @@ class Group(str, Enum):
     typed = "typed"
     committed = "committed"
     growth = "growth"
+    corners = "corners"
     spark = "spark"
     transactions = "transactions"
 
@@ -103,6 +108,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
         bench_committed.CONTESTANTS, capture, effort.committed_rounds, say
     ),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
+    Group.corners: lambda capture, effort, say: bench_corners.measure(effort.corner_rounds, say),
     Group.spark: lambda capture, effort, say: bench_spark.measure(
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say
     ),

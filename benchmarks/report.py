@@ -9,7 +9,16 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from . import bench_committed, bench_formats, bench_pgoutput, bench_spark, bench_text, bench_typed, pictures
+from . import (
+    bench_committed,
+    bench_corners,
+    bench_formats,
+    bench_pgoutput,
+    bench_spark,
+    bench_text,
+    bench_typed,
+    pictures,
+)
 from .bench_growth import FACTORS, name_of
 from .measure import Result
 from .targets import TARGETS, Results
@@ -178,6 +187,21 @@ SECTIONS: dict[str, Section] = {
         "wf.arrow.batches over a stream of messages; no batch is kept. Peak memory is beyond the messages themselves.",
         {**NAME, **INPUT, **SECONDS, "time ratio": time_ratio, **SPEED, **PEAK, **SPREAD},
         pictures.growth,
+    ),
+    "corners": Section(
+        "Corners",
+        f"wf.arrow.changes, on one core, over {bench_corners.CHANGES:,} row changes. Every row has what the corner is "
+        "named after: names and texts in another encoding, or a value with an invalid byte, which is replaced. The "
+        "easy case has the same changes in ASCII.",
+        {
+            "format and corner": NAME["contestant"],
+            **INPUT,
+            "MB/s": SPEED["MB/s"],
+            "rows/s": SPEED["rows/s"],
+            "times slower": lambda result, group: f"{bench_corners.times_slower(result, group):.1f}",
+            **SPREAD,
+        },
+        pictures.megabytes_per_second,
     ),
     "start": Section(
         "Start",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from . import (
     bench_arrow,
+    bench_corners,
     bench_formats,
     bench_growth,
     bench_pgoutput,
@@ -172,6 +173,7 @@ TARGETS = (
         " x",
         most=1.2,
     ),
+    Target("Corners: time for a byte, against the easy case", "corners", bench_corners.slowest, " x", most=3),
     Target(
         "First start, with an empty compile cache",
         "start",

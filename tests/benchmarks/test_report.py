@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import (
     bench_arrow,
     bench_committed,
+    bench_corners,
     bench_formats,
     bench_growth,
     bench_pgoutput,
@@ -32,6 +34,9 @@ GROUPS = {
         bench_transactions.name_of(size, chunks)
         for size in (1_000_000, 4_000_000)
         for chunks in bench_transactions.CHUNKS
+    ],
+    "corners": [
+        bench_corners.name_of(corner.name, format) for corner in bench_corners.CORNERS for format in corner.formats
     ],
     "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
     "start": [bench_start.COLD, bench_start.UNLINKED, bench_start.WARM],
@@ -89,6 +94,13 @@ def test_growth_is_measured_against_ten_times_the_least() -> None:
     assert verdicts(results("growth", most=result(most, 11.9)))[title] == ("1.19 x", "pass")
     assert verdicts(results("growth", most=result(most, 13)))[title] == ("1.3 x", "miss")
     assert verdicts(results("growth", most=result(most, 7)))[title] == ("0.7 x", "miss")
+
+
+def test_a_corner_is_measured_against_the_easy_case_of_its_format() -> None:
+    title = "Corners: time for a byte, against the easy case"
+    slow = replace(RESULTS["corners"][bench_corners.name_of("gbk", "pgoutput")], seconds=(3.5,))
+    assert verdicts(RESULTS)[title] == ("1 x", "pass")
+    assert verdicts(results("corners", slow=slow))[title] == ("3.5 x", "miss")
 
 
 def test_a_group_that_was_left_out_is_said() -> None:

@@ -18,6 +18,7 @@ from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
 from ..scan.dictionary import DICTIONARY_TEXT
 from ..scan.filters import make_filters
+from ..scan.joined_texts import can_join
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
     BODY,
@@ -25,6 +26,7 @@ from ..scan.notes import (
     DECLINED_REST,
     GOOD,
     LSN,
+    MAPS,
     MESSAGE,
     NEEDS,
     NEXT_MESSAGE,
@@ -33,12 +35,15 @@ from ..scan.notes import (
     STATUS,
     TEXT_NEEDED,
     TEXT_USED,
+    TRANSCODE,
     Notes,
     ScanInput,
     ScannedRows,
 )
 from ..scan.registry import load_scan
+from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
+from ..scan.transcode import Transcoder
 from .second_look import SecondLook
 
 
@@ -46,24 +51,31 @@ class BatchScan:
     """Scans one message batch in steps. A step notes as many rows as fit in the scratch, which is held until `close`.
 
     message_batch   the messages to scan
+    filters         the arrays of the filters; see `make_scan`
 
     The notes of a step are valid until the next step.
     """
 
     def __init__(
-        self, scan: Callable[..., int], message_batch: MessageBatch, scan_input: ScanInput, filters: tuple[Array, Array]
+        self,
+        scan: Callable[..., int],
+        message_batch: MessageBatch,
+        scan_input: ScanInput,
+        filters: tuple[Array, Array],
+        options: ReadOptions,
     ) -> None:
         self._scan = scan
         self._input = scan_input
         self._filters = filters
+        self._options = options
+        self._transcoder: Transcoder | None = None
         self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
         self._scratch: Notes | None = None
         self.message_batch = message_batch
 
     def step(self) -> int:
         """Scans the next rows and returns how many it noted; 0 if the batch ended and the filters kept none of them."""
-        cursor, scan_input = self._cursor, self._input
-        text_begin = len(DICTIONARY_TEXT) + len(scan_input.text)
+        cursor, scan_input, text_begin = self._cursor, self._input, self.known_bytes
         while not self.ended:
             self._scratch = scratch = take_scratch(
                 self.message_batch, self._scratch, int(cursor[TEXT_NEEDED]), len(scan_input.text)
@@ -75,8 +87,28 @@ class BatchScan:
             )
             assert count >= 0, "a record used more scratch than max_text_bytes or DETAILS_PER_ROW allow"
             if count:  # otherwise the batch has ended, or the next record needs more text than fits in the scratch
+                count = self._transcoded(count)
+            if count:
                 return int(count)
         return 0
+
+    def _transcoded(self, count: int) -> int:
+        """Transcodes the texts of the last step, as far as this can be done for many rows at once.
+
+        Returns how many rows are left: the filters are then applied to the finished rows.
+        """
+        notes, options = self.notes, self._options
+        if not can_join(options) or not (notes.rows[NEEDS, :count] & TRANSCODE).any():
+            return count
+        if self._transcoder is None:
+            self._transcoder = Transcoder(options, self.known_bytes)
+        text, used = self._transcoder.transcode(notes, count, self.message_batch.buffer, self.text_used)
+        self._scratch, self._cursor[TEXT_USED] = notes._replace(text=text), used
+        if options.tables is None and options.kinds is None:
+            return count
+        ends = np.zeros((2, len(MAPS)), np.int64)
+        arrays = (self.message_batch.buffer, *self.notes, self.dictionary, self._cursor, self._input.settings)
+        return int(drop_unwanted(*arrays, *self._filters, ends, count))
 
     @property
     def ended(self) -> bool:
@@ -94,6 +126,11 @@ class BatchScan:
     def dictionary(self) -> Array:
         """See ScanInput."""
         return self._input.dictionary
+
+    @property
+    def known_bytes(self) -> int:
+        """The length of the text of the dictionary and the relations, which the notes begin with. It is in UTF-8."""
+        return len(DICTIONARY_TEXT) + len(self._input.text)
 
     @property
     def text_used(self) -> int:
@@ -155,7 +192,7 @@ class Scanner:
         """Yields a scan for each message batch. They may run at the same time; their rows must be finished in order."""
         input_of = self._preparation.begin(self.reader.format)
         for message_batch in message_batches(messages, first):
-            yield BatchScan(self._scan, message_batch, input_of(message_batch), self._filters)
+            yield BatchScan(self._scan, message_batch, input_of(message_batch), self._filters, self._options)
 
     def remaining_rows(self, batch_scan: BatchScan) -> Iterator[ScannedRows]:
         """Yields the rows that a scan has not noted yet; see `scan`."""
@@ -190,7 +227,7 @@ class Scanner:
             return ScannedRows(rows, count, cells, text, buffer, dictionary, events), None
         if not batch_scan.notes_are_final(count):
             expand_complete_images(rows, count, cells, dictionary)
-        second_look = SecondLook(message_batch, text[: batch_scan.text_used].tobytes(), self._options)
+        second_look = SecondLook(message_batch, text[: batch_scan.text_used], batch_scan.known_bytes, self._options)
         error: DecodeError | None = None
         for row in unfinished:
             if second_look.is_full:

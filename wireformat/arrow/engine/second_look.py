@@ -1,4 +1,4 @@
-"""Finishes rows that the scan could not finish: texts in other encodings, and binary values."""
+"""Finishes single rows: binary values, and texts in other encodings that are not decoded together with others."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ from ..scan.notes import (
 class SecondLook:
     """Finishes the notes of one message batch.
 
-    text   the text of the notes, as far as it is used; the finished texts are appended to it
+    text          the text of the notes, as far as it is used, which is copied; the finished texts are appended to it
+    known_bytes   how many bytes at the beginning of the text are in UTF-8
     """
 
-    def __init__(self, message_batch: MessageBatch, text: bytes, options: ReadOptions) -> None:
+    def __init__(self, message_batch: MessageBatch, text: Array, known_bytes: int, options: ReadOptions) -> None:
         self._message_batch = message_batch
         self._text = bytearray(text)
-        self._scanned_bytes = len(text)
+        self._known_bytes, self._scanned_bytes = known_bytes, len(text)
         self._options = options
         self._message = (-1, b"")
 
@@ -103,12 +104,14 @@ class SecondLook:
         return len(self._text) > self._scanned_bytes + BATCH_TEXT_BYTES
 
     def all_text(self) -> Array:
-        """Returns the scan's text, followed by the finished texts."""
-        return np.frombuffer(self._text + bytes(TEXT_SLACK), np.uint8)
+        """Returns the scan's text, followed by the finished texts. No more texts can be finished afterwards."""
+        self._text += bytes(TEXT_SLACK)
+        return np.frombuffer(self._text, np.uint8)
 
     def _transcode_text(self, pair: Array) -> None:
-        data = self._bytes(*pair.tolist())
-        if not data.isascii():
+        start, length = pair.tolist()
+        data = self._bytes(start, length)
+        if not data.isascii() and not -self._known_bytes <= start < 0:
             self._append(pair, data.decode(self._options.encoding, self._options.encoding_errors))
 
     def _append(self, pair: Array, text: str) -> None:

@@ -54,7 +54,7 @@ DECLINED = 1  # the declaration reads this record: to decode it, or to report wh
 DECLINED_REST = 2  # the framing is broken: the declaration reads the message from this record on
 FULL = 3  # the scratch has too few cells for it; no row keeps this
 
-# What the texts of a good row still need, as flags: the second look does it.
+# What the texts of a good row still need, as flags: the transcoder or the second look does it.
 TRANSCODE = 1  # a text is not ASCII, and the encoding is not UTF-8
 BINARY_TEXT = 2  # a value was noted in its binary form
 

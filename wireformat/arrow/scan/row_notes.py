@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from ..arrays import Array, Int
-from ..jit.compiler import inner
+from ..jit.compiler import compiled, inner
 from .dictionary import FIRST_KEY
 from .notes import (
     BODY,
+    CELL_FIELDS,
     DETAIL,
     ENDS,
     GIVEN,
+    GOOD,
     GROWTH_PER_CELL,
     KIND,
     KINDS_WANTED,
     LEAST_GROWING_CELL,
+    MAPS,
     MESSAGE,
     NAME,
     NEEDS,
@@ -91,3 +94,44 @@ def is_wanted(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bo
         if matches:
             return True
     return False
+
+
+@compiled
+def drop_unwanted(
+    buffer: Array,
+    rows: Array,
+    cells: Array,
+    text: Array,
+    dictionary: Array,
+    cursor: Array,
+    settings: Array,
+    patterns: Array,
+    names: Array,
+    ends: Array,
+    count: Int,
+) -> Int:
+    """Removes the finished rows that the filters do not keep. Returns how many rows are left.
+
+    ends   int64[2, maps]: memory for the last ends of maps, before and after rows were removed; zeros
+    """
+    arrays = ScanArrays(buffer, rows, cells, text, dictionary, cursor, settings)
+    kept = 0
+    for row in range(count):
+        is_kept = rows[STATUS, row] != GOOD or rows[NEEDS, row] != 0 or is_wanted(arrays, row, patterns, names)
+        for map_index in range(len(MAPS)):
+            begin, end, to = ends[0, map_index], rows[ENDS + map_index, row], ends[1, map_index]
+            ends[0, map_index] = end
+            if is_kept:
+                if to < begin:
+                    for field in range(CELL_FIELDS):
+                        for cell in range(begin, end):
+                            cells[map_index, field, to + cell - begin, 0] = cells[map_index, field, cell, 0]
+                            cells[map_index, field, to + cell - begin, 1] = cells[map_index, field, cell, 1]
+                ends[1, map_index] = to + end - begin
+        if is_kept:
+            for field in range(ENDS):
+                rows[field, kept] = rows[field, row]
+            for map_index in range(len(MAPS)):
+                rows[ENDS + map_index, kept] = ends[1, map_index]
+            kept += 1
+    return kept

@@ -80,7 +80,7 @@ class PreparedRelations:
     def __init__(self, settings: list[int], options: ReadOptions) -> None:
         self._settings = settings
         self._options = options
-        self._table = RelationTable(options)
+        self._table = RelationTable()
 
     def begin(self, format: Format) -> FindInput:
         """See Preparation.begin."""
@@ -176,10 +176,9 @@ MOST_TEXT_OF_BATCH = 1 << 28
 
 
 class RelationTable:
-    """Relations as entries of the dictionary, and their text."""
+    """Relations as entries of the dictionary, and their text, which is in UTF-8."""
 
-    def __init__(self, options: ReadOptions) -> None:
-        self._ascii_only = options.encoding != "utf-8"
+    def __init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
@@ -197,8 +196,7 @@ class RelationTable:
     def entry(self, relation: Relation | None) -> int:
         """The relation's first entry in the dictionary; 0 for an unknown relation.
 
-        Names that are not ASCII, in an encoding that is not UTF-8, are left to the declaration: a row is transcoded as
-        a whole, and they are in UTF-8 already. So are names that would make the text too long.
+        Rows of a relation whose names would make the text too long are left to the declaration.
         """
         if relation is None:
             return 0
@@ -207,9 +205,7 @@ class RelationTable:
             names = (relation.table_schema, relation.table_name, *relation.columns)
             types = [type_name(oid) for oid in relation.type_oids]
             size = sum(len(text.encode()) for text in (*names, *types, str(relation.relation_id)))
-            known = len(self.text) + size <= MOST_TEXT_OF_BATCH and (
-                not self._ascii_only or all(name.isascii() for name in names)
-            )
+            known = len(self.text) + size <= MOST_TEXT_OF_BATCH
             self._entries[id(relation)] = len(DICTIONARY) + len(self._pairs) if known else 0
             if known:
                 self._add(relation)

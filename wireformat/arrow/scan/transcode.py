@@ -1,0 +1,274 @@
+"""Rewrites the texts of a scan that are in another encoding in UTF-8, many texts at a time; see joined_texts.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...limits import COLUMN_BYTES
+from ...options import ReadOptions
+from ..arrays import Array, Int
+from ..jit.compiler import compiled, hot
+from ..jit.intrinsics import BLOCK, copy_block, read_64
+from .joined_texts import decode_joined
+from .notes import (
+    CELL_FIELDS,
+    COMPLETE,
+    DETAIL,
+    ENDS,
+    GOOD,
+    MAPS,
+    NAME,
+    NEEDS,
+    PRESENT,
+    STATUS,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TEXT_SLACK,
+    TIME_TEXT,
+    TRANSCODE,
+    VALUE,
+    Notes,
+)
+from .primitives import is_ascii, same_bytes
+
+JOINED_BYTES = 1 << 18
+"""How many bytes of texts are joined: enough to make the calls free, few enough to stay in the cache."""
+
+MOST_FOUND = 1 << 15
+"""How many pairs are found before their texts are decoded."""
+
+MOST_TEXT = COLUMN_BYTES // 2
+"""How large the text of a step may become here: pairs are int32, and the second look may add more text."""
+
+LONGEST_SHARED, SLOTS = 64, 4096
+"""Texts of up to LONGEST_SHARED bytes are decoded once for all pairs that have them, such as the names of columns. A
+slot remembers the last text with its hash."""
+
+LEAD = 8
+"""Bytes before the joined texts: the last eight bytes of a text are read at once, however short it is."""
+
+NO_ROOM = -1
+"""The joined texts have no room for a text."""
+
+ROW, ADDRESS, TEXT = range(3)
+"""Fields of a found pair. ADDRESS is the index of the pair in the cells, or ~field for a field of the row. TEXT is the
+index of its joined text, or NO_ROOM if the texts of the whole row need more room than there is."""
+
+
+@hot
+def _is_ascii(data: Array, start: Int, length: Int) -> bool:
+    """As `is_ascii`, which reads the bytes before a short text, also for a text in the first bytes of a buffer."""
+    if start + length >= 8:
+        return is_ascii(data, start, length)
+    for at in range(start, start + length):
+        if data[at] >= 0x80:
+            return False
+    return True
+
+
+@hot
+def _join(data: Array, start: Int, length: Int, joined: Array, starts: Array, slots: Array, texts: Int) -> Int:
+    """Returns the index of a text among the joined ones, or NO_ROOM; it is `texts` if the text was added to them.
+
+    starts   int64[n], starts[i] : starts[i + 1] are the joined text i and its zero byte; the first one is LEAD
+    slots    int32[SLOTS], indexes of joined texts by their hash. They may be those of earlier texts
+    """
+    to = starts[texts]
+    if to + length + 1 + BLOCK > len(joined):
+        return NO_ROOM
+    if length <= LONGEST_SHARED and start + length >= 8:
+        mask = ~(-1 << 8 * length) if length < 8 else np.int64(-1)
+        last = read_64(data, start + length - 8) & mask  # the last eight bytes, and the eight bytes from the first one
+        first = read_64(data, start) if length > 8 else last
+        hashed = last ^ first << 5
+        hashed ^= hashed >> 32
+        hashed ^= hashed >> 16
+        slot = (hashed ^ hashed >> 12 ^ length) & (SLOTS - 1)
+        seen = np.int64(slots[slot])
+        if seen < texts and starts[seen + 1] - starts[seen] == length + 1:
+            other = starts[seen]
+            is_same = last == read_64(joined, other + length - 8) & mask
+            if length > 8:
+                is_same = is_same and first == read_64(joined, other)
+            if is_same and (length <= 16 or same_bytes(data, start, joined, other, length)):
+                return seen
+        slots[slot] = texts
+    if start + length + BLOCK <= len(data):
+        for step in range(0, length, BLOCK):
+            copy_block(joined, to + step, data, start + step)
+    else:
+        for step in range(length):
+            joined[to + step] = data[start + step]
+    joined[to + length] = 0
+    starts[texts + 1] = to + length + 1
+    return texts
+
+
+@compiled
+def _join_texts(
+    rows: Array,
+    begin: Int,
+    count: Int,
+    cells: Array,
+    buffer: Array,
+    text: Array,
+    known_bytes: Int,
+    joined: Array,
+    starts: Array,
+    slots: Array,
+    found: Array,
+) -> tuple[Int, Int, Int]:
+    """Joins the texts that are not ASCII of the rows that need it, from row `begin` on, until there is no more room.
+
+    known_bytes   length of the text of the dictionary and of relations, which is in UTF-8
+    joined        uint8[JOINED_BYTES], filled; for starts and slots see `_join`
+    found         int32[MOST_FOUND, 3], filled with the pairs of these texts, in the order of their rows
+    returns       the row to continue with, the number of joined texts, the number of pairs
+    """
+    texts = pairs = np.int64(0)
+    starts[0] = LEAD
+    for row in range(begin, count):
+        if rows[STATUS, row] != GOOD or rows[NEEDS, row] & TRANSCODE == 0:
+            continue
+        texts_before, pairs_before = texts, pairs
+        has_room = True
+        for map_index in range(-1, len(MAPS)):  # -1: the fields of the row
+            first_field, fields = TABLE_SCHEMA, TIME_TEXT + 1
+            cell, cell_end = np.int64(row), np.int64(row) + 1
+            if map_index >= 0:
+                is_noted = map_index != DETAIL and rows[PRESENT, row] >> (COMPLETE + map_index) & 1 == 0
+                first_field, fields = (NAME, CELL_FIELDS) if is_noted else (VALUE, VALUE + 1)
+                cell = rows[ENDS + map_index, row - 1] if row > 0 else 0
+                cell_end = rows[ENDS + map_index, row]
+            cell_begin = cell
+            for field in range(first_field, fields):
+                if map_index < 0 and field != TABLE_SCHEMA and field != TABLE_NAME and field != TIME_TEXT:
+                    continue
+                for cell in range(cell_begin, cell_end):
+                    if map_index < 0:
+                        start, length, address = rows[field, row], rows[field + 1, row], ~np.int64(field)
+                    else:
+                        start, length = (
+                            np.int64(cells[map_index, field, cell, 0]),
+                            np.int64(cells[map_index, field, cell, 1]),
+                        )
+                        address = (map_index * CELL_FIELDS + field) * cells.shape[2] + cell
+                    if length <= 0 or (start < 0 and ~start < known_bytes):
+                        continue
+                    if _is_ascii(buffer, start, length) if start >= 0 else _is_ascii(text, ~start, length):
+                        continue
+                    index = np.int64(NO_ROOM)
+                    if pairs < len(found):
+                        if start >= 0:
+                            index = _join(buffer, start, length, joined, starts, slots, texts)
+                        else:
+                            index = _join(text, ~start, length, joined, starts, slots, texts)
+                    if index == NO_ROOM:
+                        has_room = False
+                        break
+                    texts += index == texts
+                    found[pairs, ROW], found[pairs, ADDRESS], found[pairs, TEXT] = row, address, index
+                    pairs += 1
+        if not has_room:
+            texts, pairs = texts_before, pairs_before
+            if pairs > 0:
+                return row, texts, pairs
+            found[0, ROW], found[0, TEXT] = row, NO_ROOM
+            return row + 1, 0, 1
+    return count, texts, pairs
+
+
+@compiled
+def _place(
+    rows: Array, begin: Int, end: Int, cells: Array, found: Array, pairs: Int, offsets: Array, bad: Array
+) -> None:
+    """Notes the decoded texts in the rows in which all of them are good, which then need no TRANSCODE.
+
+    begin, end   the rows of the found pairs
+    cells        int32[n, 2], the pairs of all cells
+    offsets      int64[texts + 1], offsets[i] : offsets[i + 1] - 1 is the decoded text i in the text of the notes
+    bad          uint8[texts], whether the second look must decode the text
+    """
+    pair = 0
+    for row in range(begin, end):
+        if rows[STATUS, row] != GOOD or rows[NEEDS, row] & TRANSCODE == 0:
+            continue
+        first = pair
+        is_good = True
+        while pair < pairs and found[pair, ROW] == row:
+            index = found[pair, TEXT]
+            if index < 0 or bad[index]:
+                is_good = False
+            pair += 1
+        if not is_good:
+            continue
+        for at in range(first, pair):
+            index = found[at, TEXT]
+            address = np.int64(found[at, ADDRESS])
+            start, length = ~offsets[index], offsets[index + 1] - offsets[index] - 1
+            if address < 0:
+                rows[~address, row] = start
+                rows[~address + 1, row] = length
+            else:
+                cells[address, 0] = start
+                cells[address, 1] = length
+        rows[NEEDS, row] &= ~TRANSCODE
+
+
+class Transcoder:
+    """Transcodes the texts of the rows of a scan.
+
+    known_bytes   see `_join_texts`
+    """
+
+    def __init__(self, options: ReadOptions, known_bytes: int) -> None:
+        self._encoding, self._errors = options.encoding, options.encoding_errors
+        self._known_bytes = known_bytes
+        self._joined = np.empty(JOINED_BYTES, np.uint8)
+        self._starts = np.zeros(MOST_FOUND + 1, np.int64)
+        self._slots = np.zeros(SLOTS, np.int32)
+        self._found = np.empty((MOST_FOUND, 3), np.int32)
+
+    def transcode(self, notes: Notes, count: int, buffer: Array, used: int) -> tuple[Array, int]:
+        """Transcodes the texts of the rows that need it. Leaves out rows with an invalid text, or with too much text.
+
+        used      how many bytes of the text of the notes are used
+        returns   the text of the notes, or a larger one in its place, and how many bytes of it are used
+        """
+        rows, cells, text = notes
+        flat_cells = cells.reshape(-1, 2)
+        row = 0
+        while row < count and used < MOST_TEXT:
+            begin = row
+            row, texts, pairs = _join_texts(
+                rows,
+                begin,
+                count,
+                cells,
+                buffer,
+                text,
+                self._known_bytes,
+                self._joined,
+                self._starts,
+                self._slots,
+                self._found,
+            )
+            ends = self._starts[1 : texts + 1] - LEAD - 1
+            data, offsets, bad = decode_joined(
+                self._joined[LEAD : self._starts[texts]], ends, self._encoding, self._errors
+            )
+            text = _with_room(text, used, len(data) + TEXT_SLACK)
+            text[used : used + len(data)] = data
+            offsets += used
+            used += len(data)
+            _place(rows, begin, row, flat_cells, self._found, pairs, offsets, bad)
+        return text, used
+
+
+def _with_room(text: Array, used: int, size: int) -> Array:
+    """Returns the text, or a larger copy of what is used of it if it has less than `size` bytes of room."""
+    if used + size <= len(text):
+        return text
+    larger = np.empty(max(used + size, min(2 * len(text), COLUMN_BYTES)), np.uint8)
+    larger[:used] = text[:used]
+    return larger
