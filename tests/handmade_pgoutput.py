@@ -67,6 +67,10 @@ def stream_commit(xid: int) -> bytes:
     return b"c" + u32(xid) + b"\0" + u64(5) + u64(6) + TIME
 
 
+def keepalive(wal_end: int, micros_of_2000: int, reply: int) -> bytes:
+    return b"k" + u64(wal_end) + u64(micros_of_2000 % (1 << 64)) + bytes([reply])
+
+
 def envelope(message: bytes, lsn: int) -> bytes:
     """XLogData of the replication connection."""
     return b"w" + u64(lsn) + u64(lsn + 9) + EARLY + message

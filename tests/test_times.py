@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.commit_times import parse_times
-from wireformat.arrow.scan.kernels.pgoutput import write_time
+from wireformat.arrow.scan.kernels.pgoutput_values import write_time
 from wireformat.pgtypes.binary_times import date_text, timestamp_text, timestamp_zone_text
 from wireformat.times import (
     FIRST_MICROS,
@@ -244,18 +244,53 @@ def test_heartbeat_units_are_guessed_by_size(number: int) -> None:
     assert heartbeat_micros(number, 0) == GUESSES[number]
 
 
-@given(strategies.I64, st.sampled_from([None, *UNITS]))
+EDGES = [
+    edge + step
+    for edge in (
+        *(0, INT64_MAX, -(1 << 63), 10**11, 10**14, -(10**11), -(10**14)),
+        *(limit // unit for limit in (FIRST_MICROS, LAST_MICROS, INT64_MAX, -(1 << 63)) for unit in UNITS.values()),
+    )
+    for step in (-2, -1, 0, 1, 2)
+    if -(1 << 63) <= edge + step <= INT64_MAX
+]
+"""Where a unit is guessed differently, and where times, or their microseconds, end."""
+
+
+@given(st.sampled_from(EDGES) | strategies.I64, st.sampled_from([None, *UNITS]))
 def test_heartbeat_times(number: int, unit: str | None) -> None:
     """The row's commit_time is the number in its unit, or null where that does not fit; the number stays in detail."""
-    messages = [message(heartbeat(1, 2, number)), heartbeat(3, 4, number) + b"F"]
-    table = agree(messages, heartbeat_unit=unit).table
+    check_heartbeats([number], unit)
+
+
+@pytest.mark.parametrize("unit", [None, *UNITS])
+def test_heartbeat_times_at_the_edges(unit: str | None) -> None:
+    check_heartbeats(EDGES, unit)
+
+
+def check_heartbeats(numbers: list[int], unit: str | None) -> None:
+    batched = [message(heartbeat(1, 2, number)) for number in numbers]
+    bare = [heartbeat(3, 4, number) + b"F" for number in numbers]
+    table = agree([*batched, *bare], heartbeat_unit=unit).table
     assert table is not None
-    assert [dict(detail)["time"] for detail in table["detail"].to_pylist()] == [str(number)] * 2
+    assert [dict(detail)["time"] for detail in table["detail"].to_pylist()] == [str(number) for number in numbers] * 2
     times = table["commit_time"].cast(pa.int64()).to_pylist()
-    assert times[0] == times[1]
+    wanted = [table_time(heartbeat_micros(number, UNITS[unit] if unit else 0)) for number in numbers]
+    assert times == wanted * 2
     if unit is not None:
-        exact = number * UNITS[unit]
-        assert times[0] == (exact if FIRST_MICROS <= exact <= LAST_MICROS else None)
+        exact = [number * UNITS[unit] for number in numbers]
+        assert wanted == [one if FIRST_MICROS <= one <= LAST_MICROS else None for one in exact]
+
+
+@pytest.mark.parametrize("unit", [None, *UNITS])
+def test_keepalive_times(unit: str | None) -> None:
+    """They count from 2000, and may lead out of 64 bits if they are counted from 1970."""
+    edges = [*EDGES, *(INT64_MAX - MICROS_OF_2000 + step for step in (-1, 0, 1))]
+    table = agree([pgoutput.keepalive(1, edge, 0) for edge in edges], format="pgoutput", heartbeat_unit=unit).table
+    assert table is not None
+    micros = [edge + MICROS_OF_2000 for edge in edges]
+    assert [dict(detail)["time"] for detail in table["detail"].to_pylist()] == list(map(str, micros))
+    wanted = [table_time(heartbeat_micros(one, UNITS[unit] if unit else 0)) for one in micros]
+    assert table["commit_time"].cast(pa.int64()).to_pylist() == wanted
 
 
 def test_the_years_that_python_can_say() -> None:

@@ -11,6 +11,9 @@ UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _TIME = re.compile(
     r"(\d{4,6})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-])(\d\d)(?::(\d\d))?(?::(\d\d))?( BC)?", re.ASCII
 )
+SECONDS_BELOW, MILLIS_BELOW = 100_000_000_000, 100_000_000_000_000
+"""A heartbeat's number that is smaller than these is taken for seconds or milliseconds where no unit is given."""
+
 MICROS_OF_2000 = 946_684_800_000_000
 """2000-01-01, where PostgreSQL's own times begin, in microseconds since 1970."""
 
@@ -107,6 +110,6 @@ def heartbeat_micros(time: int, factor: int) -> int | None:
     """
     if factor == 0:
         size = time if time >= 0 else -(time + 1)
-        factor = 1_000_000 if size < 100_000_000_000 else (1_000 if size < 100_000_000_000_000 else 1)
+        factor = 1_000_000 if size < SECONDS_BELOW else (1_000 if size < MILLIS_BELOW else 1)
     micros = time * factor
     return micros if -(1 << 63) <= micros < 1 << 63 else None

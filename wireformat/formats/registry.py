@@ -43,7 +43,7 @@ ROWS: dict[str, FormatRow] = {
             signatures=("batched binary", "binary end", "binary row"),
             cannot_say=("facts", "unsent values", "unnumbered types", *_NEVER),
             options=WRITE_OPTIONS,
-            scan=Scan(f"{_KERNELS}.gaussdb_binary:scan_gaussdb_binary"),
+            scan=Scan(f"{_KERNELS}.gaussdb_binary:scan_gaussdb_binary", rare=f"{_KERNELS}.heartbeats:walk_heartbeats"),
         ),
         FormatRow(
             name="gaussdb-json",
@@ -126,7 +126,13 @@ ROWS: dict[str, FormatRow] = {
                 *("records of test_decoding", "end of a prefix", "all quotes", "owners of types", "lsn"),
             ),
             options=TEST_DECODING_OPTIONS,
-            scan=Scan(f"{_KERNELS}.text_changes:scan_opengauss_text", True, f"{_LINES}:POSTGRES_FREQUENT"),
+            scan=Scan(
+                f"{_KERNELS}.text_changes:scan_opengauss_text",
+                quoted=True,
+                lines=f"{_LINES}:POSTGRES_SCANNED",
+                messages=True,
+                rare=f"{_KERNELS}.rare_lines:walk_rare_lines",
+            ),
         ),
         FormatRow(
             name="pgoutput",
@@ -141,7 +147,11 @@ ROWS: dict[str, FormatRow] = {
                 *("xids outside of blocks", "rows without a relation", "kind of old", "records of pgoutput"),
                 "records of its opengauss dialect",
             ),
-            scan=Scan(f"{_KERNELS}.pgoutput:scan_pgoutput", prepare=f"{_KERNELS}.pgoutput_relations:PreparedRelations"),
+            scan=Scan(
+                f"{_KERNELS}.pgoutput:scan_pgoutput",
+                prepare=f"{_KERNELS}.pgoutput_relations:PreparedRelations",
+                rare=f"{_KERNELS}.pgoutput_rare:walk_pgoutput_rare",
+            ),
             has_relation_ids=True,
         ),
     )

@@ -25,15 +25,19 @@ class Scan(NamedTuple):
     """The compiled scan of a format.
 
     walk       what `make_scan` returned, as "module:name"
+    rare       what `make_rare_walk` returned, as "module:name", if the scan leaves records to it
     quoted     of a text style: whether the names of tables are quoted
     lines      of a text style: the lines around transactions that the scan reads, as "module:name"
+    messages   of a text style: whether it has logical messages, as test_decoding writes them
     prepare    where records need earlier ones: a class as "module:name"; see Preparation in arrow/scan/registry.py
     """
 
     walk: str
     quoted: bool = False
     lines: str | None = None
+    messages: bool = False
     prepare: str | None = None
+    rare: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -195,9 +195,11 @@ POSTGRES = (
 )
 """test-decoding. Of two lines for one event, the first has what the second has not; so it is with words."""
 
-_FREQUENT = (Begin, Commit, StreamStart, StreamStop, StreamChange)
-POSTGRES_FREQUENT = tuple(line for line in POSTGRES if line.event in _FREQUENT)
-"""Those that come often, so that a scan reads them."""
+PREPARED_KINDS = ("PREPARE", "STREAM_PREPARE")
+"""The kinds whose lines have the time of the PREPARE."""
+
+POSTGRES_SCANNED = tuple(line for line in POSTGRES if not line.fixed)
+"""Those that a scan reads."""
 
 
 def find_line(cursor: Cursor, lines: tuple[Line, ...]) -> Line | None:

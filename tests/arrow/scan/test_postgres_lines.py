@@ -26,12 +26,25 @@ OFTEN = [
     b"streaming change for TXN 4294967295",
     b"streaming change for transaction",
     b"closing a streamed block for transaction",
+    b"committing streamed transaction TXN 5 (at 2026-11-21 01:02:03+00)",
+    b"aborting streamed (sub)transaction TXN 5",
+    b"PREPARE TRANSACTION 'a gid', txid 5 (at 2026-11-21 01:02:03+00)",
+    b"COMMIT PREPARED 'g', txid 5 (at 2026-11-21 01:02:03+00)",
+    b"ROLLBACK PREPARED ''",
+    b"preparing streamed transaction TXN 'g', txid 5 (at 2026-11-21 01:02:03+00)",
+    b"preparing streamed transaction 'g'",
+    b"message: transactional: 1 prefix: p, sz: 1 content:a",
+    b"message: transactional: 0 prefix: , sz: 0 content:",
+    b"message: transactional: 1 prefix: p, sz: 9 content:a, sz: 7 content:c, sz: 3 content:d\xff\n",
+    b"message: transactional: 1 prefix: p, sz: 3 content:\xff\x00\x9a",
+    b"message: transactional: 1 prefix: p, sz: 2 content:\xc3\xa9",
+    b"streaming message: transactional: 1 prefix: p, sz: 4, sz: 1234567890",
 ]
 SELDOM = [
-    b"message: transactional: 1 prefix: p, sz: 1 content:a",
-    b"COMMIT PREPARED 'g', txid 5",
+    b"COMMIT PREPARED 'it''s', txid 5",
+    b"COMMIT PREPARED E'a\\\\b', txid 5",
     b"streaming truncate for TXN 5",
-    b"committing streamed transaction TXN 5",
+    b"streaming message: transactional: 1 prefix: p, sz: 007",
     b"table s.t, s.u: TRUNCATE: (no-flags)",
 ]
 NUMBERS = [0, 4294967295, 4294967296, "0000000005", "00000000005", 10**18, 10**30, "", "-1", "5 "]
@@ -53,6 +66,38 @@ def test_both_read_the_same() -> None:
     assert answer.table is not None
     assert answer.table["xid"].to_pylist()[1] == 741
     assert answer.table["commit_time"].to_pylist()[7].isoformat() == "2026-11-21T04:32:03.500000+00:00"
+    contents = [event.content for event in answer.events if isinstance(event, wf.Message)]
+    assert contents == ["a", "", b"d\xff\n", b"\xff\x00\x9a", "é", None, None]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"message: transactional: 1 prefix: p, sz: 22 content:, sz: 0 content:",
+        b"message: transactional: 1 prefix: p, sz: 3 content:, sz: 0 content:",
+        b"message: transactional: 1 prefix: p, sz: 00000000001 content:a",
+        b"message: transactional: 1 prefix: p, sz: 0000000001 content:a",
+        b"message: transactional: 1 prefix: p, sz: content:",
+        b"message: transactional: 2 prefix: p, sz: 1 content:a",
+        b"message: transactional: 1 prefix: \xff, sz: 1 content:a",
+        b"message: transactional: 1 prefix: \xc3\xa9, sz: 1 content:\xff",
+        b"streaming message: transactional: 1 prefix: \xc3\xa9, sz: 12345678901",
+        b"streaming message: transactional: 1 prefix: p, sz: ",
+        b"streaming message: transactional: 1 prefix: , sz: 1",
+        b"COMMIT PREPARED 'a'', txid 5",
+        b"COMMIT PREPARED 'a', txid",
+        b"COMMIT PREPARED '\xff'",
+        b"PREPARE TRANSACTION 'a' (at 'b')) (at c)",
+        b"ROLLBACK PREPARED",
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "latin-1"])
+@pytest.mark.parametrize("errors", ["strict", "replace"])
+def test_odd_lines(message: bytes, encoding: str, errors: str) -> None:
+    """And what they look like cut short, and as part of a batch with good lines."""
+    cut = [message[:stop] for stop in range(8, len(message))]
+    lines = [*OFTEN, message, *cut, *OFTEN]
+    agree(lines, format=FORMAT, mode="PERMISSIVE", encoding=encoding, encoding_errors=errors)
 
 
 @pytest.mark.parametrize(

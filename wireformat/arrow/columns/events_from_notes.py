@@ -13,12 +13,19 @@ from ...events import (
     Abort,
     Begin,
     Commit,
+    CommitPrepared,
     Delete,
     Event,
+    Heartbeat,
     Insert,
+    Message,
     Prepare,
+    RollbackPrepared,
     RowChange,
+    StreamAbort,
     StreamChange,
+    StreamCommit,
+    StreamPrepare,
     StreamStart,
     StreamStop,
     TupleData,
@@ -59,7 +66,11 @@ from .row_limits import in_ranges
 
 _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
 _OTHERS: dict[str, type[Event]] = {
-    event.kind: event for event in (Begin, Commit, Abort, Prepare, StreamStart, StreamStop, StreamChange)
+    event.kind: event
+    for event in (
+        *(Begin, Commit, Abort, Prepare, CommitPrepared, RollbackPrepared, Message, Heartbeat),
+        *(StreamStart, StreamStop, StreamChange, StreamAbort, StreamCommit, StreamPrepare),
+    )
 }
 _NUMBER_FIELDS = {"xid": XID, "csn": CSN, "commit_lsn": COMMIT_LSN}
 _NUMBERS = {
@@ -68,12 +79,19 @@ _NUMBERS = {
 }
 """The numbers of each class of events, with their fields in the notes."""
 
-_NUMERIC_DETAIL: dict[str, Callable[[str], int]] = {
+_DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
     "first_lsn": lsn_value,
     "end_lsn": lsn_value,
     "origin": int,
     "relation_id": int,
+    "wal_end": int,
+    "wal_flushed": int,
+    "time": int,
+    "size": int,
+    "reply": "true".__eq__,
+    "transactional": "true".__eq__,
 }
+"""How events hold what `detail` says, where that is no text."""
 
 FEW_TEXTS = 32
 """Up to this number of texts it is faster to copy them one by one than to set up an Arrow array."""
@@ -126,7 +144,10 @@ class _NotesAsLists:
             return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
         event = _OTHERS[kind]
         numbers = {name: _number(fields, field) for name, field in _NUMBERS[event]}
-        return event(lsn=lsn, **numbers, **self._detail(row, fields))
+        detail = self._detail(row, fields)
+        if detail.pop("binary", None):  # of a MESSAGE: its content is `\\x` and hexadecimal digits
+            detail["content"] = bytes.fromhex(detail["content"][2:])
+        return event(lsn=lsn, **numbers, **detail)
 
     def _bounds(self, map_index: int, row: int, fields: list[int]) -> slice:
         return slice(self.rows[row - 1][ENDS + map_index] if row else 0, fields[ENDS + map_index])
@@ -139,7 +160,7 @@ class _NotesAsLists:
     def _detail(self, row: int, fields: list[int]) -> dict[str, Any]:
         bounds, detail = self._bounds(DETAIL, row, fields), self._maps[DETAIL]
         return {
-            key: _NUMERIC_DETAIL[key](text) if key in _NUMERIC_DETAIL else text
+            key: _DETAIL_VALUES[key](text) if key in _DETAIL_VALUES else text
             for key, text in zip(detail.names[bounds], detail.values[bounds], strict=True)
         }
 

@@ -27,6 +27,7 @@ from ..scan.notes import (
     PRESENT,
     RAW,
     TEXTS,
+    TIME_KNOWN,
     TIME_TEXT,
     TYPE,
     UNCHANGED_LENGTH,
@@ -211,7 +212,8 @@ def _numbers(field: int, arrow_type: pa.DataType, scanned: ScannedRows, presence
 
 def _commit_times(arrow_type: pa.DataType, scanned: ScannedRows) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
-    micros, is_time = np.zeros(count, np.int64), np.zeros(count, np.uint8)
+    is_time = rows[TIME_TEXT + 1, :count] == TIME_KNOWN
+    micros = np.where(is_time, rows[TIME_TEXT, :count], 0)
     with_text = np.flatnonzero(rows[TIME_TEXT + 1, :count] >= 0)
     if len(with_text):
         pairs = rows[TIME_TEXT : TIME_TEXT + 2, with_text].T.astype(np.int32, order="C")

@@ -31,6 +31,7 @@ from ..scan.notes import (
     NEEDS,
     NEXT_MESSAGE,
     PRESENT,
+    RARE_ROWS,
     RECORD,
     STATUS,
     TEXT_NEEDED,
@@ -40,7 +41,7 @@ from ..scan.notes import (
     ScanInput,
     ScannedRows,
 )
-from ..scan.registry import load_scan
+from ..scan.registry import load_rare_walk, load_scan
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
@@ -58,12 +59,14 @@ class BatchScan:
 
     def __init__(
         self,
+        format: str,
         scan: Callable[..., int],
         message_batch: MessageBatch,
         scan_input: ScanInput,
         filters: tuple[Array, Array],
         options: ReadOptions,
     ) -> None:
+        self._format = format
         self._scan = scan
         self._input = scan_input
         self._filters = filters
@@ -85,6 +88,10 @@ class BatchScan:
             count = self._scan(
                 *self.message_batch, cursor, *scratch, scan_input.dictionary, scan_input.settings, *self._filters
             )
+            if cursor[RARE_ROWS] and count > 0:
+                count = load_rare_walk(self._format)(
+                    self.message_batch.buffer, *scratch, scan_input.dictionary, cursor, scan_input.settings, count
+                )
             assert count >= 0, "a record used more scratch than max_text_bytes or DETAILS_PER_ROW allow"
             if count:  # otherwise the batch has ended, or the next record needs more text than fits in the scratch
                 count = self._transcoded(count)
@@ -173,7 +180,9 @@ class Scanner:
     def __init__(self, format: Format, options: ReadOptions) -> None:
         self._options = options
         filters = make_filters(options)
-        self._scan, self._preparation = load_scan(format.name, [options.encoding == "utf-8", filters.kinds], options)
+        self._scan, self._preparation = load_scan(
+            format.name, [options.encoding == "utf-8", filters.kinds, options.heartbeat_factor], options
+        )
         self._filters = (filters.patterns, filters.names)
         self.reader = Reader(format, options)
 
@@ -192,7 +201,10 @@ class Scanner:
         """Yields a scan for each message batch. They may run at the same time; their rows must be finished in order."""
         input_of = self._preparation.begin(self.reader.format)
         for message_batch in message_batches(messages, first):
-            yield BatchScan(self._scan, message_batch, input_of(message_batch), self._filters, self._options)
+            scan_input = input_of(message_batch)
+            yield BatchScan(
+                self.reader.format.name, self._scan, message_batch, scan_input, self._filters, self._options
+            )
 
     def remaining_rows(self, batch_scan: BatchScan) -> Iterator[ScannedRows]:
         """Yields the rows that a scan has not noted yet; see `scan`."""

@@ -12,6 +12,13 @@ from .tokens import TOKENS
 
 FIRST_LSN, COMMIT_TIME_KEY, ORIGIN, USERNAME = range(4)
 END_LSN_KEY, OLD_KEY, RELATION_ID_KEY = (DETAIL_KEYS.index(key) for key in ("end_lsn", "old", "relation_id"))
+WAL_END_KEY, WAL_FLUSHED_KEY, TIME_KEY, REPLY_KEY = (
+    DETAIL_KEYS.index(key) for key in ("wal_end", "wal_flushed", "time", "reply")
+)
+CONTENT_KEY, PREFIX_KEY, SIZE_KEY, TRANSACTIONAL_KEY, BINARY_KEY = (
+    DETAIL_KEYS.index(key) for key in ("content", "prefix", "size", "transactional", "binary")
+)
+GID_KEY, PREPARE_TIME_KEY = (DETAIL_KEYS.index(key) for key in ("gid", "prepare_time"))
 
 # The first entry of kinds, of detail keys, of tokens, and of type names, which follow each other by type number.
 FIRST_KIND = 0

@@ -8,7 +8,7 @@ A kernel adds three functions, all compiled into its own walk:
         where the record after the one that ends at `end` begins, and MORE, DONE or LOST
     read_record(arrays, at, stop, row) -> status
         notes the record at [at, stop) in row `row` of `arrays` (see ScanArrays), after `begin_row` has filled that row;
-        FULL if there are too few cells
+        FULL if there are too few cells, RARE if the walk over rare records reads it
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ from .notes import (
     NEXT_MESSAGE,
     NEXT_RECORD,
     PRESENT,
-    SEEN,
+    RARE,
+    RARE_ROWS,
     STATUS,
     TEXT_NEEDED,
     TEXT_SLACK,
     TEXT_USED,
+    TIME_TEXT,
     ScanArrays,
 )
 from .row_notes import begin_row, is_wanted, max_text_bytes
@@ -82,7 +84,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         cursor          int64[c]      where to continue, changed in place; the end is cursor[NEXT_MESSAGE] == m
         rows, cells, text             of Notes, filled in place
         dictionary      int32[d, 2]   pairs of the constant texts, then the relations of pgoutput
-        settings        int64[s]      UTF8, KINDS_WANTED, QUOTED, LINES of notes.py; for pgoutput those of
+        settings        int64[s]      UTF8, KINDS_WANTED and so on of notes.py; for pgoutput also those of
                                       pgoutput_relations.py
         patterns        int32[p, 4]   wanted tables, each the pairs of schema and name in `names`; empty: all tables
         names           uint8[k]      the text of the patterns
@@ -93,7 +95,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         arrays = ScanArrays(buffer, rows, cells, text, dictionary, cursor, settings)
         message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
         row = 0
-        for field in range(SEEN, CURSOR_FIELDS):
+        for field in range(RARE_ROWS, CURSOR_FIELDS):
             cursor[field] = 0
         while message < len(starts):
             start, stop = starts[message], stops[message]
@@ -127,6 +129,11 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 rows[LSN, row] = lsn
                 rows[PRESENT, row] |= np.int64(has_lsn) << LSN
                 rows[STATUS, row] = status
+                if status == RARE:
+                    rows[TIME_TEXT, row] = used
+                    cursor[TEXT_USED] = used + cursor[TEXT_NEEDED]
+                    rows[ENDS + DETAIL, row] += DETAILS_PER_ROW
+                    cursor[RARE_ROWS] += 1
                 if status != GOOD or rows[NEEDS, row] != 0 or is_wanted(arrays, row, patterns, names):
                     row += 1
                 else:

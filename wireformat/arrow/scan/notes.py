@@ -20,8 +20,11 @@ from ...stream.reader import Located
 from ..arrays import Array
 from .dictionary import DICTIONARY_TEXT
 
-BEGIN, INSERT, UPDATE, DELETE, COMMIT, HEARTBEAT, UNKNOWN = (
-    KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "HEARTBEAT", "UNKNOWN")
+BEGIN, INSERT, UPDATE, DELETE, COMMIT, MESSAGE_KIND, HEARTBEAT, UNKNOWN = (
+    KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "MESSAGE", "HEARTBEAT", "UNKNOWN")
+)
+PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED = (
+    KINDS.index(name) for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED")
 )
 """Kinds as a scan notes them: indexes in KINDS."""
 
@@ -53,6 +56,7 @@ GOOD = 0  # the scan has read it
 DECLINED = 1  # the declaration reads this record: to decode it, or to report what is wrong
 DECLINED_REST = 2  # the framing is broken: the declaration reads the message from this record on
 FULL = 3  # the scratch has too few cells for it; no row keeps this
+RARE = 4  # the walk over rare records reads it, before anybody else sees the row; see rare_records.py
 
 # What the texts of a good row still need, as flags: the transcoder or the second look does it.
 TRANSCODE = 1  # a text is not ASCII, and the encoding is not UTF-8
@@ -61,14 +65,18 @@ BINARY_TEXT = 2  # a value was noted in its binary form
 # A scan's cursor: where the next call continues, how much text is used, and how much the next record may need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
 
-# The rest of the cursor: rows that a scan has seen in this call, to recognise others like them; 0 is nothing.
-SEEN = 5
+# How many rows are RARE in this call, and the rest of the cursor: rows that a scan has seen in this call, to recognise
+# others like them; 0 is nothing.
+RARE_ROWS, SEEN = 5, 6
 SEEN_SLOTS, SEEN_FIELDS = 256, 5
 CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
 
-# A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; of a text style, whether the names of its
-# tables are quoted, followed by its table of lines.
-UTF8, KINDS_WANTED, QUOTED, LINES = range(4)
+# A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; microseconds in a heartbeat's unit, 0 to
+# guess; of a text style, whether the names of its tables are quoted, followed by its table of lines.
+UTF8, KINDS_WANTED, HEARTBEAT_FACTOR, QUOTED, LINES = range(5)
+
+TIME_KNOWN = -2
+"""In place of the length of TIME_TEXT: in place of its start are the microseconds since 1970 themselves."""
 
 BINARY_LENGTH = -16
 """A value of n bytes that is noted in its binary form has the length BINARY_LENGTH - n; its row needs BINARY_TEXT."""

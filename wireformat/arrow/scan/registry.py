@@ -40,6 +40,15 @@ class _NoPreparation:
         return lambda message_batch: self._input
 
 
+def load_rare_walk(format: str) -> Callable[..., int]:
+    """The compiled walk over the rare records of a format; see rare_records.py."""
+    scan = find_row(format).scan
+    if scan is None or scan.rare is None:
+        raise TypeError(f"{format} has no rare records")
+    walk: Callable[..., int] = load(scan.rare)
+    return walk
+
+
 def load_scan(format: str, settings: list[int], options: ReadOptions) -> tuple[Callable[..., int], Preparation]:
     """The compiled walk of a format that has one, and what prepares each message batch for it.
 
@@ -51,7 +60,7 @@ def load_scan(format: str, settings: list[int], options: ReadOptions) -> tuple[C
     if scan.lines is not None:
         from .kernels.transaction_lines import line_settings
 
-        settings = [*settings, scan.quoted, *line_settings(load(scan.lines))]
+        settings = [*settings, scan.quoted, *line_settings(load(scan.lines), scan.messages)]
     prepare: Callable[[list[int], ReadOptions], Preparation] = load(scan.prepare) if scan.prepare else _NoPreparation
     walk: Callable[..., Any] = load(scan.walk)
     return walk, prepare(settings, options)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ...times import FIRST_MICROS, LAST_MICROS, MILLIS_BELOW, SECONDS_BELOW, UNITS
 from ..arrays import Array, Int
+from ..ascii import SLASH
 from ..jit.compiler import compiled, inner
-from .dictionary import FIRST_KEY
+from .dictionary import FIRST_KEY, TIME_KEY, token_entry
 from .notes import (
     BODY,
     CELL_FIELDS,
@@ -13,6 +17,7 @@ from .notes import (
     GIVEN,
     GOOD,
     GROWTH_PER_CELL,
+    HEARTBEAT_FACTOR,
     KIND,
     KINDS_WANTED,
     LEAST_GROWING_CELL,
@@ -28,10 +33,19 @@ from .notes import (
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_PER_RECORD,
+    TEXT_USED,
+    TIME_KNOWN,
     TIME_TEXT,
     VALUE,
     ScanArrays,
 )
+from .primitives import read_32, write_number
+from .tokens import FALSE, TRUE
+
+TRUE_ENTRY, FALSE_ENTRY = token_entry(TRUE), token_entry(FALSE)
+"""What `detail` says of a flag."""
+
+SECOND, MILLISECOND, MICROSECOND = (UNITS[unit] for unit in ("s", "ms", "us"))
 
 
 @inner
@@ -67,6 +81,50 @@ def note_detail(arrays: ScanArrays, row: Int, key: Int, start: Int, length: Int)
     cells[DETAIL, VALUE, cell, 1] = length
     rows[ENDS + DETAIL, row] = cell + 1
     rows[PRESENT, row] |= 1 << (GIVEN + DETAIL)
+
+
+@inner
+def note_number(arrays: ScanArrays, row: Int, key: Int, number: Int, signed: bool) -> None:
+    """Writes a number and adds it to the row's detail map; see `write_number`."""
+    begin = arrays.cursor[TEXT_USED]
+    end = write_number(arrays.text, begin, number, 10, signed)
+    arrays.cursor[TEXT_USED] = end
+    note_detail(arrays, row, key, ~begin, end - begin)
+
+
+@inner
+def note_flag(arrays: ScanArrays, row: Int, key: Int, flag: bool) -> None:
+    """Adds a flag to the row's detail map."""
+    entry = TRUE_ENTRY if flag else FALSE_ENTRY
+    note_detail(arrays, row, key, np.int64(arrays.dictionary[entry, 0]), np.int64(arrays.dictionary[entry, 1]))
+
+
+@inner
+def note_lsn(arrays: ScanArrays, row: Int, key: Int, at: Int) -> None:
+    """Writes the LSN whose eight bytes are at `at`, as `0/CFE5C80`, and adds it to the row's detail map."""
+    buffer, text = arrays.buffer, arrays.text
+    begin = arrays.cursor[TEXT_USED]
+    end = write_number(text, begin, read_32(buffer, at), 16, False)
+    text[end] = SLASH
+    end = write_number(text, end + 1, read_32(buffer, at + 4), 16, False)
+    arrays.cursor[TEXT_USED] = end
+    note_detail(arrays, row, key, ~begin, end - begin)
+
+
+@inner
+def note_heartbeat_time(arrays: ScanArrays, row: Int, time: Int) -> None:
+    """Notes a heartbeat's number as detail, and the time that it means, as `heartbeat_micros` and `table_time` do."""
+    rows = arrays.rows
+    note_number(arrays, row, TIME_KEY, time, True)
+    size = time if time >= 0 else ~time
+    factor = arrays.settings[HEARTBEAT_FACTOR]
+    if factor == 0:
+        factor = SECOND if size < SECONDS_BELOW else MILLISECOND if size < MILLIS_BELOW else MICROSECOND
+    if size <= LAST_MICROS // factor:  # otherwise the product may not fit in 64 bits
+        micros = time * factor
+        if micros >= FIRST_MICROS and micros <= LAST_MICROS:
+            rows[TIME_TEXT, row] = micros
+            rows[TIME_TEXT + 1, row] = TIME_KNOWN
 
 
 @inner

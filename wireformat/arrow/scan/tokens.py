@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...grammar import lines
+from ...grammar import lines, messages
 from ...grammar.json_text import ARRAYS
 from ...grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
 
-_LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING, *lines.POSTGRES_FREQUENT)
+_LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING, *lines.POSTGRES_SCANNED)
 
 JSON_HEAD, JSON_KIND, JSON_END = b'{"table_name":"', b'","op_type":"', b"]}"
 JSON_ARRAYS = tuple(f'{end},"{key}":['.encode() for key, end in zip(ARRAYS, ('"', *"]]]]]"), strict=True))
@@ -26,6 +26,12 @@ KEY_ROW, FULL_ROW = b"key", b"full"
 BOOLEANS = (b"t", b"f")
 """What true and false are in the table."""
 
+MESSAGE_HEAD, STREAMED_MESSAGE_HEAD = messages.MESSAGE, messages.STREAMED
+MESSAGE_WORDS = tuple(head[: head.index(b":") + 1] for head in (MESSAGE_HEAD, STREAMED_MESSAGE_HEAD))
+MESSAGE_PREFIX, MESSAGE_SIZE, MESSAGE_CONTENT = b" prefix: ", b", sz: ", b" content:"
+CONTENT_IS_BINARY = b'["content"]'
+"""What `detail` says of a message whose content is no text."""
+
 TOKENS = tuple(
     dict.fromkeys(
         [
@@ -43,6 +49,8 @@ TOKENS = tuple(
             *BOOLEANS,
             *(KEY_ROW, FULL_ROW),
             *(JSON_HEAD, JSON_KIND, JSON_END, TABLE, NO_TUPLE, OLD_KEY, NEW_TUPLE),
+            *MESSAGE_WORDS,
+            *(MESSAGE_HEAD, STREAMED_MESSAGE_HEAD, MESSAGE_PREFIX, MESSAGE_SIZE, MESSAGE_CONTENT, CONTENT_IS_BINARY),
         ]
     )
 )

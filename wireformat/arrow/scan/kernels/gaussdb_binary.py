@@ -24,9 +24,16 @@ from ....framing import gauss_batch
 from ....limits import RECORD_BYTES
 from ....options.reading import KINDS
 from ...arrays import Array, Int
-from ...ascii import QUOTE, SLASH
+from ...ascii import QUOTE
 from ...jit.compiler import inner
-from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, FIRST_TYPE, ORIGIN, TYPE_TABLE_SIZE, USERNAME
+from ..dictionary import (
+    COMMIT_TIME_KEY,
+    FIRST_LSN,
+    FIRST_TYPE,
+    ORIGIN,
+    TYPE_TABLE_SIZE,
+    USERNAME,
+)
 from ..loop import DONE, LOST, MORE, make_scan
 from ..notes import (
     BEGIN,
@@ -46,6 +53,7 @@ from ..notes import (
     NEW,
     OLD,
     PRESENT,
+    RARE,
     RAW,
     TABLE_NAME,
     TABLE_SCHEMA,
@@ -60,7 +68,7 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, unquote, write_number
-from ..row_notes import note_detail
+from ..row_notes import note_detail, note_lsn, note_number
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
 ANOTHER_RECORD, END_OF_MESSAGE = ord(gauss_batch.MORE), ord(gauss_batch.END)
@@ -163,19 +171,14 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
 @inner
 def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """The fields of BEGIN and COMMIT, to the end of the record; returns the row's status."""
-    buffer, rows, text, cursor = arrays.buffer, arrays.rows, arrays.text, arrays.cursor
+    buffer, rows = arrays.buffer, arrays.rows
     utf8 = arrays.settings[UTF8] == 1
-    used = cursor[TEXT_USED]
     if rows[KIND, row] == BEGIN:
         if stop - at < 16:
             return DECLINED
         rows[CSN, row] = read_64(buffer, at)
         rows[PRESENT, row] |= 1 << CSN
-        begin = used
-        used = write_number(text, used, read_32(buffer, at + 8), 16, False)
-        text[used] = SLASH
-        used = write_number(text, used + 1, read_32(buffer, at + 12), 16, False)
-        note_detail(arrays, row, FIRST_LSN, ~begin, used - begin)
+        note_lsn(arrays, row, FIRST_LSN, at + 8)
         at += 16
     time_at, origin_at, user_at = -1, -1, -1
     time_length, user_length = 0, 0
@@ -209,13 +212,9 @@ def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         rows[TIME_TEXT + 1, row] = time_length
     if origin_at >= 0:
         origin = read_32(buffer, origin_at)
-        origin -= (origin >> 31) << 32  # signed 32 bits
-        begin = used
-        used = write_number(text, used, origin, 10, True)
-        note_detail(arrays, row, ORIGIN, ~begin, used - begin)
+        note_number(arrays, row, ORIGIN, origin - ((origin >> 31) << 32), True)  # signed 32 bits
     if user_at >= 0:
         note_detail(arrays, row, USERNAME, user_at, user_length)
-    cursor[TEXT_USED] = used
     return GOOD
 
 
@@ -230,7 +229,7 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     if kind == BEGIN or kind == COMMIT:
         return transaction(arrays, at + 1, stop, row)
     if kind == HEARTBEAT:
-        return DECLINED  # few: not worth compiling
+        return RARE
     rows[RAW, row] = at
     rows[RAW + 1, row] = stop - at
     return GOOD

@@ -1,4 +1,4 @@
-"""The scan of pgoutput. It reads row changes, BEGIN and COMMIT; the declaration reads other messages, which are rare.
+"""The scan of pgoutput. It reads row changes, BEGIN and COMMIT; other messages are rare, or read by the declaration.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. Which relation a message means, and whether it
 carries a transaction id, is known beforehand: see pgoutput_relations.py. For the arguments see ScanArrays.
@@ -14,9 +14,7 @@ from ....formats.pgoutput.messages import NEW as NEW_TAG
 from ....formats.pgoutput.messages import OLD as OLD_TAG
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....limits import RECORD_BYTES
-from ....times import FIRST_MICROS, LAST_MICROS, MICROS_OF_2000, MICROS_OF_DAY
 from ...arrays import Array, Int
-from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SLASH, SPACE
 from ...jit.compiler import inner
 from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, RELATION_ID_KEY, token_entry
 from ..loop import DONE, make_scan
@@ -43,11 +41,11 @@ from ..notes import (
     NEXT_MESSAGE,
     OLD,
     PRESENT,
+    RARE,
     RELATION,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
-    TIME_TEXT,
     TYPE,
     UNCHANGED_LENGTH,
     UPDATE,
@@ -56,136 +54,35 @@ from ..notes import (
     XID,
     ScanArrays,
 )
-from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, write_number
-from ..row_notes import note_detail
-from ..tokens import BOOLEANS, FULL_ROW, KEY_ROW
+from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag
+from ..row_notes import note_detail, note_lsn
+from ..tokens import FULL_ROW, KEY_ROW
 from .pgoutput_relations import (
-    BOOLEAN_FORM,
     CELL_ENTRIES,
     CELL_FACTS,
     CELL_NAME,
     CELL_TYPE,
     CELLS,
     COLUMNS,
-    DATE_FORM,
-    INTEGER_FORM,
     IS_OPENGAUSS,
-    OID_FORM,
     OTHER_FORM,
+    RARE_TAGS,
     RELATION_CODES,
     RELATION_ID,
     SCHEMA,
-    SIZE_OF_FORM,
     TABLE,
     TEXT_FORM,
-    TIMESTAMP_FORM,
-    UNKNOWN_FORM,
 )
+from .pgoutput_values import binary_value, note_time
 
-KEY_ENTRY, FULL_ENTRY, OUTPUT_TRUE, OUTPUT_FALSE = (token_entry(token) for token in (KEY_ROW, FULL_ROW, *BOOLEANS))
-"""What `detail` says of an old image, and the texts of a boolean: that of a true one is `t`."""
+KEY_ENTRY, FULL_ENTRY = token_entry(KEY_ROW), token_entry(FULL_ROW)
+"""What `detail` says of an old image."""
 
-NOT_SCANNED = -1
+NOT_SCANNED, RARE_KIND = -1, -2
 KIND_OF_BYTE = np.full(256, NOT_SCANNED, np.int64)
 for _byte, _kind in zip(b"BCIUD", (BEGIN, COMMIT, INSERT, UPDATE, DELETE), strict=True):
     KIND_OF_BYTE[_byte] = _kind
-
-FIRST_TIME, LAST_TIME = (micros - MICROS_OF_2000 for micros in (FIRST_MICROS, LAST_MICROS))
-"""The years 1 to 9999, in microseconds since 2000; other times are left to the declaration."""
-
-
-@inner
-def write_time(text: Array, used: Int, micros: Int) -> Int:
-    """Write microseconds since 1970 as `2026-11-21 01:02:03.5+00`; returns the new end of the used text."""
-    days = micros // MICROS_OF_DAY
-    left = micros - days * MICROS_OF_DAY
-    days += 719_468  # days from 0000-03-01, so that a leap day is the last of its year
-    cycle = days // 146_097  # of 400 years
-    day = days - cycle * 146_097
-    year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
-    day -= 365 * year + year // 4 - year // 100
-    month = (5 * day + 2) // 153
-    day -= (153 * month + 2) // 5 - 1
-    year += 400 * cycle
-    month += 3
-    if month > 12:
-        month -= 12
-        year += 1
-    fraction = left % 1_000_000
-    seconds = left // 1_000_000
-    number = np.int64(0)
-    for part in range(8):
-        if part == 0:
-            number = year // 100
-        elif part == 1:
-            number = year % 100
-        elif part == 2:
-            number = month
-        elif part == 3:
-            number = day
-        elif part == 4:
-            number = seconds // 3600
-        elif part == 5:
-            number = seconds // 60 % 60
-        elif part == 6:
-            number = seconds % 60
-        else:
-            break
-        if part > 1:
-            text[used] = MINUS if part < 4 else SPACE if part == 4 else COLON
-            used += 1
-        text[used] = DIGIT_0 + number // 10
-        text[used + 1] = DIGIT_0 + number % 10
-        used += 2
-    if fraction > 0:
-        text[used] = DOT
-        used += 1
-        step = 100_000
-        while fraction > 0:
-            text[used] = DIGIT_0 + fraction // step
-            used += 1
-            fraction %= step
-            step //= 10
-    text[used], text[used + 1], text[used + 2] = PLUS, DIGIT_0, DIGIT_0
-    return used + 3
-
-
-@inner
-def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, binary_form: Int) -> tuple[Int, Int]:
-    """Returns the pair of a binary value, which may be written to text[used:]; length -1: the declaration reads it.
-
-    binary_form   the form and the size of the type's values, packed; see SIZE_OF_FORM
-    """
-    buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
-    if binary_form == UNKNOWN_FORM or size != binary_form & SIZE_OF_FORM:
-        return used, -1
-    form = binary_form - size
-    if form == BOOLEAN_FORM:
-        entry = OUTPUT_TRUE if buffer[at] != 0 else OUTPUT_FALSE
-        return np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1])
-    number = np.int64(0)
-    if size == 2:
-        number = read_16(buffer, at)
-    elif size == 4:
-        number = read_32(buffer, at)
-    elif size == 8:
-        number = read_64(buffer, at)
-    if form == OID_FORM:
-        return ~used, write_number(text, used, number, 10, False) - used
-    if size == 2 or size == 4:
-        number -= (number >> (8 * size - 1)) << (8 * size)  # signed
-    if form == INTEGER_FORM:
-        return ~used, write_number(text, used, number, 10, True) - used
-    if form == DATE_FORM:
-        number *= MICROS_OF_DAY
-    if number < FIRST_TIME or number > LAST_TIME:
-        return used, -1
-    end = write_time(text, used, number + MICROS_OF_2000)
-    if form == DATE_FORM:
-        end = used + 10
-    elif form == TIMESTAMP_FORM:
-        end -= 3
-    return ~used, end - used
+KIND_OF_BYTE[list(RARE_TAGS)] = RARE_KIND
 
 
 @inner
@@ -296,16 +193,10 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
 
 
 @inner
-def transaction(
-    arrays: ScanArrays,
-    at: Int,
-    stop: Int,
-    row: Int,
-) -> Int:
+def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """BEGIN and COMMIT, from the byte after the kind to the end; returns the row's status."""
-    buffer, rows, text, cursor = arrays.buffer, arrays.rows, arrays.text, arrays.cursor
+    buffer, rows = arrays.buffer, arrays.rows
     is_opengauss = arrays.settings[IS_OPENGAUSS] == 1
-    used = cursor[TEXT_USED]
     size = stop - at
     if rows[KIND, row] == BEGIN:
         # PostgreSQL: commit_lsn, commit_time, 4 bytes of xid. openGauss: the same, 8 bytes of xid, maybe a csn.
@@ -327,23 +218,12 @@ def transaction(
             return DECLINED
         at += 1  # the flags; commit_lsn, end_lsn and commit_time follow
         time_at = at + 16
-    micros = read_64(buffer, time_at)
-    if micros < FIRST_TIME or micros > LAST_TIME:
+    if not note_time(arrays, row, COMMIT_TIME_KEY, time_at):
         return DECLINED
     rows[COMMIT_LSN, row] = read_64(buffer, at)
     rows[PRESENT, row] |= 1 << COMMIT_LSN
-    begin = used
-    used = write_time(text, used, micros + MICROS_OF_2000)
-    rows[TIME_TEXT, row] = ~begin
-    rows[TIME_TEXT + 1, row] = used - begin
-    note_detail(arrays, row, COMMIT_TIME_KEY, ~begin, used - begin)
     if rows[KIND, row] == COMMIT:
-        begin = used
-        used = write_number(text, used, read_32(buffer, at + 8), 16, False)
-        text[used] = SLASH
-        used = write_number(text, used + 1, read_32(buffer, at + 12), 16, False)
-        note_detail(arrays, row, END_LSN_KEY, ~begin, used - begin)
-    cursor[TEXT_USED] = used
+        note_lsn(arrays, row, END_LSN_KEY, at + 8)
     return GOOD
 
 
@@ -356,6 +236,9 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         return DECLINED
     rows[KIND, row] = kind
     relation_code = settings[RELATION_CODES + cursor[NEXT_MESSAGE]]
+    if kind == RARE_KIND:
+        rows[RELATION, row] = relation_code
+        return RARE
     if kind == BEGIN or kind == COMMIT:
         if relation_code & 1:  # a streamed block is open, and the declaration's reader must see that it ends
             return DECLINED

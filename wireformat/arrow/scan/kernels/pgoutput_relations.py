@@ -14,7 +14,7 @@ import pyarrow as pa
 from ....errors import DecodeError
 from ....events import Relation
 from ....formats.base import Format
-from ....formats.pgoutput.messages import RECORDS
+from ....formats.pgoutput.messages import ASIDE_BYTES, MESSAGE_TAG, RECORDS, is_aside
 from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, NOTHING, OPENS, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
@@ -28,11 +28,14 @@ from ..notes import LINES, QUOTED, ScanInput
 from ..primitives import read_32
 from ..registry import FindInput
 
+RARE_TAGS = b"kMbPKr"
+"""Kind bytes of the messages that the scan leaves to pgoutput_rare.py."""
+
 IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
 """Indexes of the scan's settings: whether the dialect is openGauss's, and the relation code of the first message.
 
 A row's code is 2 times its relation's entry in the dictionary (0 without a relation), plus 1 in a streamed block. The
-code of a BEGIN or COMMIT is 1 if a block is open before it: the declaration must see that the block ends."""
+code of other messages is 1 if a block is open before them: the declaration must see it if they end the block."""
 
 COLUMNS, SCHEMA, TABLE, RELATION_ID, CELLS = range(5)
 """A relation in the dictionary: number of columns; names of schema and table and the OID, each a pair; then three pairs
@@ -69,6 +72,8 @@ for _dialect, _records in RECORDS.items():
     for _tag, (_kind, _) in _records.items():
         _ROLES[_dialect][_tag] = role_of(_kind)
 
+
+MESSAGE_TAG_BYTE = bytes([MESSAGE_TAG])
 
 STREAM_STOP_TAG = ord("E")
 """Kind byte of the message that closes a streamed block; it has no other byte."""
@@ -123,6 +128,9 @@ def find_relations(
         if message >= 0:
             found[message] = int(relations.block is not None)
             data = message_batch.message(message)
+            head = data[ENVELOPE_BYTES if data[0] == ENVELOPE else 0 :][:ASIDE_BYTES]
+            if head[:1] == MESSAGE_TAG_BYTE and not is_aside(head):
+                continue  # it has a transaction id, and says nothing
             with suppress(DecodeError):  # it will be told when the record is read
                 for frame in reader.frames(data):
                     reader.read(data, frame, options)

@@ -18,39 +18,55 @@ from ....options.reading import KINDS
 from ...arrays import Array, Int
 from ...ascii import CASE_BIT, DIGIT_0, DIGIT_9, LOWER_A, LOWER_Z, MINUS, SLASH, SPACE, UPPER_A, UPPER_F
 from ...jit.compiler import hot, inner
-from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, ORIGIN, token_entry
+from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, GID_KEY, ORIGIN, PREPARE_TIME_KEY, token_entry
 from ..loop import DONE, LOST, MORE
-from ..notes import CSN, DECLINED, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, TIME_TEXT, UTF8, XID, ScanArrays
+from ..notes import CSN, DECLINED, DETAILS_PER_ROW, GOOD, KIND, LINES, PRESENT, RARE, TIME_TEXT, UTF8, XID, ScanArrays
 from ..primitives import is_ascii, read_32, read_64, same_bytes, transcode_flag
 from ..row_notes import note_detail
+from ..tokens import MESSAGE_WORDS
 
 FIRST_LETTER, LEAST_RECORD = text_batch.FIRST_LETTER, text_batch.LEAST_RECORD_BYTES
 LINE_FIELDS = 3
 PART_FIELDS = 6
 """Token, another or -1, how the value is read, its number or key, the token that closes it or -1, required."""
 
-UNSIGNED, UNSIGNED_32, SIGNED, LSN, TEXT = range(5)
+UNSIGNED, UNSIGNED_32, SIGNED, LSN, TEXT, RARE_VALUE = range(6)
 _READERS = {
     grammar.UNSIGNED: UNSIGNED,
     grammar.UNSIGNED_32: UNSIGNED_32,
     grammar.SIGNED: SIGNED,
     grammar.LSN: LSN,
     grammar.TEXT: TEXT,
+    grammar.GID: RARE_VALUE,
 }
-_NUMBERS_AND_KEYS = {"csn": CSN, "xid": XID, "first_lsn": FIRST_LSN, "origin": ORIGIN, "commit_time": COMMIT_TIME_KEY}
+_NUMBERS_AND_KEYS = {
+    "csn": CSN,
+    "xid": XID,
+    "first_lsn": FIRST_LSN,
+    "origin": ORIGIN,
+    "commit_time": COMMIT_TIME_KEY,
+    "gid": GID_KEY,
+    "prepare_time": PREPARE_TIME_KEY,
+}
 MOST_DIGITS = 18
 """Numbers of at most this many digits fit in an int64; longer ones are left to the grammar."""
 
 
-def line_settings(lines: tuple[Line, ...]) -> list[int]:
-    """The numbers of a table of lines."""
-    numbers = [len(lines)]
+def line_settings(lines: tuple[Line, ...], messages: bool) -> list[int]:
+    """The numbers of a table of lines.
+
+    messages   whether there are logical messages: lines of one part, which is RARE_VALUE
+    """
+    words = MESSAGE_WORDS if messages else ()
+    numbers = [len(lines) + len(words)]
     for line in lines:
         details = [part for part in line.parts if part.value not in (grammar.UNSIGNED, grammar.UNSIGNED_32)]
         assert len(details) <= DETAILS_PER_ROW, "read_parts notes each of them without checking for space"
         numbers += [KINDS.index(line.event.kind), token_entry(line.word), len(line.parts)]
         for part in line.parts:
             numbers += _part_settings(part)
+    for word in words:
+        numbers += [KINDS.index("MESSAGE"), token_entry(word), 1, token_entry(word), -1, RARE_VALUE, 0, -1, 1]
     return numbers
 
 
@@ -184,18 +200,30 @@ def text_end(arrays: ScanArrays, at: Int, stop: Int, part: Int, parts_end: Int) 
 
 
 @inner
-def read_line(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
-    """A line of the table, to the end of the record; returns the row's status. What is odd is left to the grammar."""
-    buffer, rows, settings = arrays.buffer, arrays.rows, arrays.settings
+def find_line(arrays: ScanArrays, at: Int, stop: Int) -> tuple[Int, Int]:
+    """The line of the table whose word is at `at`, as its index in the settings, and where the word ends; or -1."""
+    buffer, settings = arrays.buffer, arrays.settings
     line = LINES + 1
     for _ in range(settings[LINES]):
-        parts_end = line + LINE_FIELDS + settings[line + 2] * PART_FIELDS
         end = token_end_any_case(arrays, at, stop, settings[line + 1])
         if end >= 0 and (end == stop or buffer[end] == SPACE):
-            rows[KIND, row] = settings[line]
-            return read_parts(arrays, end, stop, row, line + LINE_FIELDS, parts_end)
-        line = parts_end
-    return DECLINED
+            return line, end
+        line += LINE_FIELDS + settings[line + 2] * PART_FIELDS
+    return -1, at
+
+
+@inner
+def read_line(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
+    """A line of the table, to the end of the record; returns the row's status. What is odd is left to the grammar."""
+    settings = arrays.settings
+    line, end = find_line(arrays, at, stop)
+    if line < 0:
+        return DECLINED
+    first = line + LINE_FIELDS
+    if settings[line + 2] > 0 and settings[first + 2] == RARE_VALUE:
+        return RARE
+    arrays.rows[KIND, row] = settings[line]
+    return read_parts(arrays, end, stop, row, first, first + settings[line + 2] * PART_FIELDS)
 
 
 @inner

@@ -1,0 +1,137 @@
+"""Records of which a stream may consist are read by compiled code: their declaration takes a hundred times longer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wireformat.arrow.engine.scanner import Scanner
+from wireformat.formats.registry import find_format
+from wireformat.options import ReadOptions
+
+from ... import handmade
+from ... import handmade_pgoutput as hand
+from ...engines import MODES, agree
+from ...handmade import u32, u64
+
+SCANNED: dict[str, tuple[str, list[bytes]]] = {
+    "heartbeats in batches": ("gaussdb-binary", [handmade.message(handmade.HEARTBEAT, handmade.INSERT)]),
+    "bare heartbeats": ("gaussdb-binary", [handmade.HEARTBEAT + handmade.END]),
+    "keepalives": ("pgoutput", [hand.keepalive(5, 0, 0), hand.keepalive(1 << 63, -1, 1)]),
+    "prepared transactions": (
+        "pgoutput",
+        [hand.ALL[name][0] for name in ("begin prepare", "prepare", "commit prepared", "rollback prepared")],
+    ),
+    "logical messages": ("pgoutput", [hand.ALL[name][0] for name in hand.ALL if name.startswith("message")]),
+}
+
+
+def left_to_the_declaration(messages: list[bytes], format: str, **options: Any) -> int:
+    scanner = Scanner(find_format(format), ReadOptions.check(**options))
+    return sum(len(scanned.events) for scanned in scanner.scan(messages))
+
+
+@pytest.mark.parametrize("name", SCANNED)
+def test_the_scan_reads_them(name: str) -> None:
+    format, messages = SCANNED[name]
+    assert left_to_the_declaration(messages, format) == 0
+    answer = agree(messages, format=format)
+    assert len(answer.events) >= len(messages)
+
+
+@pytest.mark.parametrize("name", SCANNED)
+@pytest.mark.parametrize(
+    "options", [{"kinds": ["HEARTBEAT", "MESSAGE"]}, {"kinds": ["BEGIN"]}, {"tables": []}, {"encoding": "gbk"}], ids=str
+)
+def test_filters_and_encodings(name: str, options: dict[str, Any]) -> None:
+    format, messages = SCANNED[name]
+    agree(messages, format=format, **options)
+
+
+CONTENTS = [
+    b"",
+    b'{"order": 1}',
+    '{"stadt": "Zürich"}'.encode(),
+    "订单".encode("gbk"),
+    b"\xff\xfe\x00\x01\x7f\x80\x9a\xaf",
+    bytes(range(256)) * 300,
+]
+
+
+def logical_message(prefix: bytes, content: bytes, flag: int = 1) -> bytes:
+    return b"M" + bytes([flag]) + u64(1 << 63 | 7) + prefix + b"\0" + u32(len(content)) + content
+
+
+@pytest.mark.parametrize("errors", ["strict", "replace"])
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "latin-1"])
+def test_contents_of_logical_messages(encoding: str, errors: str) -> None:
+    """Text stays text; other bytes are `\\x` and digits, whatever is done with bad text elsewhere."""
+    messages = [
+        logical_message(prefix, content, flag)
+        for prefix in (b"", b"outbox", "präfix".encode(), b"\xff")
+        for content in CONTENTS
+        for flag in (0, 1)
+    ]
+    answer = agree(messages, format="pgoutput", encoding=encoding, encoding_errors=errors, mode="PERMISSIVE")
+    assert len(answer.events) == len(messages)
+    contents = [event.content for event in answer.events[: 2 * len(CONTENTS) : 2]]  # type: ignore[attr-defined]
+    if encoding == "utf-8":
+        assert contents == [*(content.decode() for content in CONTENTS[:3]), *CONTENTS[3:]]
+        assert left_to_the_declaration(messages[: 6 * len(CONTENTS)], "pgoutput") == 0
+
+
+def test_logical_messages_in_blocks() -> None:
+    """The scan reads those that have a transaction id; one without ends the block, as the declaration must see."""
+    streamed = b"M" + hand.BLOCK_XID + logical_message(b"p", b"content")[1:]
+    block = [hand.start(800), streamed, streamed, hand.STOP, logical_message(b"p", b"c")]
+    assert left_to_the_declaration(block, "pgoutput") == 2
+    assert [getattr(event, "xid", None) for event in agree(block, format="pgoutput").events] == [
+        800,
+        801,
+        801,
+        None,
+        None,
+    ]
+    broken = [hand.start(800), streamed, logical_message(b"p", b"c", 0), logical_message(b"q", b"d"), *block]
+    assert [event.kind for event in agree(broken, format="pgoutput").events][-1] == "MESSAGE"
+
+
+AROUND: dict[str, list[bytes]] = {
+    "gaussdb-binary": [
+        handmade.message(
+            *(handmade.BEGIN, handmade.HEARTBEAT, handmade.INSERT, handmade.HEARTBEAT[:-1], handmade.INSERT),
+            *(b"?", handmade.HEARTBEAT, handmade.HEARTBEAT + b"x", handmade.COMMIT, handmade.HEARTBEAT),
+        ),
+        handmade.HEARTBEAT + handmade.END,
+        handmade.HEARTBEAT,
+        handmade.message(handmade.BEGIN, handmade.COMMIT),
+    ],
+    "pgoutput": [hand.DESCRIBED, *(message for _ in range(3) for message, _ in hand.ALL.values()), b"k", b"M", b"P\0"],
+    "test-decoding": [
+        b"BEGIN 5",
+        b"message: transactional: 0 prefix: p, sz: 1 content:a",
+        b"table s.t: INSERT: a[text]:'x'",
+        b"message: transactional: 0 prefix: p, sz: 2 content:a",
+        b"PREPARE TRANSACTION 'g'",
+        b"COMMIT 5 (at 2026-11-21 01:02:03+00)",
+    ],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "kinds", [None, ["INSERT", "COMMIT"], ["HEARTBEAT", "MESSAGE", "PREPARE"], ["UPDATE"]], ids=str
+)
+@pytest.mark.parametrize("format", AROUND)
+def test_rows_around_them(format: str, kinds: list[str] | None, mode: str) -> None:
+    """Rows and details move where some of them are left out, or cannot be read."""
+    for messages in (AROUND[format] * 3, AROUND[format][:1] * 5 + AROUND[format][1:2]):
+        agree(messages, format=format, mode=mode, kinds=kinds)
+
+
+def test_contents_that_are_longer_in_digits_than_the_scratch() -> None:
+    """With few cells for small records, a scan keeps less text for a large one."""
+    contents = [bytes(range(256)) * size for size in (1, 40, 4000, 4, 9000)]
+    messages = [logical_message(b"p", content) for content in contents]
+    assert [event.content for event in agree(messages, format="pgoutput").events] == contents  # type: ignore[attr-defined]

@@ -1,0 +1,153 @@
+"""The walk over pgoutput's rare messages: of prepared transactions, logical messages, and keepalives.
+
+It follows the declaration in wireformat/formats/pgoutput/messages.py. In the functions for one kind, `at` is the byte
+after the kind, and `stop` the end of the record.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....formats.pgoutput.messages import ASIDE_BYTES, FIRST_NORMAL_XID
+from ....times import MICROS_OF_2000
+from ...arrays import Array, Int
+from ...jit.compiler import inner
+from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, GID_KEY, PREPARE_TIME_KEY, REPLY_KEY, WAL_END_KEY
+from ..message_notes import is_utf8, note_message
+from ..notes import (
+    BEGIN,
+    COMMIT_LSN,
+    COMMIT_PREPARED,
+    DECLINED,
+    GOOD,
+    HEARTBEAT,
+    KIND,
+    LSN,
+    MESSAGE_KIND,
+    PREPARE,
+    PRESENT,
+    RELATION,
+    ROLLBACK_PREPARED,
+    XID,
+    ScanArrays,
+)
+from ..primitives import read_32, read_64
+from ..rare_records import make_rare_walk
+from ..row_notes import note_detail, note_flag, note_heartbeat_time, note_lsn, note_number
+from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS
+from .pgoutput_values import note_time
+
+KIND_OF_BYTE = np.zeros(256, np.int64)
+for _byte, _kind in zip(
+    RARE_TAGS, (HEARTBEAT, MESSAGE_KIND, BEGIN, PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED), strict=True
+):
+    KIND_OF_BYTE[_byte] = _kind
+
+KEEPALIVE_BYTES = 17
+"""Without the kind: the end of the log, the time, and whether the server wants an answer."""
+
+LAST_TIME_OF_KEEPALIVE = (1 << 63) - 1 - MICROS_OF_2000
+"""The last one that is in 64 bits if it is counted from 1970."""
+
+
+@inner
+def read_prepared(arrays: ScanArrays, at: Int, stop: Int, row: Int, has_flags: bool) -> Int:
+    """BEGIN of a prepared transaction, PREPARE, COMMIT PREPARED and ROLLBACK PREPARED, from the byte after the kind to
+    the end; returns the row's status."""
+    buffer, rows = arrays.buffer, arrays.rows
+    kind = rows[KIND, row]
+    is_commit, is_rollback = kind == COMMIT_PREPARED, kind == ROLLBACK_PREPARED
+    if has_flags:
+        if at == stop or buffer[at] != 0:
+            return DECLINED
+        at += 1
+    # An LSN, end_lsn, one time or two, 4 bytes of xid, gid and a zero.
+    xid_at = at + 24 + 8 * is_rollback
+    gid = xid_at + 4
+    if gid >= stop:
+        return DECLINED
+    end = zero_at(buffer, gid, stop)
+    if end + 1 != stop or not is_utf8(arrays, gid, end - gid):
+        return DECLINED
+    if (is_commit or is_rollback) and not note_time(arrays, row, COMMIT_TIME_KEY, xid_at - 8):
+        return DECLINED
+    lsn = COMMIT_LSN if is_commit else LSN
+    rows[lsn, row] = read_64(buffer, at)
+    rows[XID, row] = read_32(buffer, xid_at)
+    rows[PRESENT, row] |= 1 << lsn | 1 << XID
+    note_lsn(arrays, row, END_LSN_KEY, at + 8)
+    note_detail(arrays, row, GID_KEY, gid, end - gid)
+    if not is_commit and not note_time(arrays, row, PREPARE_TIME_KEY, at + 16):
+        return DECLINED
+    return GOOD
+
+
+@inner
+def read_message(arrays: ScanArrays, at: Int, stop: Int, row: Int, has_xid: bool) -> Int:
+    """MESSAGE, from the byte after the kind to the end; returns the row's status."""
+    buffer, rows = arrays.buffer, arrays.rows
+    if has_xid:
+        if stop - at < 4:
+            return DECLINED
+        rows[XID, row] = read_32(buffer, at)
+        rows[PRESENT, row] |= 1 << XID
+        at += 4
+    if stop - at < 9 or buffer[at] > 1:
+        return DECLINED
+    prefix = at + 9  # after a flag and the message's own LSN
+    end = zero_at(buffer, prefix, stop)
+    if stop - end < 5 or read_32(buffer, end + 1) != stop - end - 5:
+        return DECLINED
+    rows[LSN, row] = read_64(buffer, at + 1)
+    rows[PRESENT, row] |= 1 << LSN
+    return note_message(arrays, row, buffer[at] == 1, prefix, end - prefix, end + 5, stop - end - 5)
+
+
+@inner
+def zero_at(buffer: Array, at: Int, stop: Int) -> Int:
+    """The first zero byte from `at` on, or `stop`."""
+    while at < stop and buffer[at] != 0:
+        at += 1
+    return at
+
+
+@inner
+def read_keepalive(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
+    """The end of the log, the time and a flag, which are the whole record; returns the row's status."""
+    buffer = arrays.buffer
+    if stop - at != KEEPALIVE_BYTES or buffer[at + 16] > 1:
+        return DECLINED
+    micros = read_64(buffer, at + 8)
+    if micros > LAST_TIME_OF_KEEPALIVE:
+        return DECLINED
+    note_number(arrays, row, WAL_END_KEY, read_64(buffer, at), False)
+    note_heartbeat_time(arrays, row, micros + MICROS_OF_2000)
+    note_flag(arrays, row, REPLY_KEY, buffer[at + 16] == 1)
+    return GOOD
+
+
+@inner
+def is_aside(buffer: Array, at: Int, stop: Int) -> bool:
+    """Whether the message is a Message outside of blocks; see `is_aside` of the declaration."""
+    if stop - at < ASIDE_BYTES or buffer[at + 1] != 0:
+        return False
+    return buffer[at + 5] > 1 or read_32(buffer, at + 1) < FIRST_NORMAL_XID
+
+
+@inner
+def read_rare(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
+    """Notes one record; see rare_records.py."""
+    buffer, rows, settings = arrays.buffer, arrays.rows, arrays.settings
+    kind = KIND_OF_BYTE[buffer[at]]
+    in_block = rows[RELATION, row] & 1 == 1
+    rows[KIND, row] = kind
+    if kind == HEARTBEAT:
+        return read_keepalive(arrays, at + 1, stop, row)
+    if settings[IS_OPENGAUSS] == 1 or (in_block and (kind != MESSAGE_KIND or is_aside(buffer, at, stop))):
+        return DECLINED  # of a block, the declaration's reader must see that it ends
+    if kind == MESSAGE_KIND:
+        return read_message(arrays, at + 1, stop, row, in_block)
+    return read_prepared(arrays, at + 1, stop, row, kind != BEGIN)
+
+
+walk_pgoutput_rare = make_rare_walk("walk_pgoutput_rare", read_rare)

@@ -1,0 +1,114 @@
+"""A second walk over the rows of a scan, for records of kinds that many streams never have.
+
+It is compiled when the first of them comes, so that they cost no other stream a longer cold start. A kernel's
+`read_record` returns RARE for such a record. The scan then keeps space in the text and among the details for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, Int
+from ..jit.compiler import CHECKED, compiled, outside_mark
+from .loop import SCRATCH_OVERRUN, Scan
+from .notes import (
+    BODY,
+    DECLINED,
+    DETAIL,
+    ENDS,
+    GOOD,
+    KIND,
+    KINDS_WANTED,
+    LSN,
+    MESSAGE,
+    NAME,
+    NEEDS,
+    PRESENT,
+    RARE,
+    RECORD,
+    RELATION,
+    ROW_FIELDS,
+    STATUS,
+    TEXT_NEEDED,
+    TEXT_SLACK,
+    TEXT_USED,
+    TIME_TEXT,
+    VALUE,
+    ScanArrays,
+)
+from .row_notes import begin_row, max_text_bytes
+
+
+def make_rare_walk(name: str, read_rare: Any) -> Scan:
+    """Returns the compiled walk over the rare records of one format.
+
+    read_rare   (arrays, at, stop, row) -> GOOD or DECLINED: notes a record as `read_record` does; see loop.py
+    """
+
+    def walk(
+        buffer: Array,
+        rows: Array,
+        cells: Array,
+        text: Array,
+        dictionary: Array,
+        cursor: Array,
+        settings: Array,
+        count: Int,
+    ) -> Int:
+        """Reads the rare records among the rows of a call of the scan, and drops those that the filters drop.
+
+        buffer ... settings     those that the scan was given; the cursor is as the scan left it
+        count                   how many rows the scan noted
+        returns                 int: how many rows there are now; or SCRATCH_OVERRUN, as the scan
+        Raises nothing.
+        """
+        arrays = ScanArrays(buffer, rows, cells, text, dictionary, cursor, settings)
+        text_used, text_needed = cursor[TEXT_USED], cursor[TEXT_NEEDED]
+        details = cells[DETAIL]
+        kept = 0
+        begin = np.int64(0)  # the row's first detail as the scan noted it; rows and details move to the front
+        for row in range(count):
+            end = rows[ENDS + DETAIL, row]
+            if rows[STATUS, row] != RARE:
+                to = rows[ENDS + DETAIL, kept - 1] if kept > 0 else 0
+                for field in range(ROW_FIELDS):
+                    rows[field, kept] = rows[field, row]
+                for cell in range(begin, end):
+                    for field in range(NAME, VALUE + 1):
+                        details[field, to, 0] = details[field, cell, 0]
+                        details[field, to, 1] = details[field, cell, 1]
+                    to += 1
+                rows[ENDS + DETAIL, kept] = to
+                kept += 1
+            else:
+                message, record = rows[MESSAGE, row], rows[RECORD, row]
+                start, size = rows[BODY, row], rows[BODY + 1, row]
+                lsn, has_lsn = rows[LSN, row], rows[PRESENT, row] & 1 << LSN
+                rows[RELATION, kept] = rows[RELATION, row]
+                used = rows[TIME_TEXT, row]
+                cursor[TEXT_USED] = used
+                cursor[TEXT_NEEDED] = max_text_bytes(size, cells.shape[2])
+                status = GOOD
+                for attempt in range(2):  # the second one begins the row of a record that cannot be read
+                    begin_row(rows, kept, message, record, start, size, status)
+                    rows[LSN, kept] = lsn
+                    rows[PRESENT, kept] |= has_lsn
+                    if attempt == 0:
+                        status = read_rare(arrays, start, start + size, kept)
+                        if CHECKED and cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK:
+                            return SCRATCH_OVERRUN
+                        if status == GOOD:
+                            break
+                        status = DECLINED
+                rows[STATUS, kept] = status
+                kind = rows[KIND, kept]
+                if status != GOOD or rows[NEEDS, kept] != 0 or settings[KINDS_WANTED] >> kind & 1:
+                    kept += 1
+            begin = end
+        cursor[TEXT_USED], cursor[TEXT_NEEDED] = text_used, text_needed
+        return kept
+
+    walk.__name__ = walk.__qualname__ = name + outside_mark(read_rare)
+    return compiled(walk)
