@@ -298,6 +298,16 @@ def test_a_table_without_columns() -> None:
     assert rows.to_pylist() == [{"_sequence": {"commit_lsn": 10, "ordinal": 1}, "_unchanged": None}]
 
 
+def test_a_key_that_was_not_sent() -> None:
+    """It is in the old row, as with REPLICA IDENTITY FULL."""
+    changes = placed(
+        [Row("insert", row(1, **LONG)), Row("insert", row(2, **OTHER))],
+        [Row("update", {**row(1, "y"), "raw": None}, row(1, **LONG), ("Long a.b", "raw"))],
+    )
+    for keys in (["Long a.b"], ["raw", "id"], []):
+        assert ordered(found(changes, keys)) == ordered([row(2, **OTHER), row(1, "y", **LONG)])
+
+
 def test_images_of_both() -> None:
     changes, held = history(12, 20, 6)
     rows = [row for row in changes if (row.old or row.new)["part"] % 3 == 0]
