@@ -19,7 +19,18 @@ import wireformat as wf
 from wireformat.arrow.typed_tables import latest as latest_module
 from wireformat.arrow.typed_tables.latest import LatestRows
 
-from ...typed_histories import COLUMNS, KEYS, SEQUENCE, TYPED, Replica, Row, Values, history, typed_table
+from ...typed_histories import (
+    COLUMNS,
+    KEYS,
+    SEQUENCE,
+    TYPED,
+    Replica,
+    Row,
+    Values,
+    history,
+    typed_table,
+    with_own_relation_id,
+)
 
 STREAM = "stream"
 
@@ -453,6 +464,20 @@ def test_another_oid_is_another_table(
     assert rows["step_0"].to_pylist() == wanted
     assert "_relation_id" not in rows.column_names
     assert [f"the OIDs {oids};" in record.getMessage() for record in caplog.records] == [True] * (oids is not None)
+
+
+def test_a_table_with_a_column_like_that_of_oids() -> None:
+    changes = placed([Row("insert", row(1, "a")), Row("insert", row(2, "b")), Row("update", row(2, "c"), row(2, "b"))])
+    typed = with_own_relation_id(typed_table(changes))
+    assert wf.arrow.latest(typed, KEYS)["_relation_id"].to_pylist() == ["a", "c"]
+    assert wf.arrow.latest(typed, [])["_relation_id"].to_pylist() == ["a", "c"]
+
+
+def test_oids_as_streams() -> None:
+    rows = wf.arrow.latest(numbered(DROPPED), KEYS, stream_by=["_relation_id"])
+    assert rows.select(["_relation_id", "step_0"]).to_pylist() == [
+        {"_relation_id": oid, "step_0": text} for oid, text in ((16385, "old"), (16385, "old"), (16400, "new"))
+    ]
 
 
 def test_changes_of_an_earlier_table() -> None:
