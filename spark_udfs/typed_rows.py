@@ -89,8 +89,8 @@ class TypedRows:
 
     @cached_property
     def relation_id(self) -> Column:
-        """The OID of the table; null if the format does not send it."""
-        has_ids = RELATION_ID_COLUMN in self.all.columns
+        """The OID of the table; null if the format does not send it. The table can have a column of this name."""
+        has_ids = RELATION_ID_COLUMN in self.all.columns and RELATION_ID_COLUMN not in table_columns(self.all)
         return F.col(RELATION_ID_COLUMN) if has_ids else F.lit(None).cast("bigint")
 
     @cached_property

@@ -31,6 +31,7 @@ CASES_ENOUGH = {
     "tests/formats/test_conformance.py::test_mutants": 120,
     "tests/formats/test_conformance.py::test_mutants_in_other_readings": 30,
     "tests/fuzz/test_volume.py::test_many_records": 9,
+    "tests/servers/test_current_tables_in_arrow.py::test_every_table": 4,
     "tests/stream/test_transaction_filter.py::test_captures": 4,
     "tests/test_ddl.py::test_what_is_printed_is_limited": 2,
 }

@@ -218,3 +218,13 @@ def history(parts: int, transactions: int, seed: int, truncate: float = 0.0) -> 
 
 def typed_table(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist([row.typed() for row in rows], TYPED)
+
+
+def with_own_relation_id(typed: pa.Table) -> pa.Table:
+    """The same changes of a table that has a column `_relation_id`, and a format that sends no OIDs."""
+    names = {"step_0": "_relation_id"}
+    old = typed["_old"].combine_chunks()
+    fields = [field.with_name(names.get(field.name, field.name)) for field in old.type]
+    renamed = pa.StructArray.from_arrays(old.flatten(), fields=fields, mask=old.is_null())
+    typed = typed.set_column(typed.column_names.index("_old"), "_old", renamed)
+    return typed.rename_columns([names.get(name, name) for name in typed.column_names])

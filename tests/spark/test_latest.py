@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import wireformat as wf
 from spark_udfs.latest import latest
 
-from ..typed_histories import COLUMNS, KEYS, Replica, Row, Values, history, typed_table
+from ..typed_histories import COLUMNS, KEYS, Replica, Row, Values, history, typed_table, with_own_relation_id
 
 pytestmark = pytest.mark.spark
 
@@ -186,6 +186,12 @@ def test_another_oid_is_another_table(
     rows = found_in(spark, numbered(changes), keys)
     assert sorted(rows["step_0"].to_pylist()) == wanted
     assert "_relation_id" not in rows.column_names
+
+
+def test_a_table_with_a_column_like_that_of_oids(spark: SparkSession) -> None:
+    changes = [replace(inserted(id, text), sequence=(id, 0)) for id, text in ((1, "a"), (2, "b"))]
+    rows = found_in(spark, with_own_relation_id(typed_table(changes)), KEYS)
+    assert sorted(rows["_relation_id"].to_pylist()) == ["a", "b"]
 
 
 def test_changes_of_an_earlier_table_are_checked_too(spark: SparkSession) -> None:

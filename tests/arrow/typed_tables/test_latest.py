@@ -19,7 +19,18 @@ import wireformat as wf
 from wireformat.arrow.typed_tables import latest as latest_module
 from wireformat.arrow.typed_tables.latest import LatestRows
 
-from ...typed_histories import COLUMNS, KEYS, SEQUENCE, TYPED, Replica, Row, Values, history, typed_table
+from ...typed_histories import (
+    COLUMNS,
+    KEYS,
+    SEQUENCE,
+    TYPED,
+    Replica,
+    Row,
+    Values,
+    history,
+    typed_table,
+    with_own_relation_id,
+)
 
 STREAM = "stream"
 
@@ -298,6 +309,16 @@ def test_a_table_without_columns() -> None:
     assert rows.to_pylist() == [{"_sequence": {"commit_lsn": 10, "ordinal": 1}, "_unchanged": None}]
 
 
+def test_a_key_that_was_not_sent() -> None:
+    """It is in the old row, as with REPLICA IDENTITY FULL."""
+    changes = placed(
+        [Row("insert", row(1, **LONG)), Row("insert", row(2, **OTHER))],
+        [Row("update", {**row(1, "y"), "raw": None}, row(1, **LONG), ("Long a.b", "raw"))],
+    )
+    for keys in (["Long a.b"], ["raw", "id"], []):
+        assert ordered(found(changes, keys)) == ordered([row(2, **OTHER), row(1, "y", **LONG)])
+
+
 def test_images_of_both() -> None:
     changes, held = history(12, 20, 6)
     rows = [row for row in changes if (row.old or row.new)["part"] % 3 == 0]
@@ -443,6 +464,20 @@ def test_another_oid_is_another_table(
     assert rows["step_0"].to_pylist() == wanted
     assert "_relation_id" not in rows.column_names
     assert [f"the OIDs {oids};" in record.getMessage() for record in caplog.records] == [True] * (oids is not None)
+
+
+def test_a_table_with_a_column_like_that_of_oids() -> None:
+    changes = placed([Row("insert", row(1, "a")), Row("insert", row(2, "b")), Row("update", row(2, "c"), row(2, "b"))])
+    typed = with_own_relation_id(typed_table(changes))
+    assert wf.arrow.latest(typed, KEYS)["_relation_id"].to_pylist() == ["a", "c"]
+    assert wf.arrow.latest(typed, [])["_relation_id"].to_pylist() == ["a", "c"]
+
+
+def test_oids_as_streams() -> None:
+    rows = wf.arrow.latest(numbered(DROPPED), KEYS, stream_by=["_relation_id"])
+    assert rows.select(["_relation_id", "step_0"]).to_pylist() == [
+        {"_relation_id": oid, "step_0": text} for oid, text in ((16385, "old"), (16385, "old"), (16400, "new"))
+    ]
 
 
 def test_changes_of_an_earlier_table() -> None:

@@ -12,11 +12,11 @@ from ...errors import OptionError
 from ...options.checks import texts
 from ..arrays import Array
 from ..row_changes import RELATION_ID_COLUMN, RowChanges, record_batches
-from .current_rows import MOST_ROWS, Changes, combined_codes, compacted, gathered_rows, joined
+from .current_rows import MOST_BYTES, MOST_ROWS, Changes, combined_codes, compacted, gathered_rows, joined
 from .typed_changes import TypedChanges
 
 BATCH_ROWS = 1 << 13
-"""Record batches are joined until they have so many rows."""
+"""Record batches are joined until they have so many rows: reading a batch takes a millisecond, however small it is."""
 
 COMPACTED_ROWS = 1 << 17
 """Changes wait until they are so many, and as many as the table has rows: then each change costs a copy of about one
@@ -144,8 +144,8 @@ class LatestRows:
         """Reads the batches that were joined."""
         if self._small_rows:
             table = pa.Table.from_batches(self._small)
-            if len(self._small) > 1:
-                table = gathered_rows(table, np.arange(len(table)))
+            if len(self._small) > 1 and table.nbytes <= MOST_BYTES:
+                table = table.combine_chunks()
             self._parts += [changes.read(batch) for batch in table.to_batches()]
         self._small, self._small_rows = [], 0
 

@@ -75,8 +75,9 @@ class TypedChanges:
         self.scopes = Scopes()
         self._stream_by = tuple(stream_by)
         self._rows = pa.schema([*map(schema.field, stream_by), *self.fields, schema.field("_sequence")])
-        about = ("_change_type", "_old", "_unchanged", RELATION_ID_COLUMN)
-        self.columns = [*self._rows.names, *(name for name in about if name in schema.names)]
+        self._has_oids = RELATION_ID_COLUMN in schema.names and RELATION_ID_COLUMN not in of_table
+        about = ("_change_type", "_old", "_unchanged", *([RELATION_ID_COLUMN] if self._has_oids else ()))
+        self.columns = list(dict.fromkeys([*self._rows.names, *about]))
         self._last_lsns = np.zeros(0, np.uint64)
         """Of the last transaction of each stream."""
         self._faults: Counter[str] = Counter()
@@ -98,7 +99,7 @@ class TypedChanges:
             is_change &= ~has_fault
         if not is_change.all():
             batch, kinds = batch.filter(pa.array(is_change)), kinds[is_change]
-        oids = batch[RELATION_ID_COLUMN] if RELATION_ID_COLUMN in batch.schema.names else None
+        oids = batch[RELATION_ID_COLUMN] if self._has_oids else None
         scopes = self.scopes.take([batch[name] for name in self._stream_by], oids, len(kinds))
         lsns, ordinals = positions_of(batch["_sequence"])
         streams = self.scopes.streams[scopes]
