@@ -11,7 +11,13 @@ from .arrays import Array
 _COMMON = r"^[1-9]\d{3}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d(?::\d\d)?$"
 """What `parse_commit_time` and Arrow read in the same way, if Arrow reads it at all."""
 
+_OTHER = r"^\d{4,6}-.* BC$|^\d{5,6}-|^0\d{3}-|^\d{4}-.*[+-]\d\d:\d\d:\d\d$"
+"""All other forms of what `parse_commit_time` reads: years before 1000 or after 9999, offsets with seconds."""
+
 _TIMESTAMP = pa.timestamp("us", "UTC")
+
+FEW_TIMES = 32
+"""So many times are read one by one if Arrow does not read one of them."""
 
 
 def parse_times(texts: pa.StringArray) -> tuple[Array, Array]:
@@ -21,13 +27,34 @@ def parse_times(texts: pa.StringArray) -> tuple[Array, Array]:
     """
     import pyarrow.compute as pc  # slow to load, and not needed without commit times
 
-    if pc.all(pc.match_substring_regex(texts, _COMMON)).as_py():
-        try:
-            _, data = texts.cast(_TIMESTAMP).buffers()  # to_numpy would load pandas
-            micros = np.frombuffer(data, np.int64, len(texts))
-            known = (micros >= FIRST_MICROS) & (micros <= LAST_MICROS)  # the offset may lead out of the last year
-            return np.where(known, micros, 0), known
-        except pa.ArrowInvalid:  # a 30th of February
-            pass
+    common = pc.match_substring_regex(texts, _COMMON)
+    if pc.all(common).as_py():
+        return _cast(texts)
+    micros, is_time = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
+    for pattern, parse in ((common, _cast), (pc.match_substring_regex(texts, _OTHER), _one_by_one)):
+        chosen = pc.indices_nonzero(pattern)
+        if len(chosen):
+            rows = np.frombuffer(chosen.buffers()[1], np.uint64, len(chosen))  # to_numpy would load pandas
+            micros[rows], is_time[rows] = parse(texts.take(chosen))
+    return micros, is_time
+
+
+def _cast(texts: pa.StringArray) -> tuple[Array, Array]:
+    """Times of the common form. Where Arrow refuses one, as a 30th of February, ever smaller halves are tried."""
+    try:
+        _, data = texts.cast(_TIMESTAMP).buffers()
+    except pa.ArrowInvalid:
+        if len(texts) <= FEW_TIMES:
+            return _one_by_one(texts)
+        middle = len(texts) // 2
+        halves = _cast(texts[:middle]), _cast(texts[middle:])
+        micros, known = (np.concatenate(pair) for pair in zip(*halves, strict=True))
+        return micros, known
+    micros = np.frombuffer(data, np.int64, len(texts))
+    known = (micros >= FIRST_MICROS) & (micros <= LAST_MICROS)  # the offset may lead out of the last year
+    return np.where(known, micros, 0), known
+
+
+def _one_by_one(texts: pa.StringArray) -> tuple[Array, Array]:
     found = [table_time(parse_commit_time(text)) for text in texts.to_pylist()]
-    return np.array([micros or 0 for micros in found], np.int64), np.array([micros is not None for micros in found])
+    return np.array([one or 0 for one in found], np.int64), np.array([one is not None for one in found], np.bool_)

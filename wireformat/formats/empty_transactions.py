@@ -40,6 +40,10 @@ class EmptyTransactions(Generic[Record]):
         self._block: int | None = None  # the xid of the block whose opening is held
         self._has_changes: dict[int, bool] = {}  # by xid of streamed transactions
 
+    def begin_anew(self) -> None:
+        """Drops what waits, as any opening does."""
+        self.held, self._block = (), None
+
     def take(self, facts: RecordFacts, record: Record) -> tuple[Record, ...]:
         """Returns the records that are kept, now that this one is known."""
         kind = facts.kind
@@ -62,7 +66,7 @@ class EmptyTransactions(Generic[Record]):
         return *held, record
 
     def _open(self, facts: RecordFacts, record: Record) -> tuple[Record, ...]:
-        self.held, self._block = (), None
+        self.begin_anew()
         if facts.gid is not None or facts.first_segment is not None:
             return (record,)
         self.held = (record,)

@@ -107,6 +107,16 @@ class Order:
             step is not None and step.next in (None, self._state) and not step.needs and kind not in _MAY_END_STREAMED
         )
 
+    def passes_transactions(self) -> bool:
+        """Passes whole transactions: BEGIN, row changes and a COMMIT of the same transaction, without gid.
+
+        Returns whether they are allowed here; if not, their first record is to be taken, which raises.
+        """
+        if self._state not in (START, BETWEEN):
+            return False
+        self._state, self._allowed = BETWEEN, self._steps[BETWEEN]
+        return True
+
     def take(self, record: RecordFacts, *, message: int, number: int, lsn: int | None) -> None:
         """Takes the next record. At a record that is out of order it raises OrderError and keeps its state.
 

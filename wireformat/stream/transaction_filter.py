@@ -44,6 +44,19 @@ class TransactionFilter(Generic[Record]):
         if self._empty is not None:
             self._empty.held = records
 
+    @property
+    def may_pass_transactions(self) -> bool:
+        """Whether `take` need not see whole transactions: BEGIN without gid, row changes and COMMIT.
+
+        The caller then calls `pass_transactions` in their place, and leaves out empty ones where they are skipped.
+        """
+        return not self._users
+
+    def pass_transactions(self) -> None:
+        """Takes any number of whole transactions: what waits before them is left out, as before any BEGIN."""
+        if self._empty is not None:
+            self._empty.begin_anew()
+
     def take(self, facts: RecordFacts, username: str | None, record: Record) -> tuple[Record, ...]:
         """Returns the records that are kept, now that this one is known."""
         if facts.kind == "BEGIN":

@@ -220,3 +220,18 @@ def test_the_input_may_be_released(engine: str) -> None:
     expected = rows(wf.arrow.changes([message(INSERT)] * 100, FORMAT, engine=engine))
     del array
     assert rows(table) == expected
+
+
+@pytest.mark.parametrize(
+    "sizes", [[], [0], [0, 0, 5], [3, 4, 1, 0, 8, 9, 10, 0, 1, 7], [None, 3, None, 20, 0, None]], ids=str
+)
+@pytest.mark.parametrize("chunk", [1, 8, 9, 1000])
+def test_a_list_is_cut_as_any_other_iterable(
+    sizes: list[int | None], chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wireformat.arrow.scan.message_batches.CHUNK_BYTES", chunk)
+    messages = [None if size is None else bytes([index]) * size for index, size in enumerate(sizes)]
+    found = [[list(map(list, batch)) for batch in message_batches(same, 7)] for same in (messages, tuple(messages))]
+    assert found[0] == found[1]
+    together = [pair for batch in message_batches(messages, 7) for pair in batch.messages()]
+    assert together == [(index, data) for index, data in enumerate(messages, 7) if data is not None]

@@ -132,6 +132,6 @@ def test_rows_around_them(format: str, kinds: list[str] | None, mode: str) -> No
 
 def test_contents_that_are_longer_in_digits_than_the_scratch() -> None:
     """With few cells for small records, a scan keeps less text for a large one."""
-    contents = [bytes(range(256)) * size for size in (1, 40, 4000, 4, 9000)]
+    contents = [bytes(range(256)) * size for size in (1, 40, 4, 1000)]
     messages = [logical_message(b"p", content) for content in contents]
     assert [event.content for event in agree(messages, format="pgoutput").events] == contents  # type: ignore[attr-defined]

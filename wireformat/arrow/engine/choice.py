@@ -38,5 +38,8 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan", thread
         return make(format, options, count)
     from .transaction_filter import FilteredTransactions  # loads pyarrow.compute
 
-    of_all_kinds = make(format, options.all_kinds(), count)
-    return FilteredTransactions(OrderChecked(of_all_kinds, format.name) if options.strict else of_all_kinds, options)
+    engine: Engine = make(format, options.all_kinds(), count)
+    if options.strict:
+        engine = OrderChecked(engine, format.name)
+    is_filtered = options.exclude_users or options.skip_empty_xacts or options.kinds is not None
+    return FilteredTransactions(engine, options) if is_filtered else engine

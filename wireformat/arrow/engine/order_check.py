@@ -14,6 +14,7 @@ from ...lsn import unsigned
 from ...stream.order import Order
 from ...stream.reader import Located
 from ..schemas import widened
+from .plain_transactions import plain_transactions
 
 if TYPE_CHECKING:
     from .interface import Engine
@@ -67,11 +68,19 @@ class OrderChecked:
             yield located
 
     def _check_rows(self, batch: pa.RecordBatch) -> None:
-        for row, kind in enumerate(batch["kind"].to_pylist()):
-            if not self._rows.passes(kind):
+        runs = plain_transactions(batch).runs
+        kinds: list[str] = batch["kind"].to_pylist() if runs != {0: len(batch)} else ["BEGIN"]
+        row = 0
+        while row < len(kinds):
+            end = runs.get(row)
+            if end is not None and self._rows.passes_transactions():
+                row = end
+                continue
+            if not self._rows.passes(kinds[row]):
                 cells = {name: batch[name][row].as_py() for name in _COLUMNS}
                 lsn = None if cells["lsn"] is None else unsigned(cells["lsn"])
                 self._rows.take(_record_facts(cells), message=cells["message"], number=cells["record"], lsn=lsn)
+            row += 1
 
 
 def _record_facts(row: dict[str, Any]) -> RecordFacts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,7 +16,9 @@ from ...lsn import unsigned
 from ...options import ReadOptions
 from ...stream.reader import Located
 from ...stream.transaction_filter import CHANGES, TransactionFilter
+from ..arrays import Array
 from ..schemas import widened
+from .plain_transactions import NO_TRANSACTIONS, plain_transactions
 
 if TYPE_CHECKING:
     from .interface import Engine
@@ -77,20 +80,39 @@ class FilteredTransactions:
             begin = len(self._held)
             batch = _joined(self._held, batch)
             self._rows.hold(tuple(range(begin)))
-        kinds = batch["kind"].to_pylist()
-        facts = _facts(batch, kinds)
-        names = _texts(batch, "username") if self._options.exclude_users else [None] * len(kinds)
+        kinds: list[str] = batch["kind"].to_pylist()
         is_kept = {kind: self._options.keeps(kind, None) for kind in {*kinds}}
+        plain = plain_transactions(batch.slice(begin)) if self._rows.may_pass_transactions else NO_TRANSACTIONS
+        wanted = np.array([is_kept[kind] for kind in kinds], np.bool_)
+        if self._options.skip_empty_xacts:
+            empty = begin + plain.begins[plain.commits == plain.begins + 1]
+            wanted[empty] = wanted[empty + 1] = False
+        facts: Callable[[int], RecordFacts] | None = None
+        names: list[str | None] = []
+        runs: list[Array] = []
         kept: list[int] = []
-        for row in range(begin, len(kinds)):
+        row = begin
+        while row < len(kinds):
+            end = plain.runs.get(row - begin)
+            if end is not None:
+                self._rows.pass_transactions()
+                runs += [np.array(kept, np.int64), row + np.flatnonzero(wanted[row : begin + end])]
+                kept = []
+                row = begin + end
+                continue
             if kinds[row] in CHANGES and self._rows.passes_changes:
                 taken: tuple[int, ...] = (row,)
             else:
+                if facts is None:
+                    facts = _facts(batch, kinds)
+                    names = _texts(batch, "username") if self._options.exclude_users else [None] * len(kinds)
                 taken = self._rows.take(facts(row), names[row], row)
             kept += [one for one in taken if is_kept[kinds[one]]]
+            row += 1
         held = self._rows.held
         self._held = batch.take(pa.array(held, pa.int64())) if held else None
-        return batch.take(pa.array(kept, pa.int64())) if kept != list(range(len(kinds))) else batch
+        rows = np.concatenate([*runs, np.array(kept, np.int64)])
+        return batch if np.array_equal(rows, np.arange(len(kinds))) else batch.take(pa.array(rows))
 
 
 def _facts(batch: pa.RecordBatch, kinds: list[str]) -> Callable[[int], RecordFacts]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
 from io import IOBase
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,24 +119,49 @@ def _array_batches(array: pa.Array, first: int) -> Iterator[MessageBatch]:
 
 
 def _iterable_batches(messages: Iterable[Any], first: int) -> Iterator[MessageBatch]:
-    parts: list[bytes] = []
-    indexes: list[int] = []
-    size = 0
+    if type(messages) is list and {*map(type, messages)} <= {bytes, NoneType}:
+        indexes = np.arange(first, first + len(messages))
+        if None in messages:
+            indexes = indexes[[message is not None for message in messages]]
+            parts = [message for message in messages if message is not None]
+        else:
+            parts = messages
+        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+        if not (lengths > MESSAGE_BYTES).any():
+            yield from _list_batches(parts, np.cumsum(lengths), indexes)
+            return
+    numbers: list[int] = []
+    parts, size = [], 0
     for index, data in one_by_one(messages, first):
         if parts and size + len(data) > CHUNK_BYTES:
-            yield _joined(parts, indexes)
-            parts, indexes, size = [], [], 0
+            yield _joined(parts, numbers)
+            parts, numbers, size = [], [], 0
         parts.append(data)
-        indexes.append(index)
+        numbers.append(index)
         size += len(data)
     if parts:
-        yield _joined(parts, indexes)
+        yield _joined(parts, numbers)
+
+
+def _list_batches(messages: list[bytes], stops: Array, indexes: Array) -> Iterator[MessageBatch]:
+    """The batches of a list, without a step of Python for each message.
+
+    stops, indexes   int64[m]: where each message would end if all were joined, and its index in the input
+    """
+    begin = base = 0
+    while begin < len(messages):
+        end = max(int(np.searchsorted(stops, base + CHUNK_BYTES, side="right")), begin + 1)
+        yield _batch(messages[begin:end], stops[begin:end] - base, indexes[begin:end])
+        begin, base = end, int(stops[end - 1])
 
 
 def _joined(parts: list[bytes], indexes: list[int]) -> MessageBatch:
-    stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return _batch(parts, np.cumsum([len(part) for part in parts], dtype=np.int64), np.array(indexes, np.int64))
+
+
+def _batch(parts: list[bytes], stops: Array, indexes: Array) -> MessageBatch:
     starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)
-    return MessageBatch(read_only(np.frombuffer(b"".join(parts), np.uint8)), starts, stops, np.array(indexes, np.int64))
+    return MessageBatch(read_only(np.frombuffer(b"".join(parts), np.uint8)), starts, stops, indexes)
 
 
 def _as_bytes(message: Any) -> bytes:
