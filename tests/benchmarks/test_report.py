@@ -98,7 +98,7 @@ def test_growth_is_measured_against_ten_times_the_least() -> None:
 
 def test_a_corner_is_measured_against_the_easy_case_of_its_format() -> None:
     title = "Corners: time for a byte, against the easy case"
-    slow = replace(RESULTS["corners"][bench_corners.name_of("gbk", "pgoutput")], seconds=(3.5,))
+    slow = replace(RESULTS["corners"][bench_corners.name_of("gbk, chinese", "pgoutput")], seconds=(3.5,))
     assert verdicts(RESULTS)[title] == ("1 x", "pass")
     assert verdicts(results("corners", slow=slow))[title] == ("3.5 x", "miss")
 

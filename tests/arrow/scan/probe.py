@@ -72,6 +72,7 @@ def use_everything() -> str:
         {},
         {"encoding": "gbk"},
         {"encoding": "latin-1"},
+        {"encoding": "latin-1", "tables": ["s.*"]},
         {"tables": ["s.*", "*.t1"]},
         {"kinds": ["COMMIT"]},
     ):

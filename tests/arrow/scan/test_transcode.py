@@ -167,22 +167,26 @@ ROOMS = [{}, {"JOINED_BYTES": 40, "MOST_FOUND": 3}, {"JOINED_BYTES": 100, "MOST_
 """The usual room, and rooms in which most rows, or some, have too many texts."""
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=["plenty", "least", "little"])
+TABLES = [None, ["s.*"], ["*.表"]]
+
+
 @pytest.mark.parametrize("errors", ["strict", "replace"])
 @pytest.mark.parametrize("encoding", PIECES)
-def test_both_engines_agree_on_texts(
-    encoding: str, errors: str, room: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in room.items():
-        monkeypatch.setattr(transcode, name, value)
-    tables = [None, ["s.*"], ["*.表"]]
-
-    @given(
-        binary_messages(encoding), st.sampled_from(MODES), st.sampled_from(tables), st.sampled_from([None, ["UPDATE"]])
+def test_both_engines_agree_on_texts(encoding: str, errors: str) -> None:
+    wanted = st.fixed_dictionaries(
+        {
+            "mode": st.sampled_from(MODES),
+            "tables": st.sampled_from(TABLES),
+            "kinds": st.sampled_from([None, ["UPDATE"]]),
+        }
     )
-    def check(messages: list[bytes], mode: str, wanted: list[str] | None, kinds: list[str] | None) -> None:
-        options = {"encoding": encoding, "encoding_errors": errors, "tables": wanted, "kinds": kinds}
-        agree(messages, mode=mode, **options)
+
+    @given(binary_messages(encoding), wanted, st.sampled_from(ROOMS))
+    def check(messages: list[bytes], options: dict[str, Any], room: dict[str, int]) -> None:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            for name, value in room.items():
+                monkeypatch.setattr(transcode, name, value)
+            agree(messages, encoding=encoding, encoding_errors=errors, **options)
 
     check()
 
@@ -203,6 +207,39 @@ def test_both_engines_agree_on_relations(encoding: str, errors: str) -> None:
         mode, wanted = data.draw(st.sampled_from(MODES)), data.draw(st.sampled_from([None, ["*.t"], ["*.表t"]]))
         options = {"encoding": encoding, "encoding_errors": errors, "tables": wanted, "mode": mode}
         agree([described, *inserts, *deletes], format="pgoutput", **options)
+
+    check()
+
+
+TEXT_STYLES = ("gaussdb-json", "gaussdb-text", "mppdb-json", "test-decoding", "opengauss-test-decoding")
+
+
+@pytest.mark.parametrize("encoding", PIECES)
+@pytest.mark.parametrize("format", TEXT_STYLES)
+def test_both_engines_agree_on_text_styles(format: str, encoding: str) -> None:
+    """Any bytes: they are written as those of Latin-1, and read in the encoding."""
+    texts = texts_of(encoding).map(lambda text: text.replace(b"\0", b"").decode("latin-1"))
+    names = st.lists(texts.map(lambda text: text + "t"), min_size=1, max_size=3, unique=True)
+    reading = st.fixed_dictionaries(
+        {
+            "mode": st.sampled_from(MODES),
+            "encoding_errors": st.sampled_from(["strict", "replace"]),
+            "tables": st.sampled_from([None, ["*.t"]]),
+        }
+    )
+
+    @given(st.lists(st.tuples(names, texts), min_size=1, max_size=6), reading)
+    def check(rows: list[tuple[list[str], str]], options: dict[str, Any]) -> None:
+        events = [
+            wf.Insert(
+                table_schema="s",
+                table_name=names[0].replace(" ", ""),
+                new=wf.TupleData(tuple(names), (value,) * len(names), ("text",) * len(names)),
+            )
+            for names, value in rows
+        ]
+        messages = [*wf.encode(events, format, encoding="latin-1")]
+        agree(messages, format=format, encoding=encoding, **options)
 
     check()
 

@@ -17,7 +17,7 @@ LOOKS_AHEAD = frozenset(("euc_jis_2004", "euc_jisx0213", "euc_jp", "euc_kr", "gb
 """Codecs that take an invalid sequence for longer at the end of a text than before other bytes."""
 
 LONGEST_SEQUENCE = 8
-"""The most bytes of one character: of a syllable that EUC-KR spells out. No codec looks further ahead."""
+"""The most bytes of one character: a syllable that EUC-KR spells out. No codec looks further ahead."""
 
 JOINABLE = frozenset(
     (

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...limits import COLUMN_BYTES
 from ...options import ReadOptions
-from ..arrays import Array, Int
+from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, hot
 from ..jit.intrinsics import BLOCK, copy_block, read_64
 from .joined_texts import decode_joined
@@ -120,6 +120,7 @@ def _join_texts(
 ) -> tuple[Int, Int, Int]:
     """Joins the texts that are not ASCII of the rows that need it, from row `begin` on, until there is no more room.
 
+    text          uint8[k], of the notes, read-only: of the same type as the buffer, so that one code reads both
     known_bytes   length of the text of the dictionary and of relations, which is in UTF-8
     joined        uint8[JOINED_BYTES], filled; for starts and slots see `_join`
     found         int32[MOST_FOUND, 3], filled with the pairs of these texts, in the order of their rows
@@ -155,14 +156,14 @@ def _join_texts(
                         address = (map_index * CELL_FIELDS + field) * cells.shape[2] + cell
                     if length <= 0 or (start < 0 and ~start < known_bytes):
                         continue
-                    if _is_ascii(buffer, start, length) if start >= 0 else _is_ascii(text, ~start, length):
+                    data = buffer if start >= 0 else text
+                    if start < 0:
+                        start = ~start
+                    if _is_ascii(data, start, length):
                         continue
                     index = np.int64(NO_ROOM)
                     if pairs < len(found):
-                        if start >= 0:
-                            index = _join(buffer, start, length, joined, starts, slots, texts)
-                        else:
-                            index = _join(text, ~start, length, joined, starts, slots, texts)
+                        index = _join(data, start, length, joined, starts, slots, texts)
                     if index == NO_ROOM:
                         has_room = False
                         break
@@ -246,7 +247,7 @@ class Transcoder:
                 count,
                 cells,
                 buffer,
-                text,
+                read_only(text[:]),
                 self._known_bytes,
                 self._joined,
                 self._starts,
