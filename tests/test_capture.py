@@ -274,3 +274,82 @@ def test_a_position_of_another_format_is_refused() -> None:
     capture.committed().read_all()
     with pytest.raises(wf.OptionError, match="expected a position of pgoutput, got one of gaussdb-json"):
         wf.Capture([], "pgoutput", after=capture.position)
+
+
+class OneReading:
+    """A stream of Arrow data that has nothing the second time, like the result of a database cursor."""
+
+    def __init__(self, messages: list[bytes]) -> None:
+        self._reader = pa.table({"payload": messages}).to_reader()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._reader.__arrow_c_stream__(requested_schema)
+
+
+def test_a_second_reading_that_has_fewer_messages_is_an_error() -> None:
+    messages, format = stream("18-pgoutput-1")
+    capture = wf.Capture(OneReading(messages), format)
+    assert capture.tables().num_rows
+    with pytest.raises(wf.OptionError, match=r"expected at least the \d+ messages of an earlier reading, got 0"):
+        capture.committed().read_all()
+
+
+def test_open_hands_out_no_committed_rows() -> None:
+    messages, format = stream("18-pgoutput-1")
+    capture = wf.Capture(messages, format)
+    capture.open()
+    with pytest.raises(wf.StateError):
+        _ = capture.position
+
+
+XID = 5
+
+
+def relation(*columns: str, keys: tuple[str, ...], identity: str, xid: int | None = None) -> wf.Relation:
+    return wf.Relation(
+        relation_id=1,
+        table_schema="public",
+        table_name="t",
+        replica_identity=identity,
+        columns=columns,
+        type_oids=(25,) * len(columns),
+        typmods=(-1,) * len(columns),
+        key_columns=keys,
+        xid=xid,
+    )
+
+
+def insert(*columns: str, values: tuple[str, ...], xid: int | None = None) -> wf.Insert:
+    row = wf.TupleData(columns, values, ("text",) * len(columns))
+    return wf.Insert(table_schema="public", table_name="t", new=row, xid=xid)
+
+
+def committed(lsn: int, *events: wf.Event) -> list[wf.Event]:
+    begin = wf.Begin(xid=lsn, commit_lsn=lsn, commit_time=TIME)
+    return [begin, *events, wf.Commit(commit_lsn=lsn, end_lsn=lsn + 8, commit_time=TIME)]
+
+
+def block(xid: int, *events: wf.Event, is_first: bool = True) -> list[wf.Event]:
+    return [wf.StreamStart(xid=xid, first_segment=is_first), *events, wf.StreamStop()]
+
+
+def rows_of(xid: int) -> list[wf.Event]:
+    return [relation("id", keys=("id",), identity="default", xid=xid), insert("id", values=("1",), xid=xid)]
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        [wf.StreamAbort(xid=XID, subxid=XID)],
+        committed(90, relation("id", keys=("id",), identity="default")),
+    ],
+    ids=["rolled back", "sent as a plain transaction"],
+)
+def test_a_streamed_transaction_that_ended_is_not_open(ended: list[wf.Event]) -> None:
+    ended = [replace(event, xid=XID) if isinstance(event, wf.Begin) else event for event in ended]
+    first = wf.Capture(wf.encode(block(XID, *rows_of(XID)), "pgoutput"), "pgoutput")
+    first.committed().read_all()
+    assert [one.xid for one in first.position.open] == [XID]
+    second = wf.Capture(list(wf.encode(ended, "pgoutput")), "pgoutput", after=first.position)
+    second.committed().read_all()
+    assert second.position.open == ()
