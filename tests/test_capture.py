@@ -274,3 +274,171 @@ def test_a_position_of_another_format_is_refused() -> None:
     capture.committed().read_all()
     with pytest.raises(wf.OptionError, match="expected a position of pgoutput, got one of gaussdb-json"):
         wf.Capture([], "pgoutput", after=capture.position)
+
+
+class OneReading:
+    """A stream of Arrow data that has nothing the second time, like the result of a database cursor."""
+
+    def __init__(self, messages: list[bytes]) -> None:
+        self._reader = pa.table({"payload": messages}).to_reader()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._reader.__arrow_c_stream__(requested_schema)
+
+
+def test_a_second_reading_that_has_fewer_messages_is_an_error() -> None:
+    messages, format = stream("18-pgoutput-1")
+    capture = wf.Capture(OneReading(messages), format)
+    assert capture.tables().num_rows
+    with pytest.raises(wf.OptionError, match=r"expected at least the \d+ messages of an earlier reading, got 0"):
+        capture.committed().read_all()
+
+
+def test_open_hands_out_no_committed_rows() -> None:
+    messages, format = stream("18-pgoutput-1")
+    capture = wf.Capture(messages, format)
+    capture.open()
+    with pytest.raises(wf.StateError):
+        _ = capture.position
+
+
+XID = 5
+
+
+def relation(*columns: str, keys: tuple[str, ...], identity: str, xid: int | None = None) -> wf.Relation:
+    return wf.Relation(
+        relation_id=1,
+        table_schema="public",
+        table_name="t",
+        replica_identity=identity,
+        columns=columns,
+        type_oids=(25,) * len(columns),
+        typmods=(-1,) * len(columns),
+        key_columns=keys,
+        xid=xid,
+    )
+
+
+def insert(*columns: str, values: tuple[str, ...], xid: int | None = None) -> wf.Insert:
+    row = wf.TupleData(columns, values, ("text",) * len(columns))
+    return wf.Insert(table_schema="public", table_name="t", new=row, xid=xid)
+
+
+def committed(lsn: int, *events: wf.Event) -> list[wf.Event]:
+    begin = wf.Begin(xid=lsn, commit_lsn=lsn, commit_time=TIME)
+    return [begin, *events, wf.Commit(commit_lsn=lsn, end_lsn=lsn + 8, commit_time=TIME)]
+
+
+def block(xid: int, *events: wf.Event, is_first: bool = True) -> list[wf.Event]:
+    return [wf.StreamStart(xid=xid, first_segment=is_first), *events, wf.StreamStop()]
+
+
+def rows_of(xid: int | None) -> list[wf.Event]:
+    return [relation("id", keys=("id",), identity="default", xid=xid), insert("id", values=("1",), xid=xid)]
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        [wf.StreamAbort(xid=XID, subxid=XID)],
+        committed(90, relation("id", keys=("id",), identity="default")),
+    ],
+    ids=["rolled back", "sent as a plain transaction"],
+)
+def test_a_streamed_transaction_that_ended_is_not_open(ended: list[wf.Event]) -> None:
+    ended = [replace(event, xid=XID) if isinstance(event, wf.Begin) else event for event in ended]
+    first = wf.Capture(wf.encode(block(XID, *rows_of(XID)), "pgoutput"), "pgoutput")
+    first.committed().read_all()
+    assert [one.xid for one in first.position.open] == [XID]
+    second = wf.Capture(list(wf.encode(ended, "pgoutput")), "pgoutput", after=first.position)
+    second.committed().read_all()
+    assert second.position.open == ()
+
+
+AB, ABC = ("a", "b"), ("a", "b", "c")
+LATEST = {
+    "REPLICA IDENTITY FULL, and a column is added": (
+        committed(16, relation(*AB, keys=AB, identity="full"), insert(*AB, values=("1", "x"))),
+        committed(
+            32,
+            relation(*ABC, keys=ABC, identity="full"),
+            insert(*ABC, values=("1", "x", "p")),
+            insert(*ABC, values=("1", "x", "q")),
+        ),
+        3,
+    ),
+    "REPLICA IDENTITY FULL of one column": (
+        committed(16, relation("a", keys=("a",), identity="full"), insert("a", values=("1",))),
+        committed(32, insert("a", values=("1",))),
+        2,
+    ),
+    "a key gets a second column": (
+        committed(16, relation(*AB, keys=("a",), identity="default"), insert(*AB, values=("1", "x"))),
+        committed(32, relation(*ABC, keys=AB, identity="default"), insert(*ABC, values=("1", "y", "p"))),
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LATEST)
+def test_latest_loses_no_rows_if_the_replica_identity_changes(case: str) -> None:
+    before, after, expected = LATEST[case]
+    messages = list(wf.encode([*before, *after], "pgoutput"))
+    assert wf.Capture(messages, "pgoutput").latest("public.t").num_rows == expected
+
+
+def test_a_capture_after_a_position_knows_the_keys_and_typmods_of_its_relations() -> None:
+    described = relation(*AB, keys=("a",), identity="default")
+    first = wf.Capture(
+        list(wf.encode(committed(16, described, insert(*AB, values=("1", "x"))), "pgoutput")), "pgoutput"
+    )
+    first.committed().read_all()
+    second = list(wf.encode([described, *committed(32, insert(*AB, values=("2", "x")))], "pgoutput"))[1:]
+    assert wf.Capture(second, "pgoutput", after=first.position).tables()["key_columns"].to_pylist() == [["a"]]
+
+
+def test_the_rest_begins_at_the_first_message_of_what_is_open_among_other_streamed_transactions() -> None:
+    """The other one has ended, but its later blocks are among the messages that are still needed."""
+    events = [
+        *block(XID, *rows_of(XID)),
+        *block(6, *rows_of(6)),
+        *block(XID, insert("id", values=("2",), xid=XID), is_first=False),
+        wf.StreamCommit(xid=XID, commit_lsn=500, end_lsn=508, commit_time=TIME),
+    ]
+    messages = list(wf.encode(events, "pgoutput"))
+    rest = list(
+        wf.encode([*block(6), wf.StreamCommit(xid=6, commit_lsn=600, end_lsn=608, commit_time=TIME)], "pgoutput")
+    )
+    rest[0] = hand.start(6, is_first=False)
+    first = wf.Capture(messages, "pgoutput")
+    first.committed().read_all()
+    needed = min(first.open()["message"].to_pylist())
+    second = wf.Capture([*messages[needed:], *rest], "pgoutput", after=first.position)
+    assert second.committed().read_all()["xid"].to_pylist() == [6]
+
+
+def test_a_plain_transaction_that_is_left_out_before_a_streamed_one_is_named() -> None:
+    begin = wf.Begin(xid=XID, commit_lsn=500, commit_time=TIME)
+    first = wf.Capture(list(wf.encode([begin, *rows_of(None)], "pgoutput")), "pgoutput")
+    first.committed().read_all()
+    later = [*block(6, *rows_of(6)), wf.StreamCommit(xid=6, commit_lsn=600, end_lsn=608, commit_time=TIME)]
+    second = wf.Capture(list(wf.encode(later, "pgoutput")), "pgoutput", after=first.position)
+    with pytest.raises(wf.OrderError, match="the plain transaction xid 5"):
+        second.committed().read_all()
+
+
+@pytest.mark.parametrize("first_block_is_there", [True, False])
+def test_streamed_transactions_of_test_decoding_in_pieces(first_block_is_there: bool) -> None:
+    """Nothing is lost or comes twice silently. The records have neither LSNs nor a mark of the first block."""
+    messages = read_capture("15-test-decoding-streaming").messages
+    end = 1332 if first_block_is_there else 2220
+    whole = rows(wf.Capture(messages, "test-decoding").committed().read_all())
+    first = wf.Capture(messages[:end], "test-decoding")
+    handed_out = rows(first.committed().read_all())
+    begin = min(first.open()["message"].to_pylist()) if first_block_is_there else end
+    second = wf.Capture(messages[begin:], "test-decoding", after=first.position)
+    try:
+        more = rows(second.committed().read_all())
+    except wf.OrderError:
+        return
+    assert len(handed_out) + len(more) == len(whole)

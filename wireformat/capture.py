@@ -109,6 +109,7 @@ class Capture:
         self._position: CapturePosition | None = self._after
         self._unknown_prepared: tuple[str, ...] | None = None
         self._dropped: int | None = None
+        self._messages: int | None = None
 
     def __repr__(self) -> str:
         names = [source.name for source in self._sources]
@@ -249,7 +250,7 @@ class Capture:
         """Returns the rows of transactions that have not ended, with their control records."""
         self._begin_reading()
         found: list[pa.Table] = []
-        for _ in self._handed_out(self._committed(at_end=lambda transactions: found.append(transactions.open))):
+        for _ in self._committed(at_end=lambda transactions: found.append(transactions.open)):
             pass
         return found[0]
 
@@ -257,8 +258,8 @@ class Capture:
     def position(self) -> CapturePosition:
         """Where to go on, after the rows that the last reading has handed out.
 
-        It covers the rows that `committed`, `typed`, `latest`, `messages` or `open` have returned, not rows that were
-        read ahead. Raises StateError if none of them was read, and the capture has no `after`.
+        It covers the rows that `committed`, `typed`, `latest` or `messages` have returned, not rows that were read
+        ahead. Raises StateError if none of them was read, and the capture has no `after`.
         """
         if self._position is None:
             raise StateError("position: no rows have been handed out; read `committed`, `typed` or `latest` first")
@@ -305,6 +306,12 @@ class Capture:
         guess = decoder.other_format() if options.mode == "FAILFAST" else None
         if guess is not None:
             raise wrong_format(self._name, "no record that could be read", guess)
+        if decoder.messages < (self._messages or 0):
+            raise OptionError(
+                f"messages: expected at least the {self._messages} messages of an earlier reading, got "
+                f"{decoder.messages}; give a list, an Arrow table or files that stay as they are"
+            )
+        self._messages = decoder.messages
         self._dropped = decoder.dropped
 
     def _committed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,8 @@ def test_the_column_is_found(tmp_path: Path) -> None:
         ("nothing-*.parquet", {}, "no file matches nothing-"),
         (TABLE, {"order_by": []}, "expected at least one column"),
         (TABLE, {"order_by": ["offsets"]}, "no column 'offsets', did you mean 'offset'"),
+        (TABLE, {"order_by": ["offset", "offset"]}, "option order_by: 'offset' is named twice"),
+        (pa.table([MESSAGES, MESSAGES], ["payload", "payload"]), {}, "expected one column 'payload', got several"),
         (TABLE, {"order_by": ["payload"]}, "expected integers or strings in 'payload', got binary"),
         (TABLE, {"order_by": "offset"}, "expected a list of strings"),
         (MESSAGES, {"order_by": ["offset"]}, "expected Parquet files, a table or a dataset, got list"),
@@ -141,7 +144,7 @@ def test_what_is_refused(messages: Any, options: dict[str, Any], text: str) -> N
         read(messages, **options)
 
 
-@pytest.mark.parametrize("messages", [b"bytes", 5, None])
+@pytest.mark.parametrize("messages", [b"bytes", 5, None, io.BytesIO(b"read by lines\n")])
 def test_what_are_no_messages(messages: Any) -> None:
     with pytest.raises(TypeError, match="expected paths, Arrow data or an iterable of bytes"):
         read(messages)
@@ -198,3 +201,31 @@ def test_positions_are_unique(tmp_path: Path, ranges: list[list[int]]) -> None:
 def test_positions_are_never_null() -> None:
     with pytest.raises(wf.BadRows, match="got one without 'offset'"):
         read(pa.table({"offset": [1, None], "payload": MESSAGES[:2]}), order_by=["offset"])
+
+
+OTHER_TYPES = [
+    ({"offset": pa.array([0, 3], pa.int32())}, "expected offset int32, payload binary, as in .*, got offset int64"),
+    ({"offset": ["0", "3"]}, "expected offset string, payload binary, as in .*, got offset int64"),
+    ({"payload": pa.array(MESSAGES[:2], pa.large_binary())}, "payload large_binary, as in .*, got offset int64"),
+    ({"payload": None, "value": MESSAGES[:2]}, "expected offset int64, value binary, as in .*, got offset int64"),
+]
+
+
+@pytest.mark.parametrize(("columns", "text"), OTHER_TYPES)
+def test_files_that_are_sorted_together_have_the_same_columns(
+    tmp_path: Path, columns: dict[str, Any], text: str
+) -> None:
+    found = {"offset": [0, 3], "payload": MESSAGES[:2], **columns}
+    pq.write_table(pa.table({name: values for name, values in found.items() if values is not None}), tmp_path / "1")
+    pq.write_table(pa.table({"offset": [1, 2], "payload": MESSAGES[:2]}), tmp_path / "2")
+    with pytest.raises(wf.OptionError, match=text):
+        read(tmp_path, order_by=["offset"])
+
+
+def test_a_file_whose_column_is_gone_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "replaced.parquet"
+    pq.write_table(pa.table({"payload": MESSAGES}), path)
+    (source,) = find_sources(path, FORMAT)
+    pq.write_table(pa.table({"other": MESSAGES}), path)
+    with pytest.raises(wf.OptionError, match=r"replaced\.parquet: no column 'payload'"):
+        list(source.read())

@@ -41,7 +41,7 @@ def find_column(source: str, schema: pa.Schema, column: str | None) -> str:
                 f"option column: expected the name of the column with the messages; {source} has "
                 f"{_listed(binary) if binary else 'no binary column among ' + _listed(schema.names)}"
             )
-        return found[0]
+        column = found[0]
     if column not in schema.names:
         near = nearest(column, schema.names)
         raise OptionError(f"option column: {source}: no column {column!r}{near}; there are {', '.join(schema.names)}")
@@ -49,6 +49,8 @@ def find_column(source: str, schema: pa.Schema, column: str | None) -> str:
         raise OptionError(
             f"option column: {source}: column {column!r}: expected binary, got {schema.field(column).type}"
         )
+    if schema.names.count(column) > 1:
+        raise OptionError(f"option column: {source}: expected one column {column!r}, got several")
     return column
 
 

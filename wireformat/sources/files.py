@@ -58,6 +58,7 @@ class ParquetSource:
     def read(self) -> Iterator[SourceMessages]:
         """See Source.read."""
         with errors_of(self.name), pq.ParquetFile(self._file, buffer_size=READ_BYTES, pre_buffer=False) as parquet:
+            find_column(self.name, parquet.schema_arrow, self.column)  # the file may have been replaced
             if not parquet.metadata.num_rows:
                 yield SourceMessages(self.name, [], self.size)
             bytes_per_row = self.size / max(parquet.metadata.num_rows, 1)

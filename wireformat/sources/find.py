@@ -43,7 +43,8 @@ def find_sources(
     found = arrow_source(messages, column)
     if found is not None:
         return [found]
-    if isinstance(messages, (bytes, bytearray, memoryview)) or not isinstance(messages, Iterable):
+    is_bytes = isinstance(messages, (bytes, bytearray, memoryview))
+    if is_bytes or hasattr(messages, "read") or not isinstance(messages, Iterable):  # a file would be read by lines
         raise TypeError(f"messages: expected paths, Arrow data or an iterable of bytes, got {type(messages).__name__}")
     if column is not None:
         raise OptionError("option column: an iterable of bytes has no columns")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from ..errors import BadRows, OptionError
 from ..limits import CHUNK_BYTES
+from ..options.checks import once
 from ..options.table import nearest
 from .columns import find_column
 from .files import errors_of
@@ -55,6 +56,7 @@ class _Table:
         self.column = find_column(self.name, schema, column)
         for name in order_by:
             _check_order_column(self.name, schema, name)
+        self.columns = [(name, schema.field(name).type) for name in (*order_by, self.column)]
         keys = self.read(order_by)
         for name in order_by:
             if keys[name].null_count:
@@ -99,7 +101,11 @@ def ordered_sources(tables: Sequence[Any], column: str | None, order_by: Sequenc
     """
     if not order_by:
         raise OptionError("option order_by: expected at least one column")
+    order_by = once("order_by", tuple(order_by))
     found = [table for table in (_Table(one, column, order_by) for one in tables) if table.rows]
+    for table in found[1:]:
+        if [*map(type, table.first)] != [*map(type, found[0].first)]:
+            raise _not_alike(found[0], table)
     found.sort(key=lambda table: table.first)
     groups: list[list[_Table]] = []
     last: tuple[Any, ...] | None = None
@@ -112,12 +118,21 @@ def ordered_sources(tables: Sequence[Any], column: str | None, order_by: Sequenc
         last = table.last if last is None else max(last, table.last)
     for group in groups:
         if len(group) > 1:
+            for table in group[1:]:
+                if table.columns != group[0].columns:
+                    raise _not_alike(group[0], table)
             keys = pa.concat_tables([table.read(order_by) for table in group])
             names = " and ".join(table.name for table in group[:2])
             _check_unique(names, keys.sort_by([(name, "ascending") for name in order_by]), order_by)
     return [
         OrderedSource(", ".join(table.name for table in group), group, group[0].column, order_by) for group in groups
     ]
+
+
+def _not_alike(first: _Table, other: _Table) -> OptionError:
+    """Returns the error for two tables whose rows cannot be put into one order."""
+    expected, got = (", ".join(f"{name} {type}" for name, type in one.columns) for one in (first, other))
+    return OptionError(f"option order_by: {other.name}: expected {expected}, as in {first.name}, got {got}")
 
 
 def _check_order_column(source: str, schema: pa.Schema, name: str) -> None:

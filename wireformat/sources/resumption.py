@@ -15,7 +15,15 @@ from ..formats.pgoutput.relations import Relations
 from ..lsn import unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
 
-_WATCHED = ("BEGIN", "STREAM_START", "PREPARE", "STREAM_PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED")
+_WATCHED = (
+    "BEGIN",
+    "STREAM_START",
+    "PREPARE",
+    "STREAM_PREPARE",
+    "COMMIT_PREPARED",
+    "ROLLBACK_PREPARED",
+    "STREAM_ABORT",
+)
 _HINT = "begin the input at or before the first message of that transaction"
 
 
@@ -59,7 +67,11 @@ class Resumption:
         gid = detail.get("gid")
         if kind == "STREAM_START":
             self._streamed.pop(xid, None)  # whether its first block is there, the transactions check
+        elif kind == "STREAM_ABORT":
+            if detail.get("subxid", str(xid)) == str(xid):
+                self._streamed.pop(xid, None)
         elif kind == "BEGIN":
+            self._streamed.pop(xid, None)  # sent again, now as a plain transaction
             self._begin(row, xid, gid)
         elif kind == "COMMIT_PREPARED" and gid in self._prepared:
             raise self._error(self._prepared[gid], "its COMMIT PREPARED", row)
