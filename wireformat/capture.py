@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrow.change_table import checked_schema
+from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
 from .arrow.logical_messages import MESSAGES, message_rows
 from .arrow.row_changes import HIDDEN_KINDS
@@ -31,7 +33,11 @@ from .sources.find import find_sources
 from .sources.resumption import KnownRelations, Resumption
 from .stream.capture_position import CapturePosition
 from .stream.judged import wrong_format
+from .stream.reader import Located
 from .stream.transactions import TWO_PHASE
+
+BEFORE_ALL = -1
+"""The message of rows that were known before the first message."""
 
 _GROUP_BYTES = 32 << 20
 """Rows of about this many bytes become a typed batch together: each batch costs as much as some hundred rows."""
@@ -183,7 +189,8 @@ class Capture:
         """
         if self._listed is None:
             self._begin_reading()
-            self._listed = list_tables(self._decoded(self._options, self._schema), format=self._name)
+            decoded = self._decoded(self._options, self._schema)
+            self._listed = list_tables(chain(self._known_relations(), decoded), format=self._name)
         return self._listed
 
     def typed(
@@ -314,6 +321,12 @@ class Capture:
         self._messages = decoder.messages
         self._dropped = decoder.dropped
 
+    def _known_relations(self) -> Iterator[pa.RecordBatch]:
+        """Yields the relations of the position, as rows before the first message."""
+        known = () if self._after is None else self._after.relations
+        located = [Located(BEFORE_ALL, record, relation) for record, relation in enumerate(known)]
+        return build(located, self._schema, 0) if located else iter(())
+
     def _committed(
         self, *, loose_messages: bool = False, at_end: Callable[[Transactions], Any] | None = None
     ) -> Iterator[_Rows]:
@@ -330,9 +343,11 @@ class Capture:
                 two_phase=self._two_phase,
                 drop_resent=self._drop_resent,
                 memory_limit=self._memory_limit,
-                after=after.delivered,
             ) as transactions,
         ):
+            if self._after is not None:
+                streamed = {one.xid for one in after.open if one.stage in ("block", "streamed")}
+                transactions.continue_after(after.delivered, streamed)
             try:
                 for batch in batches:
                     resumption.take(batch)
@@ -387,25 +402,29 @@ class Capture:
         return listed
 
     def _replica_identity(self, table: str) -> list[str]:
-        """Returns the columns of the replica identity; [] if it is the whole row. Raises OptionError if it is unknown.
+        """Returns the columns of the replica identity; [] if it is the whole row.
 
-        If it changed, the smallest one is taken: a table with a key may have REPLICA IDENTITY FULL for some time.
+        Raises OptionError if it is unknown, or changed.
         """
-        versions = [
-            row
-            for row in self._listed_table(table).to_pylist()
-            if (row["table_schema"], row["table_name"]) == one_table(table)
-        ]
-        last = versions[-1]["columns"]
-        keys = [row["key_columns"] for row in versions if row["key_columns"] is not None]
+        keys: set[tuple[str, ...] | None] = set()
+        for row in self._listed_table(table).to_pylist():
+            if (row["table_schema"], row["table_name"]) == one_table(table) and row["key_columns"] is not None:
+                # With REPLICA IDENTITY FULL the key has all columns. Without an identity, it has none, and the server
+                # does not publish updates and deletes. In both cases equal rows are counted.
+                is_whole = len(row["key_columns"]) in (0, len(row["columns"]))
+                keys.add(None if is_whole else tuple(row["key_columns"]))
+        if len(keys) == 1:
+            return list(keys.pop() or ())
         if not keys:
             raise OptionError(
                 f"option keys: the stream does not state the replica identity of {table}; name the key columns, or [] "
                 "for the whole row"
             )
-        # Without a replica identity, a server does not publish updates and deletes: equal rows are counted.
-        key: list[str] = min((key for key in keys if key and {*key} <= {*last}), key=len, default=[])
-        return [] if len(key) == len(last) > 1 else key
+        shown_keys = sorted("the whole row" if key is None else ", ".join(key) for key in keys)
+        raise OptionError(
+            f"option keys: the replica identity of {table} changed: {'; '.join(shown_keys)}; name the columns that "
+            "identified its rows all the time, or [] for the whole row"
+        )
 
 
 def _check_one_version(listed: pa.Table, table: str) -> None:
@@ -445,7 +464,7 @@ def _grouped(
         if len(own):
             held.append(own)
             size += own.nbytes
-        if size >= _GROUP_BYTES and position is not None:
+        if size >= _GROUP_BYTES:
             yield held, last
             held, size, last = [], 0, None
     yield held, last

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from ..errors import OptionError
+from ..limits import CHUNK_BYTES
 from .columns import find_column, is_binary
 from .source import SourceMessages
 
@@ -32,8 +33,22 @@ class ArraySource:
 
     def read(self) -> Iterator[SourceMessages]:
         """See Source.read."""
-        for array in self._arrays():
+        for array in _joined(self._arrays()):
             yield SourceMessages(self.name, array, array.nbytes)
+
+
+def _joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
+    """Yields the arrays, small ones that follow each other as one: each array costs as much as many messages."""
+    small: list[pa.Array] = []
+    size = 0
+    for array in arrays:
+        if small and (size + array.nbytes > CHUNK_BYTES or array.type != small[0].type):
+            yield pa.concat_arrays(small)
+            small, size = [], 0
+        small.append(array)
+        size += array.nbytes
+    if small:
+        yield pa.concat_arrays(small) if len(small) > 1 else small[0]
 
 
 class IterableSource:
@@ -52,11 +67,17 @@ class IterableSource:
             yield SourceMessages(self.name, self._messages, 0)
             return
         some: list[Any] = []
-        for message in self._messages:
-            some.append(message)
-            if len(some) == LIST_MESSAGES:
-                yield SourceMessages(self.name, some, 0)
-                some = []
+        size = 0
+        try:
+            for message in self._messages:
+                some.append(message)
+                size += len(message) if hasattr(message, "__len__") else 0
+                if len(some) == LIST_MESSAGES or size >= CHUNK_BYTES:
+                    given, some, size = some, [], 0
+                    yield SourceMessages(self.name, given, 0)
+        except Exception:
+            yield SourceMessages(self.name, some, 0)  # what came before the error is not lost
+            raise
         yield SourceMessages(self.name, some, 0)
 
 

@@ -14,6 +14,7 @@ from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, 
 from ..formats.pgoutput.relations import Relations
 from ..lsn import unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
+from ..stream.positions import Position
 
 _WATCHED = (
     "BEGIN",
@@ -23,6 +24,7 @@ _WATCHED = (
     "COMMIT_PREPARED",
     "ROLLBACK_PREPARED",
     "STREAM_ABORT",
+    "STREAM_COMMIT",
 )
 _HINT = "begin the input at or before the first message of that transaction"
 
@@ -34,6 +36,17 @@ class Resumption:
     """
 
     def __init__(self, after: CapturePosition | None) -> None:
+        delivered = Position() if after is None else after.delivered
+        if after is not None and after.open and delivered.transactions and delivered.lsn is delivered.csn is None:
+            raise OrderError(
+                "a position of transactions with commit LSNs",
+                f"one without, at which a {after.open[0]} was open",
+                format=after.format,
+                state="after a position",
+                open="",
+                hint="rows that were handed out before cannot be recognised; cut the stream where no transaction is "
+                "open, or read it again as a whole without `after`",
+            )
         self._after = after
         self._delivered = None if after is None else after.delivered
         open = () if after is None else after.open
@@ -77,19 +90,24 @@ class Resumption:
             raise self._error(self._prepared[gid], "its COMMIT PREPARED", row)
         else:
             self._prepared.pop(gid, None)
+        if kind in ("STREAM_COMMIT", "COMMIT_PREPARED") and self._plain is not None and not self._is_covered(row):
+            raise self._error(self._plain, f"the {kind} of a later one", row)
 
     def _begin(self, row: dict[str, Any], xid: int | None, gid: str | None) -> None:
         if self._plain is None or self._delivered is None:
             return
         if any(xid == prepared_xid if gid is None else gid == own for own, prepared_xid in self._prepared_ids):
             return
-        lsn, csn = (None if row[name] is None else unsigned(row[name]) for name in ("commit_lsn", "csn"))
+        lsn, csn = _numbers(row)
         if self._delivered.covers(lsn, csn):
             return
         pairs = ((xid, self._plain.xid), (csn, self._plain.csn), (lsn, self._plain.commit_lsn))
         if any(None not in pair and pair[0] != pair[1] for pair in pairs):
             raise self._error(self._plain, "the BEGIN of a later one", row)
         self._plain = None
+
+    def _is_covered(self, row: dict[str, Any]) -> bool:
+        return self._delivered is not None and self._delivered.covers(*_numbers(row))
 
     def _error(self, open: OpenTransaction, got: str, row: dict[str, Any]) -> OrderError:
         return OrderError(
@@ -102,6 +120,12 @@ class Resumption:
             open="",
             hint=_HINT,
         )
+
+
+def _numbers(row: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Returns the commit LSN, or else the LSN, and the csn."""
+    lsn = row["lsn"] if row["commit_lsn"] is None else row["commit_lsn"]
+    return None if lsn is None else unsigned(lsn), None if row["csn"] is None else unsigned(row["csn"])
 
 
 class KnownRelations:
@@ -136,8 +160,8 @@ class KnownRelations:
             if isinstance(event, Relation):
                 self._newest[event.relation_id] = event
         del self._later[:count]
-        found = ((number, self._relations.find(number)) for number in self._newest)
-        return tuple(relation for _, relation in found if relation is not None)
+        # A later block of a transaction whose first one is not needed any more also needs its relations.
+        return tuple(self._relations.find(number) or said for number, said in self._newest.items())
 
 
 def _events(batch: pa.RecordBatch, index: int) -> Iterator[Event]:

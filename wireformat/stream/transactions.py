@@ -7,7 +7,7 @@ Decoding", "Two-phase Commit Support for Logical Decoding"; captures of openGaus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Generic, NamedTuple
 
 from ..errors import OptionError, OrderError
@@ -80,10 +80,16 @@ class TransactionMachine(Generic[Handle]):
         gids, self._unknown_prepared = tuple(self._unknown_prepared), {}
         return gids
 
-    def continue_after(self, after: Position) -> None:
-        """Continues a stream that has been delivered up to this position. Call it before anything is taken."""
+    def continue_after(self, after: Position, open_xids: Collection[int | None] | None = None) -> None:
+        """Continues a stream that has been delivered up to this position. Call it before anything is taken.
+
+        open_xids   the xids of the streamed transactions that were open there, if they are known. Later blocks of
+                    others, which ended before the position, may then come without their first one, and are dropped
+        """
         self._position = after
         self._delivered_at_prepare = dict(after.prepared)
+        self._open_before = open_xids
+        self.without_first_block: set[int] = set()
 
     def forget(self) -> None:
         """Forgets all open transactions."""
@@ -321,7 +327,11 @@ class TransactionMachine(Generic[Handle]):
         if record.first_segment and record.xid in self._streamed:
             self._settle(self._streamed.pop(record.xid), None)
         if record.first_segment is False and record.xid not in self._streamed:
-            raise self._error("the first block of this transaction before the others", record, record.lsn)
+            if self._open_before is None or record.xid in self._open_before:
+                raise self._error("the first block of this transaction before the others", record, record.lsn)
+            self.without_first_block.add(record.xid)
+        elif record.first_segment:
+            self.without_first_block.discard(record.xid)
         self._block = self._streamed.setdefault(record.xid, Attempt(record))
         self._add(self._block, handle)
 
@@ -350,8 +360,13 @@ class TransactionMachine(Generic[Handle]):
     def _end_streamed(self, record: Control) -> Attempt[Handle] | None:
         self._check_nothing_is_open(record)
         attempt = None if record.xid is None else self._streamed.pop(record.xid, None)
-        if attempt is None and not self._position.covers(commit_lsn_of(record), record.csn):
+        is_partial = record.xid in self.without_first_block
+        is_covered = self._position.covers(commit_lsn_of(record), record.csn)
+        if not is_covered and (attempt is None or (is_partial and record.kind == "STREAM_COMMIT")):
             raise self._error("the blocks of this transaction before its end", record, record.lsn)
+        if attempt is not None and is_partial:
+            self._settle(attempt, None)
+            return None
         return attempt
 
     def _stream_commit(self, record: Control, handle: Handle | None) -> None:

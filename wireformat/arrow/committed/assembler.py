@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from types import TracebackType
 from typing import Any
@@ -109,6 +109,11 @@ class Transactions:
         table = pa.Table.from_batches([batch.select(range(len(schema))) for batch in found], schema.remove_metadata())
         return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: write_position(self.position)})
 
+    def continue_after(self, after: Position, open_xids: Collection[int | None]) -> None:
+        """Continues after a position at which these streamed transactions were open; see TransactionMachine."""
+        self._is_new = False
+        self._machine.continue_after(after, open_xids)
+
     def describe_open(self) -> list[tuple[OpenTransaction, int | None]]:
         """Returns the transactions that have not ended, each with the message of its first row, if rows name it.
 
@@ -117,6 +122,8 @@ class Transactions:
         firsts, self._firsts = self._firsts, {}
         found = []
         for stage, gid, attempt in self._machine.staged():
+            if attempt.begin.xid in self._machine.without_first_block:
+                continue
             first = self._firsts[attempt] = firsts[attempt] if attempt in firsts else self._first_message(attempt)
             begin, changes = attempt.begin, sum(count for _, count in attempt.handles)
             gid = begin.gid if gid is None else gid
