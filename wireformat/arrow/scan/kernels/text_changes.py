@@ -53,12 +53,11 @@ from ..notes import (
     VALUE,
     ScanArrays,
 )
+from ..primitives import is_ascii
 from ..tokens import ROW_CHANGES, TABLE
 from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
 from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
-
-LAST_ASCII = 127
 
 TABLE_ENTRY, OLD_ENTRY, NEW_ENTRY, NO_TUPLE_ENTRY = (
     token_entry(token) for token in (TABLE, OLD_KEY, NEW_TUPLE, NO_TUPLE)
@@ -221,16 +220,14 @@ def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
 def schema_end(arrays: ScanArrays, start: Int, blank: Int, stop: Int) -> Int:
     """Where the schema ends in `schema table` of gaussdb-text, which has more than one blank; -1 for what is odd.
 
-    blank   the first of them, where it ends if the table is not known
+    blank   the first of them, where it ends if the table is not known; more than eight bytes precede `stop`
     """
     buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
     for entry in range(FIRST_KNOWN, dictionary.shape[0], KNOWN_ENTRIES):
         if token_end(buffer, start, stop, text, dictionary, entry) == stop:
             return start + np.int64(dictionary[entry + 1, 0])
-    if dictionary.shape[0] > FIRST_KNOWN:
-        for at in range(start, stop):
-            if buffer[at] > LAST_ASCII:
-                return -1
+    if dictionary.shape[0] > FIRST_KNOWN and not is_ascii(buffer, start, stop - start):
+        return -1
     return blank
 
 
