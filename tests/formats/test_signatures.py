@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -54,3 +55,14 @@ def test_every_pattern_is_matched_first_by_a_capture() -> None:
 
 def test_rows_name_patterns_that_there_are() -> None:
     assert {name for row in ROWS.values() for name in row.signatures} == set(PATTERNS)
+
+
+def test_all_patterns_at_once_find_the_first_that_matches() -> None:
+    """No pattern has a group of its own, by which the others would be counted wrongly."""
+    assert all(re.compile(pattern, re.DOTALL).groups == 0 for pattern in PATTERNS.values())
+    heads = [
+        bytes([byte]) + rest for byte in range(256) for rest in (b"", bytes(30), b"EGIN 1", b"OMMIT 1 CSN 2", b"\0F\0")
+    ]
+    for head in heads:
+        matching = [name for name, pattern in PATTERNS.items() if re.compile(pattern, re.DOTALL).match(head)]
+        assert first_pattern(head) == (matching[0] if matching else None)

@@ -7,9 +7,12 @@ import time
 import pytest
 
 import wireformat as wf
+from wireformat.arrow.engine.scanner import Scanner
+from wireformat.formats.registry import find_format
 from wireformat.limits import NAME_BYTES
+from wireformat.options import ReadOptions
 
-from ..engines import ENGINES, read
+from ..engines import ENGINES, agree, read
 from ..golden_cases import find_case
 
 ROW = b" INSERT: a[integer]:1"
@@ -65,3 +68,46 @@ def test_few_places_are_tried() -> None:
     events = read([many], format="gaussdb-text", mode="PERMISSIVE", known_tables=["x.y"])
     assert [event.kind for event in events] == ["CORRUPT"]
     assert time.monotonic() - start < 5
+
+
+NAMES = [
+    *(names for names, _, _ in RULE.values()),
+    *(
+        b"a  b",
+        b"  a b",
+        b" a b ",
+        b"a b c d",
+        b"my schema my table",
+        b"x y z",
+        b"a INSERT: b c",
+        b" INSERT: a b",
+        b"a b ",
+    ),
+    *("模式 一 表".encode(), "模式 一 表".encode("gbk"), "é x t".encode("latin-1"), b"\xff x t"),
+]
+KNOWN = [
+    None,
+    ["s.t"],
+    ["my schema.my table", "a b.c d", "a.b c d", "a b c.d"],
+    ["模式 一.表", "é x.t", "x.y z", '"a ".b', 'a." b"'],
+    ["é.x t"],
+]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "latin-1"])
+@pytest.mark.parametrize("known", KNOWN, ids=str)
+def test_the_scan_splits_as_the_grammar(known: list[str] | None, encoding: str) -> None:
+    rows = [b" INSERT: a[integer]:1", b" DELETE: a[text]:'x UPDATE: b[integer]:1'", b" UPDATE: a[integer]:"]
+    messages = [b"table " + names + row for names in NAMES for row in rows]
+    cut = [message[:stop] for message in messages[::3] for stop in range(6, len(message), 3)]
+    for errors in ("strict", "replace"):
+        options = {"encoding": encoding, "encoding_errors": errors, "known_tables": known}
+        agree([*messages, *cut], format="gaussdb-text", mode="PERMISSIVE", **options)
+
+
+@pytest.mark.parametrize("known", [None, ["my schema.my table"]])
+def test_names_with_blanks_are_left_to_nobody(known: list[str] | None) -> None:
+    """They were read by the grammar, a hundred times slower."""
+    scanner = Scanner(find_format("gaussdb-text"), ReadOptions.check(known_tables=known))
+    found = list(scanner.scan([b"table my schema my table" + ROW, "table é x t".encode() + ROW][: 1 if known else 2]))
+    assert not any(scanned.events for scanned in found)

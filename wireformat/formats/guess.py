@@ -107,7 +107,7 @@ def look(data: bytes | bytearray, start: int, stop: int) -> tuple[str, ...]:
     return tuple(
         row.name
         for row in all_rows().values()
-        if any(one == found if isinstance(one, str) else matches(one, head) for one in row.signatures)
+        if found in row.signatures or any(matches(pattern, head) for pattern in row.own_patterns)
     )
 
 

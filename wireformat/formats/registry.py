@@ -67,7 +67,11 @@ ROWS: dict[str, FormatRow] = {
             signatures=("batched table", "batched line", "parallel line", "bare commit", "unquoted row"),
             cannot_say=("facts", "one image", "clob", *_TEXT_NAMES, *_NEVER, "blanks in schemas", "lsn"),
             options=WRITE_OPTIONS,
-            scan=Scan(f"{_KERNELS}.text_changes:scan_gaussdb_text", False, f"{_LINES}:PARALLEL"),
+            scan=Scan(
+                f"{_KERNELS}.text_changes:scan_gaussdb_text",
+                lines=f"{_LINES}:PARALLEL",
+                prepare=f"{_KERNELS}.known_tables:KnownTables",
+            ),
         ),
         FormatRow(
             name="mppdb-json",

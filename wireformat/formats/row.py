@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -87,6 +88,11 @@ class FormatRow:
                 re.compile(signature)
             except re.error as error:
                 raise self._error("signatures", f"regular expressions, got {signature!r}: {error}") from None
+
+    @cached_property
+    def own_patterns(self) -> tuple[bytes, ...]:
+        """The signatures that are patterns of its own, not names."""
+        return tuple(signature for signature in self.signatures if isinstance(signature, bytes))
 
     def _error(self, field: str, expected: str) -> OptionError:
         return OptionError(f"{field} of the format {self.name}: expected {expected}")

@@ -1,6 +1,7 @@
 """The scan of the TEXT styles: follows wireformat/grammar/tuple_text.py, quotes and brackets in mind.
 
-Names of gaussdb-text have no quotes: two words before the first mark are no guess, all else is left to the grammar.
+Names of gaussdb-text have no quotes: of more than two words before the first mark, a known table tells where the schema
+ends. Without one, it ends at the first blank, as the grammar guesses. What cannot be read then is left to the grammar.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ from ..notes import (
     VALUE,
     ScanArrays,
 )
+from ..primitives import is_ascii
 from ..tokens import ROW_CHANGES, TABLE
+from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
 from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
@@ -214,23 +217,39 @@ def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
 
 
 @inner
+def schema_end(arrays: ScanArrays, start: Int, blank: Int, stop: Int) -> Int:
+    """Where the schema ends in `schema table` of gaussdb-text, which has more than one blank; -1 for what is odd.
+
+    blank   the first of them, where it ends if the table is not known; more than eight bytes precede `stop`
+    """
+    buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
+    for entry in range(FIRST_KNOWN, dictionary.shape[0], KNOWN_ENTRIES):
+        if token_end(buffer, start, stop, text, dictionary, entry) == stop:
+            return start + np.int64(dictionary[entry + 1, 0])
+    if dictionary.shape[0] > FIRST_KNOWN and not is_ascii(buffer, start, stop - start):
+        return -1
+    return blank
+
+
+@inner
 def read_unquoted(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
-    """Schema and table of gaussdb-text, one word each; returns where the mark after them begins, or -1."""
+    """Schema and table of gaussdb-text; returns where the mark after them begins, or -1."""
     buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
     start = at
-    blank = -1
+    first = last = -1  # blanks
     while at < stop and at - start <= MOST_BYTES_TO_CHANGE:
         if buffer[at] == SPACE and at > start:
             for change in range(3):
-                if blank >= 0 and token_end(buffer, at, stop, text, dictionary, FIRST_CHANGE + change) >= 0:
+                if first >= 0 and token_end(buffer, at, stop, text, dictionary, FIRST_CHANGE + change) >= 0:
+                    blank = first if first == last else schema_end(arrays, start, first, at)
                     rows[TABLE_SCHEMA, row] = start
                     rows[TABLE_SCHEMA + 1, row] = blank - start
                     rows[TABLE_NAME, row] = blank + 1
                     rows[TABLE_NAME + 1, row] = at - blank - 1
-                    return at if at > blank + 1 else -1
-            if blank >= 0:
-                return -1
-            blank = at
+                    return at if blank > start and at > blank + 1 else -1
+            if first < 0:
+                first = at
+            last = at
         at += 1
     return -1
 
