@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
 from .arrow.logical_messages import MESSAGES, message_rows
-from .arrow.row_changes import HIDDEN_KINDS
 from .arrow.schemas import DROPPED, committed_schema, widened
 from .arrow.typed_tables.latest import LatestRows
 from .arrow.typed_tables.table import typed_part
@@ -24,13 +21,14 @@ from .errors import BadRows, OptionError, OrderError, StateError, add_hint
 from .formats.base import Format
 from .formats.registry import find_format, find_format_name
 from .limits import OPEN_TRANSACTIONS_BYTES
-from .lsn import lsn_text, unsigned
 from .options import ReadOptions
 from .options.checks import flag, number, one_of, shown
 from .options.table_names import one_table, written
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
+from .sources.handed_rows import HandedRows, grouped_rows, rows_of_loose_messages, rows_of_patterns
 from .sources.resumption import KnownRelations, Resumption
+from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition
 from .stream.judged import wrong_format
 from .stream.reader import Located
@@ -38,9 +36,6 @@ from .stream.transactions import TWO_PHASE
 
 BEFORE_ALL = -1
 """The message of rows that were known before the first message."""
-
-_GROUP_BYTES = 32 << 20
-"""Rows of about this many bytes become a typed batch together: each batch costs as much as some hundred rows."""
 
 
 class Capture:
@@ -140,7 +135,7 @@ class Capture:
         self._begin_reading()
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for batch in self._decoded(options, widened(schema, "kind", *_SourceOrder.COLUMNS)):
+            for batch in self._decoded(options, widened(schema, "kind", *SourceOrder.COLUMNS)):
                 yield batch.select(schema.names)
 
         return pa.RecordBatchReader.from_batches(schema, rows())
@@ -155,7 +150,7 @@ class Capture:
 
         def rows() -> Iterator[pa.RecordBatch]:
             for batch in self._handed_out(self._committed()):
-                found = _of_tables(batch, options)
+                found = rows_of_patterns(batch, options)
                 if len(found):
                     yield found
 
@@ -304,7 +299,7 @@ class Capture:
         decoder = self._make_decoder(options)
         if self._after is not None and self._after.relations:
             decoder.set_relations(KnownRelations(self._after.relations).copy())
-        order = _SourceOrder(self._name)
+        order = SourceOrder(self._name)
         for source in self._sources:
             for given in source.read():
                 for batch in decoder.batches(given, schema):
@@ -329,7 +324,7 @@ class Capture:
 
     def _committed(
         self, *, loose_messages: bool = False, at_end: Callable[[Transactions], Any] | None = None
-    ) -> Iterator[_Rows]:
+    ) -> Iterator[HandedRows]:
         """Yields committed rows, with the position after them.
 
         loose_messages   also yields messages that belong to no transaction, as rows of the row-change table
@@ -353,22 +348,22 @@ class Capture:
                     resumption.take(batch)
                     relations.take(batch)
                     if loose_messages:
-                        yield _Rows(_loose_messages(batch), None)
+                        yield HandedRows(rows_of_loose_messages(batch), None)
                     last: pa.RecordBatch | None = None
                     for rows in transactions.take(batch):
                         if last is not None:
-                            yield _Rows(last, None)
+                            yield HandedRows(last, None)
                         last = rows
-                    yield _Rows(last, _position(self._name, transactions, resumption, relations))
+                    yield HandedRows(last, _position(self._name, transactions, resumption, relations))
             except OrderError as error:
                 add_hint(error, resumption.hint())
                 raise
-            yield _Rows(None, _position(self._name, transactions, resumption, relations))
+            yield HandedRows(None, _position(self._name, transactions, resumption, relations))
             self._unknown_prepared = transactions.unknown_prepared
             if at_end is not None:
                 at_end(transactions)
 
-    def _handed_out(self, found: Iterator[_Rows]) -> Iterator[pa.RecordBatch]:
+    def _handed_out(self, found: Iterator[HandedRows]) -> Iterator[pa.RecordBatch]:
         """Yields the rows, each time after the position has been set to what is then handed out."""
         for rows, position in found:
             if position is not None:
@@ -378,7 +373,7 @@ class Capture:
 
     def _typed(self, table: str, schema: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         dropped = 0
-        for batches, position in _grouped(self._committed(), *one_table(table)):
+        for batches, position in grouped_rows(self._committed(), *one_table(table)):
             found = typed_part(batches, table, schema=schema, **options) if batches else None
             if position is not None:
                 self._position = position
@@ -438,103 +433,6 @@ def _check_one_version(listed: pa.Table, table: str) -> None:
                 message=row["first"]["message"],
                 record=row["first"]["record"],
             )
-
-
-class _Rows(NamedTuple):
-    """Rows, and the position after them; None where a transaction goes on in the next rows."""
-
-    batch: pa.RecordBatch | None
-    position: CapturePosition | None
-
-
-def _grouped(
-    found: Iterable[_Rows], schema: str, table: str
-) -> Iterator[tuple[list[pa.RecordBatch], CapturePosition | None]]:
-    """Yields the rows of one table in groups of about _GROUP_BYTES, with the position after each group."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    last: CapturePosition | None = None
-    for batch, position in found:
-        last = position or last
-        if batch is None:
-            continue
-        may_be = pc.or_(_is_of(batch, schema, table), pc.is_in(batch["kind"], pa.array([*HIDDEN_KINDS])))
-        nameless = pc.and_(pc.equal(batch["kind"], "TRUNCATE"), pc.is_null(batch["table_name"]))
-        own = batch.filter(pc.or_(may_be, nameless))
-        if len(own):
-            held.append(own)
-            size += own.nbytes
-        if size >= _GROUP_BYTES:
-            yield held, last
-            held, size, last = [], 0, None
-    yield held, last
-
-
-def _is_of(batch: pa.RecordBatch, schema: str, table: str) -> pa.Array:
-    is_of = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))
-    return pc.fill_null(is_of, False)
-
-
-def _of_tables(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
-    """Returns the rows that the option `tables` keeps."""
-    if options.tables is None:
-        return batch
-    names = [batch[name].dictionary_encode() for name in ("table_schema", "table_name")]
-    texts = [column.dictionary.to_pylist() for column in names]
-    codes = [np.asarray(column.indices.fill_null(-1)) for column in names]
-    pairs, inverse = np.unique(np.stack(codes), axis=1, return_inverse=True)
-    kept = [
-        schema < 0 or table < 0 or options.keeps("INSERT", (texts[0][schema], texts[1][table]))
-        for schema, table in pairs.T.tolist()
-    ]
-    return batch.filter(pa.array(np.array(kept, bool)[inverse.reshape(-1)]))
-
-
-def _loose_messages(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns the messages that belong to no transaction."""
-    messages = batch.filter(pc.equal(batch["kind"], "MESSAGE"))
-    transactional = pc.map_lookup(messages["detail"], "transactional", "first")
-    return messages.filter(pc.fill_null(pc.not_equal(transactional, "true"), True))
-
-
-class _SourceOrder:
-    """Checks that sources come in the order of their positions: each begins at or after the beginning of the last one.
-
-    Raises OrderError, which names both.
-    """
-
-    COLUMNS = ("kind", "message", "csn", "commit_lsn")
-
-    def __init__(self, format: str) -> None:
-        self._format = format
-        self._begin: tuple[str, str, int] | None = None
-        self._source: str | None = None
-
-    def take(self, batch: pa.RecordBatch, source: str) -> None:
-        """Looks at the next rows."""
-        if source == self._source:
-            return
-        begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
-        for name in ("csn", "commit_lsn"):
-            values = begins[name].drop_null()
-            if len(values):
-                self._next(source, name, unsigned(values[0].as_py()), begins)
-                return
-
-    def _next(self, source: str, name: str, value: int, begins: pa.RecordBatch) -> None:
-        earlier, self._source, self._begin = self._begin, source, (source, name, value)
-        if earlier is None or earlier[1] != name or earlier[2] <= value:
-            return
-        text = str if name == "csn" else lsn_text
-        raise OrderError(
-            f"a source that begins at or after {earlier[0]}, at {name} {text(earlier[2])}",
-            f"{source}, which begins at {text(value)}",
-            format=self._format,
-            message=begins["message"][0].as_py(),
-            state="between sources",
-            open="",
-            hint="give the files in the order of the stream, or name the columns that order the messages with order_by",
-        )
 
 
 def _checked_position(after: CapturePosition | str | None, format: str) -> CapturePosition | None:
