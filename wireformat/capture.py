@@ -310,7 +310,7 @@ class Capture:
             raise wrong_format(self._name, "no record that could be read", guess)
         if decoder.messages < (self._messages or 0):
             raise OptionError(
-                f"messages: expected at least the {self._messages} messages of an earlier reading, got "
+                f"messages: expected as many as an earlier reading had, at least {self._messages}, got "
                 f"{decoder.messages}; give a list, an Arrow table or files that stay as they are"
             )
         self._messages = decoder.messages

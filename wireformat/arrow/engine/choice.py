@@ -9,7 +9,6 @@ from ...options import ReadOptions
 from ...options.checks import one_of
 from .declaration_engine import DeclarationEngine
 from .interface import Engine
-from .order_check import OrderChecked
 from .parallel import checked_threads
 from .scan_engine import ScanEngine
 
@@ -40,6 +39,8 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan", thread
 
     engine: Engine = make(format, options.all_kinds(), count)
     if options.strict:
+        from .order_check import OrderChecked
+
         engine = OrderChecked(engine, format.name)
     is_filtered = options.exclude_users or options.skip_empty_xacts or options.kinds is not None
     return FilteredTransactions(engine, options) if is_filtered else engine

@@ -150,11 +150,8 @@ def given_columns(schema: Any, versions: Sequence[Version]) -> list[TypedColumn]
         raise OptionError(
             f"option schema: expected a mapping, a pyarrow Schema or what tables() returns, got {type(schema).__name__}"
         )
-    if not len(schema):
-        raise OptionError(
-            f"option schema: expected at least one column, got an empty {type(schema).__name__}; "
-            "None takes the columns of the rows"
-        )
+    if isinstance(schema, Mapping) and not schema:
+        raise OptionError("option schema: expected at least one column, got none; None takes the columns of the rows")
     if isinstance(schema, Mapping):
         return [_column_of_sql(name, text) for name, text in schema.items()]
     once("schema", tuple(schema.names))
