@@ -19,7 +19,7 @@ from .servers.captures import capture_names
 MARKS = {"spark": "spark", "servers": "server", "runs": "server"}
 """The mark of the tests that use a fixture."""
 
-CAPTURES_OF_A_FORMAT = 3
+CAPTURES_OF_A_FORMAT = 2
 """So many captures of each format are enough for a test in a short run."""
 
 CASES_ENOUGH = {

@@ -209,6 +209,18 @@ def is_misfit(event: wf.RowChange, column: str, type: str, typmod: int | None, f
 REPLAYED = ["15-test-decoding-plain", "15-test-decoding-timestamps", "18-pgoutput-1"]
 
 
+def expected_rows(name: str, table: Table, rows: Sequence[dict[str, str | None]]) -> list[Row]:
+    """The rows that the server's table holds, with the values that its texts mean."""
+    columns: dict[str, tuple[str, int | None]] = {}
+    for version in column_types(name)[table].values():
+        columns |= version
+    wanted = []
+    for row in rows:
+        values = {column: expected(text, *columns[column], format_of(name)) for column, text in row.items()}
+        wanted.append({column: comparable(None if value is MISFIT else value) for column, value in values.items()})
+    return wanted
+
+
 @pytest.mark.parametrize("name", REPLAYED)
 @pytest.mark.parametrize("complete", [False, True])
 def test_the_changes_lead_to_the_tables_of_the_server(name: str, complete: bool) -> None:
@@ -223,13 +235,7 @@ def test_the_changes_lead_to_the_tables_of_the_server(name: str, complete: bool)
     final = read_tables(name.split("-")[0])
     assert {table for table, rows in tables.items() if rows} == final.keys()
     for table, rows in final.items():
-        columns: dict[str, tuple[str, int | None]] = {}
-        for version in types[table].values():
-            columns |= version
-        wanted = []
-        for row in rows:
-            values = {column: expected(text, *columns[column], format_of(name)) for column, text in row.items()}
-            wanted.append({column: comparable(None if value is MISFIT else value) for column, value in values.items()})
+        wanted = expected_rows(name, table, rows)
         got = [{column: row[column] for column in wanted[0]} for row in tables[table]]
         assert sorted(map(repr, got)) == sorted(map(repr, wanted)), table
 
@@ -238,7 +244,6 @@ def test_the_changes_lead_to_the_tables_of_the_server(name: str, complete: bool)
 def test_the_latest_rows_of_a_capture_are_the_tables_of_the_server(name: str) -> None:
     """With the replica identity that the stream states."""
     capture = wf.Capture(read_capture(name).messages, "pgoutput", mode="PERMISSIVE")
-    types = column_types(name)
     whole: dict[Table, set[bool]] = {}
     for row in capture.tables().to_pylist():
         is_whole = len(row["key_columns"]) in (0, len(row["columns"]))
@@ -246,13 +251,7 @@ def test_the_latest_rows_of_a_capture_are_the_tables_of_the_server(name: str) ->
     changed = [table for table, found in whole.items() if len(found) > 1]
     assert changed
     for table, rows in read_tables(name.split("-")[0]).items():
-        columns: dict[str, tuple[str, int | None]] = {}
-        for version in types[table].values():
-            columns |= version
-        wanted = []
-        for row in rows:
-            values = {column: expected(text, *columns[column], format_of(name)) for column, text in row.items()}
-            wanted.append({column: comparable(None if value is MISFIT else value) for column, value in values.items()})
+        wanted = expected_rows(name, table, rows)
         if table in changed:
             with pytest.raises(wf.OptionError, match=r"the replica identity of .* changed"):
                 capture.latest(pattern(table))
