@@ -46,6 +46,9 @@ def exit_codes() -> Iterator[None]:
         sys.stdout.flush()
     except KeyboardInterrupt:
         _discard_output()
+        # Python started with -m kills itself by the signal at its end, whatever the exit code, when the interrupt came
+        # while it executed a text, as dataclasses do. It remembers the last text only.
+        exec("")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         _discard_output()
