@@ -57,6 +57,7 @@ class DecodeError(WireformatError, ValueError):
     path            the field, such as `new.cells[3].value`
     record_lsn      LSN of the record
     table           `schema.table` of the record
+    names           schema and table of the record, as a pair
     spot            the bytes of the field, at most 16; empty inside a cell value
     hint            what to do, or which format the bytes look like; it ends the text
     """
@@ -78,6 +79,7 @@ class DecodeError(WireformatError, ValueError):
         self.path: str | None = None
         self.record_lsn: int | None = None
         self.table: str | None = None
+        self.names: tuple[str, str] | None = None
         self.spot: bytes = b""
         self.note: str | None = None
         self.hint: str | None = self.usual_hint
@@ -90,6 +92,10 @@ class DecodeError(WireformatError, ValueError):
                 raise TypeError(f"DecodeError has no attribute {name!r}")
             setattr(self, name, value)
         return self
+
+    def in_table(self, schema: str, table: str) -> DecodeError:
+        """Adds the table of the record, and returns the error."""
+        return self.add(names=(schema, table), table=f"{schema}.{table}")
 
     def __str__(self) -> str:
         places = (

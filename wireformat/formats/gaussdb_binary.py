@@ -107,8 +107,11 @@ class GaussdbBinary:
                 errors=options.encoding_errors,
             )
         except DecodeError as error:
-            if declaration is ROW_CHANGE:
-                error.add(table=_table_name(message, frame, options.encoding))
+            names = _table_names(message, frame, options.encoding) if declaration is ROW_CHANGE else None
+            if names is not None:
+                error.in_table(*names)
+                if "\ufffd" in "".join(names):
+                    error.add(names=None)  # a name itself cannot be read
             raise hinted(error, message, frame.start, frame.stop, self.name) from None
         values = {name: value for name, value in found.items() if name not in ("_io", "facts", "tuples")}
         values |= found.get("facts", {})
@@ -204,8 +207,8 @@ def _cells(name: str, image: TupleData | None) -> dict[str, Any] | None:
     return {"cells": [dict(zip(keys, cell, strict=True)) for cell in zip(image.names, oids, image.values, strict=True)]}
 
 
-def _table_name(message: bytes, frame: Frame, encoding: str) -> str | None:
-    """The table of a record that cannot be read, if its first two fields can.
+def _table_names(message: bytes, frame: Frame, encoding: str) -> tuple[str, str] | None:
+    """Schema and table of a record that cannot be read, if its first two fields can.
 
     No identifier holds a zero byte: where one does, a length lied, and what follows may be a value.
     """
@@ -213,5 +216,5 @@ def _table_name(message: bytes, frame: Frame, encoding: str) -> str | None:
         found = parse(_ROW_HEAD, message, frame.start + 1, frame.stop, encoding=encoding, errors="replace")
     except DecodeError:
         return None
-    name = f"{found.table_schema}.{found.table_name}"
-    return None if "\0" in name else name
+    names = found.table_schema, found.table_name
+    return None if "\0" in "".join(names) else names

@@ -140,7 +140,7 @@ def read_change(cursor: Cursor, lsn: int | None) -> RowChange:
     try:
         return reader.read(lsn)
     except DecodeError as error:
-        raise error.add(table=".".join(reader.table) if reader.table else None) from None
+        raise error.in_table(*reader.table) if reader.table else error from None
 
 
 def write_change(event: RowChange, encoding: str) -> bytes:

@@ -35,7 +35,6 @@ def read_delete(cursor: Cursor, lsn: int | None) -> RowChange:
     cursor.expect(DELETE, "record")
     schema, table = read_relation(cursor)
     cursor.expect(_WHERE, "old")
-    with_table = {"table": f"{schema}.{table}"}
     try:
         old = _tuple(cursor, "old")
         if cursor.ended:
@@ -46,7 +45,7 @@ def read_delete(cursor: Cursor, lsn: int | None) -> RowChange:
             raise BadValue("an INSERT into the same table", "another table", **cursor.where("new", start))
         _end(cursor)
     except DecodeError as error:
-        raise error.add(**with_table) from None
+        raise error.in_table(schema, table) from None
     return Update(lsn=lsn, table_schema=schema, table_name=table, new=new, old=old)
 
 
@@ -77,7 +76,7 @@ def _insert(cursor: Cursor) -> tuple[str, str, TupleData | None]:
     try:
         return schema, table, _tuple(cursor, "new")
     except DecodeError as error:
-        raise error.add(table=f"{schema}.{table}") from None
+        raise error.in_table(schema, table) from None
 
 
 def _tuple(cursor: Cursor, side: str) -> TupleData | None:

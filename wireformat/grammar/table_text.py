@@ -28,7 +28,7 @@ def read_table(cursor: Cursor, lsn: int | None) -> Event:
             try:
                 return event(lsn=lsn, table_schema=schema, table_name=table, **read_images(cursor, event))
             except DecodeError as error:
-                raise error.add(table=f"{schema}.{table}") from None
+                raise error.in_table(schema, table) from None
     return read_truncate(cursor, (schema, table), lsn)
 
 

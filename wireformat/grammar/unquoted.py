@@ -42,7 +42,7 @@ def read_unquoted(
         try:
             return read(event, schema, table)
         except DecodeError as found:
-            error = error or found.add(table=f"{schema}.{table}")
+            error = error or found.in_table(schema, table)
     if error is not None:
         raise error
     cursor.at = start

@@ -150,7 +150,11 @@ class ReadOptions:
         """Whether the filters keep a record of this kind and, if it names one, of this table."""
         if self.kinds is not None and kind not in self.kinds and kind != "CORRUPT":
             return False
-        if self.tables is None or table is None:
+        return table is None or self.keeps_table(table)
+
+    def keeps_table(self, table: tuple[str, str]) -> bool:
+        """Whether the filters keep the rows of a table, given as schema and name."""
+        if self.tables is None:
             return True
         return any(schema in (None, table[0]) and name in (None, table[1]) for schema, name in self.tables)
 

@@ -65,6 +65,8 @@ class Reader:
         try:
             event = self.format.read(message, frame, self._options)
         except DecodeError as error:
+            if error.names is not None and not self._options.keeps_table(error.names):
+                return  # nobody asked for the row, and scans step over it without a look at its cells
             error.add(record=frame.record, record_lsn=frame.lsn)
             yield from self._corrupt(error, frame.lsn, message[frame.start : frame.stop], index)
             return

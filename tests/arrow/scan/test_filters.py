@@ -106,10 +106,22 @@ def test_any_iterable_of_kinds_and_tables(kind: Any, engine: str) -> None:
 
 
 @each_engine
-def test_failfast_reports_bad_records_of_unwanted_tables(engine: str) -> None:
-    bad = [message(insert("s", "t")[:-1])]
-    with pytest.raises(wf.DecodeError):
-        read(bad, engine, tables=["x.y"], kinds=["BEGIN"])
+def test_bad_cells_of_unwanted_tables_are_stepped_over(engine: str) -> None:
+    """Whether the table has been seen before or not."""
+    good, bad = message(insert("s", "t")), message(insert("s", "t")[:-1])
+    for messages in ([bad], [good, bad, bad], [bad, good, bad]):
+        assert read(messages, engine, tables=["x.y"]) == []
+        with pytest.raises(wf.DecodeError):
+            read(messages, engine, tables=["s.t"])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_failfast_reports_bad_framing_and_bad_names_under_a_filter(engine: str) -> None:
+    good = message(insert("s", "t"))
+    for bad in (good[:-1], message(insert("s", "t")[:3])):
+        for messages in ([bad], [good, bad]):
+            with pytest.raises(wf.DecodeError):
+                read(messages, engine, tables=["x.y"], kinds=["BEGIN"])
 
 
 @given(st.lists(strategies.row_changes(), max_size=8), st.data())

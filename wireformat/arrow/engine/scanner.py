@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..columns.row_limits import rows_between
 from ..scan.dictionary import DICTIONARY_TEXT
 from ..scan.filters import make_filters
 from ..scan.joined_texts import can_join
+from ..scan.learned import LearnedRelations
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
     BODY,
@@ -41,7 +43,7 @@ from ..scan.notes import (
     ScanInput,
     ScannedRows,
 )
-from ..scan.registry import load_rare_walk, load_scan
+from ..scan.registry import learns, load_rare_walk, load_scan
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
@@ -53,6 +55,7 @@ class BatchScan:
 
     message_batch   the messages to scan
     filters         the arrays of the filters; see `make_scan`
+    spare           what scans of this stream have learned and no scan uses now; None: the scan does not learn
 
     The notes of a step are valid until the next step.
     """
@@ -65,6 +68,7 @@ class BatchScan:
         scan_input: ScanInput,
         filters: tuple[Array, Array],
         options: ReadOptions,
+        spare: deque[LearnedRelations] | None,
     ) -> None:
         self._format = format
         self._scan = scan
@@ -72,25 +76,40 @@ class BatchScan:
         self._filters = filters
         self._options = options
         self._transcoder: Transcoder | None = None
+        self._spare = spare
+        self._learned: LearnedRelations | None = None
         self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
+        if spare is not None:
+            try:
+                self._learned = spare.pop()
+            except IndexError:
+                self._learned = LearnedRelations(scan_input)
+            self._learned.begin()
+            self._cursor = self._learned.cursor
         self._scratch: Notes | None = None
         self.message_batch = message_batch
 
     def step(self) -> int:
         """Scans the next rows and returns how many it noted; 0 if the batch ended and the filters kept none of them."""
-        cursor, scan_input, text_begin = self._cursor, self._input, self.known_bytes
+        cursor, scan_input, learned = self._cursor, self._input, self._learned
         while not self.ended:
+            if learned is not None:
+                learned.make_room()
             self._scratch = scratch = take_scratch(
-                self.message_batch, self._scratch, int(cursor[TEXT_NEEDED]), len(scan_input.text)
+                self.message_batch, self._scratch, int(cursor[TEXT_NEEDED]), self.known_bytes - len(DICTIONARY_TEXT)
             )
-            scratch.text[len(DICTIONARY_TEXT) : text_begin] = np.frombuffer(scan_input.text, np.uint8)
-            cursor[TEXT_USED] = text_begin
-            count = self._scan(
-                *self.message_batch, cursor, *scratch, scan_input.dictionary, scan_input.settings, *self._filters
-            )
+            after_dictionary = scratch.text[len(DICTIONARY_TEXT) :]
+            after_dictionary[: len(scan_input.text)] = np.frombuffer(scan_input.text, np.uint8)
+            if learned is not None:
+                learned.lend(scratch.text)
+            cursor[TEXT_USED] = self.known_bytes
+            settings = scan_input.settings
+            count = self._scan(*self.message_batch, cursor, *scratch, self.dictionary, settings, *self._filters)
+            if learned is not None:
+                learned.take_back(scratch.text)
             if cursor[RARE_ROWS] and count > 0:
                 count = load_rare_walk(self._format)(
-                    self.message_batch.buffer, *scratch, scan_input.dictionary, cursor, scan_input.settings, count
+                    self.message_batch.buffer, *scratch, self.dictionary, cursor, settings, count
                 )
             assert count >= 0, "a record used more scratch than max_text_bytes or DETAILS_PER_ROW allow"
             if count:  # otherwise the batch has ended, or the next record needs more text than fits in the scratch
@@ -131,13 +150,14 @@ class BatchScan:
 
     @property
     def dictionary(self) -> Array:
-        """See ScanInput."""
-        return self._input.dictionary
+        """See ScanArrays."""
+        return self._input.dictionary if self._learned is None else self._learned.dictionary
 
     @property
     def known_bytes(self) -> int:
         """The length of the text of the dictionary and the relations, which the notes begin with. It is in UTF-8."""
-        return len(DICTIONARY_TEXT) + len(self._input.text)
+        learned = self._learned.room if self._learned is not None else 0
+        return len(DICTIONARY_TEXT) + len(self._input.text) + learned
 
     @property
     def text_used(self) -> int:
@@ -165,10 +185,14 @@ class BatchScan:
         return not self.notes.rows[NEEDS, :count].any()
 
     def close(self) -> None:
-        """Returns the scratch, for other scans."""
+        """Returns the scratch, and what was learned, for other scans."""
         if self._scratch is not None:
             return_scratch(self._scratch)
             self._scratch = None
+        if self._spare is not None and self._learned is not None:
+            self._cursor = self._cursor[:CURSOR_FIELDS].copy()  # the next scan changes it
+            self._spare.append(self._learned)
+            self._spare = None
 
 
 class Scanner:
@@ -184,6 +208,7 @@ class Scanner:
             format.name, [options.encoding == "utf-8", filters.kinds, options.heartbeat_factor], options
         )
         self._filters = (filters.patterns, filters.names)
+        self._spare: deque[LearnedRelations] | None = deque() if learns(format.name) else None
         self.reader = Reader(format, options)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
@@ -203,7 +228,13 @@ class Scanner:
         for message_batch in message_batches(messages, first):
             scan_input = input_of(message_batch)
             yield BatchScan(
-                self.reader.format.name, self._scan, message_batch, scan_input, self._filters, self._options
+                self.reader.format.name,
+                self._scan,
+                message_batch,
+                scan_input,
+                self._filters,
+                self._options,
+                self._spare,
             )
 
     def remaining_rows(self, batch_scan: BatchScan) -> Iterator[ScannedRows]:

@@ -8,7 +8,8 @@ A kernel adds three functions, all compiled into its own walk:
         where the record after the one that ends at `end` begins, and MORE, DONE or LOST
     read_record(arrays, at, stop, row) -> status
         notes the record at [at, stop) in row `row` of `arrays` (see ScanArrays), after `begin_row` has filled that row;
-        FULL if there are too few cells, RARE if the walk over rare records reads it
+        FULL if there are too few cells, RARE if the walk over rare records reads it, STEPPED_OVER for a row change of a
+        table that the filters are known to drop
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import numpy as np
 from ..arrays import Array, Int
 from ..jit.compiler import CHECKED, compiled, outside_mark
 from .notes import (
-    CURSOR_FIELDS,
     DECLINED,
     DECLINED_REST,
     DETAIL,
@@ -29,6 +29,7 @@ from .notes import (
     ENDS,
     FULL,
     GOOD,
+    LEARNED_FULL,
     LSN,
     NEEDS,
     NEXT_BYTE,
@@ -38,10 +39,15 @@ from .notes import (
     RARE,
     RARE_ROWS,
     STATUS,
+    STEPPED,
+    STEPPED_OVER,
+    STEPPED_ROWS,
+    TABLE_NAME,
     TEXT_NEEDED,
     TEXT_SLACK,
     TEXT_USED,
     TIME_TEXT,
+    WANTS_ROOM,
     ScanArrays,
 )
 from .row_notes import begin_row, is_wanted, max_text_bytes
@@ -76,14 +82,14 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         patterns: Array,
         names: Array,
     ) -> Int:
-        """Walks the messages and notes their records, until the scratch is full.
+        """Walks the messages and notes their records, until the scratch is full, or relations need more room.
 
         buffer          uint8[n]      bytes of all messages, not copied
         starts, stops   int64[m]      first byte of each message, one past its last
         indexes         int64[m]      index of each message in the input, as the row-change table has it
         cursor          int64[c]      where to continue, changed in place; the end is cursor[NEXT_MESSAGE] == m
         rows, cells, text             of Notes, filled in place
-        dictionary      int32[d, 2]   pairs of the constant texts, then the relations of pgoutput
+        dictionary      int32[d, 2]   pairs of the constant texts, then relations; a scan may learn some (relations.py)
         settings        int64[s]      UTF8, KINDS_WANTED and so on of notes.py; for pgoutput also those of
                                       pgoutput_relations.py
         patterns        int32[p, 4]   wanted tables, each the pairs of schema and name in `names`; empty: all tables
@@ -95,9 +101,8 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         arrays = ScanArrays(buffer, rows, cells, text, dictionary, cursor, settings)
         message, at, record = cursor[NEXT_MESSAGE], cursor[NEXT_BYTE], cursor[NEXT_RECORD]
         row = 0
-        for field in range(RARE_ROWS, CURSOR_FIELDS):
-            cursor[field] = 0
-        while message < len(starts):
+        cursor[RARE_ROWS] = 0
+        while message < len(starts) and cursor[LEARNED_FULL] != WANTS_ROOM:
             start, stop = starts[message], stops[message]
             if record == 0:
                 at = start
@@ -129,19 +134,25 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 rows[LSN, row] = lsn
                 rows[PRESENT, row] |= np.int64(has_lsn) << LSN
                 rows[STATUS, row] = status
+                rows[STEPPED, row] = cursor[STEPPED_ROWS]
                 if status == RARE:
                     rows[TIME_TEXT, row] = used
                     cursor[TEXT_USED] = used + cursor[TEXT_NEEDED]
                     rows[ENDS + DETAIL, row] += DETAILS_PER_ROW
                     cursor[RARE_ROWS] += 1
-                if status != GOOD or rows[NEEDS, row] != 0 or is_wanted(arrays, row, patterns, names):
+                if status == STEPPED_OVER:
+                    cursor[STEPPED_ROWS] += 1
+                    cursor[TEXT_USED] = used
+                elif status != GOOD or rows[NEEDS, row] != 0 or is_wanted(arrays, row, patterns, names):
                     row += 1
                 else:
+                    cursor[STEPPED_ROWS] += rows[TABLE_NAME + 1, row] >= 0
                     cursor[TEXT_USED] = used
                 record += 1
                 at, outcome = close_record(buffer, stop, end, has_lsn)
             if outcome == LOST:
                 begin_row(rows, row, indexes[message], record, start, stop - start, DECLINED_REST)
+                rows[STEPPED, row] = cursor[STEPPED_ROWS]
                 row += 1
             if outcome != MORE:
                 message += 1

@@ -35,9 +35,10 @@ STATUS = 7
 NEEDS = 8
 KIND = 9  # index in KINDS
 TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 10, 12, 14, 16, 18  # pairs; BODY is the record without its framing
-RELATION = 20  # first entry of the relation in the dictionary, for complete images
+RELATION = 20  # entry of a relation of the row's table in the dictionary, that of complete images; 0 if none is known
 ENDS = 21  # + map: one past the row's last cell
-ROW_FIELDS = 24
+STEPPED = 24  # how many row changes of the message batch were stepped over before this row
+ROW_FIELDS = 25
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
@@ -57,6 +58,8 @@ DECLINED = 1  # the declaration reads this record: to decode it, or to report wh
 DECLINED_REST = 2  # the framing is broken: the declaration reads the message from this record on
 FULL = 3  # the scratch has too few cells for it; no row keeps this
 RARE = 4  # the walk over rare records reads it, before anybody else sees the row; see rare_records.py
+STEPPED_OVER = 5  # a change of a table that the filters drop, whose cells nobody reads; no row keeps this
+UNLIKE = 6  # a row image that does not have the columns of a relation; no row keeps this
 
 # What the texts of a good row still need, as flags: the transcoder or the second look does it.
 TRANSCODE = 1  # a text is not ASCII, and the encoding is not UTF-8
@@ -65,11 +68,16 @@ BINARY_TEXT = 2  # a value was noted in its binary form
 # A scan's cursor: where the next call continues, how much text is used, and how much the next record may need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
 
-# How many rows are RARE in this call, and the rest of the cursor: rows that a scan has seen in this call, to recognise
-# others like them; 0 is nothing.
-RARE_ROWS, SEEN = 5, 6
-SEEN_SLOTS, SEEN_FIELDS = 256, 5
-CURSOR_FIELDS = SEEN + SEEN_SLOTS * SEEN_FIELDS
+# How many rows are RARE in this call, and how many row changes were stepped over in this message batch.
+RARE_ROWS, STEPPED_ROWS = 5, 6
+
+# Of learned relations: the entries of the first and the next one; how much of their text is used, and where it ends;
+# whether there was no room for one: if it WANTS_ROOM, the scan stops to get it. Then the slots in which tables are
+# looked up, of a scan that learns; see relations.py.
+FIRST_LEARNED, NEXT_ENTRY, LEARNED_USED, LEARNED_END, LEARNED_FULL = range(7, 12)
+CURSOR_FIELDS = 12
+WANTS_ROOM, NO_ROOM = 1, 2
+SLOTS = 1 << 14
 
 # A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; microseconds in a heartbeat's unit, 0 to
 # guess; of a text style, whether the names of its tables are quoted, followed by its table of lines.
@@ -115,11 +123,11 @@ class ScanInput(NamedTuple):
     """What a call of the scan is given besides the messages and the notes."""
 
     dictionary: Array
-    """int32[d, 2]: the dictionary, then the relations of pgoutput"""
+    """int32[d, 2]: the dictionary, then what the scan must know beforehand, such as the relations of pgoutput"""
     settings: Array
     """int64[s]: UTF8, KINDS_WANTED and so on"""
     text: bytes
-    """the text of the relations, which follows that of the dictionary"""
+    """the text of these, which follows that of the dictionary"""
 
 
 class ScanArrays(NamedTuple):
@@ -138,9 +146,9 @@ class ScanArrays(NamedTuple):
     text: Array
     """as in Notes; cursor[TEXT_USED] bytes of it are used"""
     dictionary: Array
-    """as in ScanInput"""
+    """as in ScanInput, then the relations that the scan has learned"""
     cursor: Array
-    """int64[CURSOR_FIELDS]: NEXT_MESSAGE and so on"""
+    """int64[CURSOR_FIELDS, or CURSOR_FIELDS + SLOTS]: NEXT_MESSAGE and so on"""
     settings: Array
     """as in ScanInput"""
 
@@ -180,6 +188,6 @@ class ScannedRows(NamedTuple):
     source: Array
     """uint8[m]: the buffer that was scanned"""
     dictionary: Array
-    """int32[d, 2]; see ScanInput"""
+    """int32[d, 2]; see ScanArrays"""
     events: dict[int, list[Located]]
     """Events that replace a row, any number of them; rows without an entry are good."""

@@ -31,6 +31,7 @@ from .notes import (
     RELATION,
     ROW_FIELDS,
     STATUS,
+    STEPPED,
     TEXT_NEEDED,
     TEXT_SLACK,
     TEXT_USED,
@@ -86,7 +87,7 @@ def make_rare_walk(name: str, read_rare: Any) -> Scan:
                 message, record = rows[MESSAGE, row], rows[RECORD, row]
                 start, size = rows[BODY, row], rows[BODY + 1, row]
                 lsn, has_lsn = rows[LSN, row], rows[PRESENT, row] & 1 << LSN
-                rows[RELATION, kept] = rows[RELATION, row]
+                code, stepped = rows[RELATION, row], rows[STEPPED, row]
                 used = rows[TIME_TEXT, row]
                 cursor[TEXT_USED] = used
                 cursor[TEXT_NEEDED] = max_text_bytes(size, cells.shape[2])
@@ -95,6 +96,7 @@ def make_rare_walk(name: str, read_rare: Any) -> Scan:
                     begin_row(rows, kept, message, record, start, size, status)
                     rows[LSN, kept] = lsn
                     rows[PRESENT, kept] |= has_lsn
+                    rows[RELATION, kept], rows[STEPPED, kept] = code, stepped
                     if attempt == 0:
                         status = read_rare(arrays, start, start + size, kept)
                         if CHECKED and cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK:

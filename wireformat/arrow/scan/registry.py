@@ -49,6 +49,11 @@ def load_rare_walk(format: str) -> Callable[..., int]:
     return walk
 
 
+def learns(format: str) -> bool:
+    """Whether the scan learns relations from rows: where rows name their tables, and no number stands for them."""
+    return not find_row(format).has_relation_ids
+
+
 def load_scan(format: str, settings: list[int], options: ReadOptions) -> tuple[Callable[..., int], Preparation]:
     """The compiled walk of a format that has one, and what prepares each message batch for it.
 

@@ -28,8 +28,9 @@ from .notes import (
     PRESENT,
     RAW,
     RECORD,
-    ROW_FIELDS,
+    RELATION,
     STATUS,
+    STEPPED,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_PER_RECORD,
@@ -40,6 +41,7 @@ from .notes import (
     ScanArrays,
 )
 from .primitives import read_32, write_number
+from .relations import COLUMNS, UNDECIDED, UNWANTED, WANTED
 from .tokens import FALSE, TRUE
 
 TRUE_ENTRY, FALSE_ENTRY = token_entry(TRUE), token_entry(FALSE)
@@ -57,9 +59,9 @@ def max_text_bytes(size: Int, cells: Int) -> Int:
 @inner
 def begin_row(rows: Array, row: Int, message: Int, record: Int, start: Int, length: Int, status: Int) -> None:
     """Begins a row: which message and record it is, and where the record (or the message) begins and ends."""
-    for field in range(ENDS, ROW_FIELDS):
+    for field in range(ENDS, ENDS + len(MAPS)):
         rows[field, row] = rows[field, row - 1] if row > 0 else 0
-    rows[KIND, row] = 0
+    rows[KIND, row] = rows[RELATION, row] = 0
     rows[TABLE_SCHEMA + 1, row] = rows[TABLE_NAME + 1, row] = rows[RAW + 1, row] = rows[TIME_TEXT + 1, row] = -1
     rows[MESSAGE, row] = message
     rows[RECORD, row] = record
@@ -130,13 +132,26 @@ def note_heartbeat_time(arrays: ScanArrays, row: Int, time: Int) -> None:
 @inner
 def is_wanted(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bool:
     """Whether the filters keep a good row; a pattern is two pairs, a length of -1 is *."""
-    buffer, rows, text = arrays.buffer, arrays.rows, arrays.text
+    rows, dictionary = arrays.rows, arrays.dictionary
     kinds = arrays.settings[KINDS_WANTED]
     kind = rows[KIND, row]
     if not kinds >> kind & 1:
         return False
     if len(patterns) == 0 or rows[TABLE_NAME + 1, row] < 0:
         return True
+    relation = rows[RELATION, row]
+    if relation > 0 and dictionary[relation + COLUMNS, 1] != UNDECIDED:
+        return dictionary[relation + COLUMNS, 1] == WANTED
+    found = is_named(arrays, row, patterns, names)
+    if relation > 0:
+        dictionary[relation + COLUMNS, 1] = WANTED if found else UNWANTED
+    return found
+
+
+@inner
+def is_named(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bool:
+    """Whether a pattern names the table of a row."""
+    buffer, rows, text = arrays.buffer, arrays.rows, arrays.text
     for pattern in range(len(patterns)):
         matches = True
         for part in range(0, 4, 2):
@@ -191,5 +206,6 @@ def drop_unwanted(
                 rows[field, kept] = rows[field, row]
             for map_index in range(len(MAPS)):
                 rows[ENDS + map_index, kept] = ends[1, map_index]
+            rows[STEPPED, kept] = rows[STEPPED, row]
             kept += 1
     return kept

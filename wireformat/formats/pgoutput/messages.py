@@ -57,6 +57,9 @@ NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL = b"nutb"
 KEY, OLD, NEW = b"KON"
 IMAGES = {KEY: "old", OLD: "old", NEW: "new"}
 OLD_KINDS = {KEY: "key", OLD: "full"}
+LEAST_ROW_BYTES = 9
+"""Kind, transaction id, relation: a shorter message of a row change names no relation, in a streamed block or not."""
+
 REPLICA_IDENTITIES = {ord(name[0]): name for name in ("default", "nothing", "full", "index")}
 SYSTEM_SCHEMA = "pg_catalog"
 """Sent as an empty name."""

@@ -25,6 +25,7 @@ from ...events import (
     Insert,
     Message,
     Relation,
+    RowChange,
     Truncate,
     TupleData,
     Type,
@@ -44,6 +45,7 @@ from .messages import (
     BINARY_CELL,
     IMAGES,
     KEY,
+    LEAST_ROW_BYTES,
     NULL,
     OLD_KINDS,
     RECORDS,
@@ -123,20 +125,32 @@ class PgOutput:
         if kind not in records:
             return Unknown(lsn=frame.lsn, raw=message[frame.start : frame.stop])
         event, declaration = records[kind]
-        found = parse(
-            declaration,
-            message,
-            frame.start + 1,
-            frame.stop,
-            encoding=options.encoding,
-            errors=options.encoding_errors,
-            streamed=self._in_block(message, frame),
-        )
+        streamed = self._in_block(message, frame)
+        try:
+            found = parse(
+                declaration,
+                message,
+                frame.start + 1,
+                frame.stop,
+                encoding=options.encoding,
+                errors=options.encoding_errors,
+                streamed=streamed,
+            )
+        except DecodeError as error:
+            relation = self._relation_of_row(message, frame, streamed) if issubclass(event, RowChange) else None
+            raise error.add(names=(relation.table_schema, relation.table_name)) if relation else error from None
         values = {name: value for name, value in found.items() if name not in ("_io", "at", "flags", "more")}
         if values.get("lsn") is None:
             values["lsn"] = frame.lsn
         adapt = _ADAPT.get(event)
         return event(**(adapt(self.relations, values, found, options) if adapt else values))
+
+    def _relation_of_row(self, message: bytes, frame: Frame, streamed: bool) -> Relation | None:
+        """What is known of the relation of a row that cannot be read, if it is long enough to name one."""
+        at = frame.start + (5 if streamed else 1)
+        if frame.stop - frame.start < LEAST_ROW_BYTES:
+            return None
+        return self.relations.find(int.from_bytes(message[at : at + 4], "big"))
 
     def says(self, event: type[Event]) -> Set[str]:
         """See Format.says."""
@@ -184,7 +198,7 @@ def _row(relations: Relations, values: Values, found: Container, options: ReadOp
             if tag in OLD_KINDS:
                 values["old_kind"] = OLD_KINDS[tag]
     except DecodeError as error:
-        raise error.add(table=f"{relation.table_schema}.{relation.table_name}") from None
+        raise error.in_table(relation.table_schema, relation.table_name) from None
     return {**values, "binary": tuple(binary)}
 
 

@@ -25,7 +25,7 @@ from ....limits import RECORD_BYTES
 from ....options.reading import KINDS
 from ...arrays import Array, Int
 from ...ascii import QUOTE
-from ...jit.compiler import inner
+from ...jit.compiler import hot, inner
 from ..dictionary import (
     COMMIT_TIME_KEY,
     FIRST_LSN,
@@ -55,12 +55,15 @@ from ..notes import (
     PRESENT,
     RARE,
     RAW,
+    RELATION,
+    STEPPED_OVER,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
     TIME_TEXT,
     TYPE,
     UNKNOWN,
+    UNLIKE,
     UPDATE,
     UTF8,
     VALUE,
@@ -68,6 +71,19 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, unquote, write_number
+from ..relations import (
+    CELL_ENTRIES,
+    CELL_FACTS,
+    CELLS,
+    COLUMNS,
+    NEXT,
+    UNWANTED,
+    find_relation,
+    learn,
+    note_complete,
+    note_pattern,
+    same_pattern,
+)
 from ..row_notes import note_detail, note_lsn, note_number
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
@@ -79,92 +95,127 @@ for _byte, (_event, _) in RECORDS.items():
     KIND_OF_BYTE[_byte] = KINDS.index(_event.kind)
 
 
-@inner
-def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, cell: Int) -> tuple[Int, Int, Int]:
-    """One tuple into a map from `cell` on: (status, byte after it, cell after it)."""
-    buffer, rows, cells, text, dictionary, cursor = (
-        arrays.buffer,
-        arrays.rows,
-        arrays.cells,
-        arrays.text,
-        arrays.dictionary,
-        arrays.cursor,
-    )
+@hot
+def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, relation: Int) -> tuple[Int, Int]:
+    """One tuple into the map `map_index`: (status, byte after it).
+
+    relation   the relation whose columns are expected, or 0: any columns, whose patterns are noted
+    The status is UNLIKE if it has other columns than the relation.
+    """
+    buffer, rows, text = arrays.buffer, arrays.rows, arrays.text
+    dictionary, cursor = arrays.dictionary, arrays.cursor
     utf8 = arrays.settings[UTF8] == 1
-    image = cells[map_index]
-    used = cursor[TEXT_USED]
+    image = arrays.cells[map_index]
+    first = rows[ENDS + map_index, row]
     count = read_16(buffer, at) if stop - at >= 2 else -1
+    if relation > 0 and count != np.int64(dictionary[relation + COLUMNS, 0]):
+        return UNLIKE, at
+    if count < 0:
+        return DECLINED, at
+    used = cursor[TEXT_USED]
+    needs = np.int64(0)
+    column = relation + CELLS + CELL_FACTS
     at += 2
-    while count > 0:
+    for cell in range(first, first + count):
         if cell == image.shape[1]:
-            return FULL, at, cell
-        length = read_16(buffer, at) if stop - at >= 2 else stop
-        at += 2
-        if stop - at < length + 8:
-            return DECLINED, at, cell
-        name, name_length = at, length
-        if not is_ascii(buffer, at, length):
-            rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
-        if length > 0 and buffer[at] == QUOTE:
-            name, name_length = unquote(buffer, at, length, text, used)
-            if name_length < 0:
-                return DECLINED, at, cell
-            if name < 0:
-                used += name_length
-        at += length
-        oid = read_32(buffer, at)
-        entry = FIRST_TYPE + (oid if oid < TYPE_TABLE_SIZE else 0)
-        type_start, type_length = np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1])
-        if type_length == 0 or oid >= TYPE_TABLE_SIZE:
-            begin = used
-            for offset in range(len(OID_PREFIX)):
-                text[used + offset] = OID_PREFIX[offset]
-            used = write_number(text, used + len(OID_PREFIX), oid, 10, False)
-            type_start, type_length = ~begin, used - begin
-        length = read_32(buffer, at + 4)
-        at += 8
+            return FULL, at
+        if relation > 0:
+            size = np.int64(dictionary[column, 1])
+            if stop - at < size + 4 or not same_pattern(buffer, at, text, ~np.int64(dictionary[column, 0]), size):
+                return UNLIKE, at
+            column += CELL_ENTRIES
+            at += size
+        else:
+            pattern = at
+            length = read_16(buffer, at) if stop - at >= 2 else stop
+            at += 2
+            if stop - at < length + 8:
+                return DECLINED, at
+            name, name_length = at, length
+            if not is_ascii(buffer, at, length):
+                needs |= transcode_flag(buffer, at, length, utf8)
+            if length > 0 and buffer[at] == QUOTE:
+                name, name_length = unquote(buffer, at, length, text, used)
+                if name_length < 0:
+                    return DECLINED, at
+                if name < 0:
+                    used += name_length
+            at += length
+            oid = read_32(buffer, at)
+            entry = FIRST_TYPE + (oid if oid < TYPE_TABLE_SIZE else 0)
+            type_start, type_length = np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1])
+            if type_length == 0 or oid >= TYPE_TABLE_SIZE:
+                begin = used
+                for offset in range(len(OID_PREFIX)):
+                    text[used + offset] = OID_PREFIX[offset]
+                used = write_number(text, used + len(OID_PREFIX), oid, 10, False)
+                type_start, type_length = ~begin, used - begin
+            at += 4
+            note_pattern(arrays, cell - first, pattern, at)
+            image[NAME, cell, 0] = name
+            image[NAME, cell, 1] = name_length
+            image[TYPE, cell, 0] = type_start
+            image[TYPE, cell, 1] = type_length
+        length = read_32(buffer, at)
+        at += 4
         if length == NULL_LENGTH:
             length = -1
         elif length > stop - at:
-            return DECLINED, at, cell
+            return DECLINED, at
         elif not is_ascii(buffer, at, length):
-            rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
-        image[NAME, cell, 0] = name
-        image[NAME, cell, 1] = name_length
+            needs |= transcode_flag(buffer, at, length, utf8)
         image[VALUE, cell, 0] = at
         image[VALUE, cell, 1] = length
-        image[TYPE, cell, 0] = type_start
-        image[TYPE, cell, 1] = type_length
-        cell += 1
         at += length if length > 0 else 0
-        count -= 1
     cursor[TEXT_USED] = used
-    return (GOOD if count == 0 else DECLINED), at, cell
+    rows[NEEDS, row] |= needs
+    if relation > 0:
+        note_complete(arrays, row, map_index, relation, first)
+    else:
+        rows[ENDS + map_index, row] = first + count
+        rows[PRESENT, row] |= 1 << (GIVEN + map_index)
+    return GOOD, at
 
 
-@inner
+@hot
 def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Table and row images of INSERT, UPDATE and DELETE, to the end of the record; returns the row's status."""
-    buffer, rows = arrays.buffer, arrays.rows
-    utf8 = arrays.settings[UTF8] == 1
+    buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
+    head = at
     for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
         length = read_16(buffer, at) if stop - at >= 2 else stop
         at += 2
         if length > stop - at:
             return DECLINED
-        if not is_ascii(buffer, at, length):
-            rows[NEEDS, row] |= transcode_flag(buffer, at, length, utf8)
         rows[field, row] = at
         rows[field + 1, row] = length
         at += length
+    head_end = at
+    first = find_relation(buffer, head, head_end, text, dictionary, arrays.cursor)
+    if first > 0:
+        if dictionary[first + COLUMNS, 1] == UNWANTED:
+            return STEPPED_OVER
+        rows[RELATION, row] = first
+    else:
+        for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
+            if not is_ascii(buffer, rows[field, row], rows[field + 1, row]):
+                rows[NEEDS, row] |= transcode_flag(
+                    buffer, rows[field, row], rows[field + 1, row], arrays.settings[UTF8] == 1
+                )
     for map_index in range(NEW, OLD + 1):
         if at < stop and buffer[at] == (NEW_TAG if map_index == NEW else OLD_TAG):
-            begin = rows[ENDS + map_index, row]
-            status, at, end = row_image(arrays, at + 1, stop, row, map_index, begin)
+            at += 1
+            begin, relation = rows[ENDS + map_index, row], first
+            while True:
+                status, end = row_image(arrays, at, stop, row, map_index, relation)
+                if status != UNLIKE:
+                    break
+                relation = np.int64(dictionary[relation + NEXT, 0])
+            if status == GOOD and relation == 0:
+                first = learn(arrays, row, map_index, begin, first, head, head_end, at, at)
             if status != GOOD:
                 return status
-            rows[ENDS + map_index, row] = end
-            rows[PRESENT, row] |= 1 << (GIVEN + map_index)
+            at = end
     return GOOD if at == stop else DECLINED
 
 
@@ -218,7 +269,7 @@ def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     return GOOD
 
 
-@inner
+@hot
 def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
     buffer, rows = arrays.buffer, arrays.rows

@@ -13,7 +13,6 @@ from ...jit.compiler import hot, inner
 from ..dictionary import FIRST_KIND, token_entry
 from ..loop import make_scan
 from ..notes import (
-    BODY,
     DECLINED,
     DELETE,
     ENDS,
@@ -27,9 +26,8 @@ from ..notes import (
     NEEDS,
     NEW,
     PRESENT,
-    SEEN,
-    SEEN_FIELDS,
-    SEEN_SLOTS,
+    RELATION,
+    STEPPED_OVER,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -38,12 +36,24 @@ from ..notes import (
     VALUE,
     ScanArrays,
 )
-from ..primitives import is_ascii, read_64, same_bytes
+from ..relations import (
+    COLUMNS,
+    NEXT,
+    SCHEMA,
+    TABLE,
+    TAIL,
+    UNWANTED,
+    find_relation,
+    learn,
+    note_complete,
+    note_pattern,
+    same_pattern,
+)
 from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
 from .literals import BAD_LENGTH, literal, number_end, special_at, undo
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
-HEAD, OPERATION, END = (token_entry(token) for token in (JSON_HEAD, JSON_KIND, JSON_END))
+HEAD_ENTRY, OPERATION, END = (token_entry(token) for token in (JSON_HEAD, JSON_KIND, JSON_END))
 FIRST_ARRAY = token_entry(JSON_ARRAYS[0])
 FIELDS = np.array([NAME, TYPE, VALUE])
 """What the arrays of one row image hold, in their order."""
@@ -162,53 +172,6 @@ def read_table(arrays: ScanArrays, at: Int, end: Int, row: Int) -> bool:
 
 
 @inner
-def seen_slot(buffer: Array, at: Int) -> Int:
-    """Where the cursor may remember a row like the one at `at`: by 24 bytes after the head, which name the table."""
-    mixed = read_64(buffer, at + 15) ^ (read_64(buffer, at + 23) << 5) ^ (read_64(buffer, at + 31) << 11)
-    mixed ^= mixed >> 32
-    mixed ^= mixed >> 16
-    mixed ^= mixed >> 8
-    return SEEN + (mixed & (SEEN_SLOTS - 1)) * SEEN_FIELDS
-
-
-@hot
-def copy_head(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, Int, bool]:
-    """Table, names and types of a row like one that was seen, which most rows are.
-
-    Returns where the values begin, the cell after them, and whether the head is ASCII; -1 if there is none: the row
-    that the cursor remembers is not of this table, has other columns, or is no longer there because the filters dropped
-    it. That row says where its parts lie in the buffer: so this one's head is compared with its, not read.
-    """
-    buffer, rows, cells, cursor = arrays.buffer, arrays.rows, arrays.cells, arrays.cursor
-    slot = seen_slot(buffer, at)
-    like, body, kind_at, values_at = cursor[slot] - 1, cursor[slot + 1], cursor[slot + 2], cursor[slot + 3]
-    if like < 0 or like >= row or rows[BODY, like] != body or stop - at < values_at:
-        return -1, -1, False
-    after_kind = kind_at + KIND_BYTES
-    if not (
-        same_bytes(buffer, at, buffer, body, kind_at)
-        and same_bytes(buffer, at + after_kind, buffer, body + after_kind, values_at - after_kind)
-    ):
-        return -1, -1, False
-    kind = read_kind(arrays, at + kind_at, stop)
-    begin = rows[ENDS + NEW, row]
-    first = rows[ENDS + NEW, like - 1] if like > 0 else 0
-    count = rows[ENDS + NEW, like] - first
-    if kind < 0 or begin + count > cells.shape[2]:
-        return -1, -1, False
-    rows[KIND, row] = kind
-    for field in range(TABLE_SCHEMA, TABLE_NAME + 2):
-        rows[field, row] = rows[field, like]
-    image = cells[NEW]
-    for cell in range(count):
-        image[NAME, begin + cell, 0] = image[NAME, first + cell, 0]
-        image[NAME, begin + cell, 1] = image[NAME, first + cell, 1]
-        image[TYPE, begin + cell, 0] = image[TYPE, first + cell, 0]
-        image[TYPE, begin + cell, 1] = image[TYPE, first + cell, 1]
-    return at + values_at, begin + count, cursor[slot + 4] == 1
-
-
-@inner
 def read_kind(arrays: ScanArrays, at: Int, stop: Int) -> Int:
     """The kind whose name begins at `at`, or -1."""
     buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
@@ -218,7 +181,19 @@ def read_kind(arrays: ScanArrays, at: Int, stop: Int) -> Int:
     return -1
 
 
-@inner
+@hot
+def tail_end(arrays: ScanArrays, at: Int, stop: Int, relation: Int) -> Int:
+    """Where the values of the new image begin, if what comes before them at `at` is that of the relation; or -1."""
+    dictionary = arrays.dictionary
+    length = np.int64(dictionary[relation + TAIL, 1])
+    if stop - at < length or not same_pattern(
+        arrays.buffer, at, arrays.text, ~np.int64(dictionary[relation + TAIL, 0]), length
+    ):
+        return -1
+    return at + length
+
+
+@hot
 def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, Int]:
     """A row change, to the end of the record: the row's status, and from where on its bytes may be other than ASCII."""
     buffer, rows, cells = arrays.buffer, arrays.rows, arrays.cells
@@ -226,31 +201,46 @@ def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, 
     body = at
     if stop - body < LEAST_OBJECT:
         return DECLINED, body
-    first = 2  # of the six arrays, the one to read next
-    kind_at = values_at = np.int64(0)
-    at, last, head_is_ascii = copy_head(arrays, body, stop, row)
-    values = at
-    if at < 0:
-        first = 0
-        at = token_end(buffer, body, stop, text, dictionary, HEAD)
-        end = string_end(buffer, at, stop)[0] if at >= 0 else -1
-        if end < 0 or not read_table(arrays, at, end, row):
-            return DECLINED, body
-        at = token_end(buffer, end, stop, text, dictionary, OPERATION)
-        kind_at = at - body
-        rows[KIND, row] = read_kind(arrays, at, stop) if at >= 0 else -1
-        if rows[KIND, row] < 0:
-            return DECLINED, body
-        at += KIND_BYTES
-    for array in range(first, 6):
+    head = token_end(buffer, body, stop, text, dictionary, HEAD_ENTRY)
+    head_end = string_end(buffer, head, stop)[0] if head >= 0 else -1
+    if head_end < 0:
+        return DECLINED, body
+    first = find_relation(buffer, head, head_end, text, dictionary, cursor)
+    if first > 0:
+        if dictionary[first + COLUMNS, 1] == UNWANTED:
+            return STEPPED_OVER, stop
+        rows[RELATION, row] = first
+        for part in range(2):
+            rows[TABLE_SCHEMA + part, row] = dictionary[first + SCHEMA, part]
+            rows[TABLE_NAME + part, row] = dictionary[first + TABLE, part]
+    elif not read_table(arrays, head, head_end, row):
+        return DECLINED, body
+    at = token_end(buffer, head_end, stop, text, dictionary, OPERATION)
+    rows[KIND, row] = read_kind(arrays, at, stop) if at >= 0 else -1
+    if rows[KIND, row] < 0:
+        return DECLINED, body
+    at += KIND_BYTES
+    tail, values = at, np.int64(-1)
+    relation = first
+    while relation > 0:
+        values = tail_end(arrays, tail, stop, relation)
+        if values >= 0:
+            break
+        relation = np.int64(dictionary[relation + NEXT, 0])
+    next_array = 0  # of the six arrays, the one to read next
+    if relation > 0:
+        next_array = 2
+        at = values
+    last = rows[ENDS + NEW, row] + (np.int64(dictionary[relation + COLUMNS, 0]) if relation > 0 else 0)
+    for array in range(next_array, 6):
         map_index, field = array // 3, FIELDS[array % 3]
         begin = rows[ENDS + map_index, row]
-        if array > first or first == 0:
+        if relation == 0 or array > 2:
             at = token_end(buffer, at, stop, text, dictionary, FIRST_ARRAY + array)
         if at < 0:
             return DECLINED, body
         if array == 2:
-            values_at = at - body
+            values = at
         at, end, unchanged = read_array(buffer, at, stop, cells[map_index], field, begin, text, dictionary, cursor)
         if at < 0:
             return FULL if at == TOO_FEW_CELLS else DECLINED, body
@@ -260,19 +250,24 @@ def read_object(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, 
             return DECLINED, body
         if unchanged:
             rows[PRESENT, row] |= 1 << HAS_UNCHANGED
-        if field == VALUE and end > begin:
+        if array == 2 and relation > 0:
+            if end > begin:
+                note_complete(arrays, row, NEW, relation, begin)
+        elif field == VALUE and end > begin:
             rows[ENDS + map_index, row] = end
             rows[PRESENT, row] |= 1 << (GIVEN + map_index)
     if token_end(buffer, at, stop, text, dictionary, END) != stop:
         return DECLINED, body
-    if first == 0 and rows[PRESENT, row] >> (GIVEN + NEW) & 1:  # without a new image there is nothing to know again
-        slot = seen_slot(buffer, body)
-        cursor[slot], cursor[slot + 1], cursor[slot + 2], cursor[slot + 3] = row + 1, body, kind_at, values_at
-        cursor[slot + 4] = is_ascii(buffer, body, values_at)
-    return GOOD, values if head_is_ascii else body
+    if relation == 0:
+        count = rows[ENDS + NEW, row] - (rows[ENDS + NEW, row - 1] if row > 0 else 0)
+        for column in range(count):
+            note_pattern(arrays, column, body, body)
+        learn(arrays, row, NEW, rows[ENDS + NEW, row] - count, first, head, head_end, tail, values)
+        return GOOD, body
+    return GOOD, values
 
 
-@inner
+@hot
 def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
     buffer, rows, settings = arrays.buffer, arrays.rows, arrays.settings

@@ -43,6 +43,7 @@ from ..notes import (
     PRESENT,
     RARE,
     RELATION,
+    STEPPED_OVER,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -55,24 +56,21 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag
-from ..row_notes import note_detail, note_lsn
-from ..tokens import FULL_ROW, KEY_ROW
-from .pgoutput_relations import (
+from ..relations import (
     CELL_ENTRIES,
     CELL_FACTS,
     CELL_NAME,
     CELL_TYPE,
     CELLS,
     COLUMNS,
-    IS_OPENGAUSS,
-    OTHER_FORM,
-    RARE_TAGS,
-    RELATION_CODES,
     RELATION_ID,
     SCHEMA,
     TABLE,
-    TEXT_FORM,
+    UNWANTED,
 )
+from ..row_notes import note_detail, note_lsn
+from ..tokens import FULL_ROW, KEY_ROW
+from .pgoutput_relations import IS_OPENGAUSS, OTHER_FORM, RARE_TAGS, RELATION_CODES, TEXT_FORM
 from .pgoutput_values import binary_value, note_time
 
 KEY_ENTRY, FULL_ENTRY = token_entry(KEY_ROW), token_entry(FULL_ROW)
@@ -147,7 +145,6 @@ def row_image(
         at += size
     rows[ENDS + map_index, row] = cell
     rows[PRESENT, row] |= 1 << (GIVEN + map_index) | np.int64(not is_key) << (COMPLETE + map_index)
-    rows[RELATION, row] = relation
     cursor[TEXT_USED] = used
     return GOOD, at
 
@@ -159,11 +156,14 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
     relation = relation_code >> 1
     if relation == 0:  # no relation, or the message is too short to name one
         return DECLINED
+    if dictionary[relation + COLUMNS, 1] == UNWANTED:
+        return STEPPED_OVER
     if relation_code & 1:
         rows[XID, row] = read_32(buffer, at)
         rows[PRESENT, row] |= 1 << XID
         at += 4
     at += 4
+    rows[RELATION, row] = relation
     rows[TABLE_SCHEMA, row] = dictionary[relation + SCHEMA, 0]
     rows[TABLE_SCHEMA + 1, row] = dictionary[relation + SCHEMA, 1]
     rows[TABLE_NAME, row] = dictionary[relation + TABLE, 0]

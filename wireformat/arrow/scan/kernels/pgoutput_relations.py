@@ -14,7 +14,7 @@ import pyarrow as pa
 from ....errors import DecodeError
 from ....events import Relation
 from ....formats.base import Format
-from ....formats.pgoutput.messages import ASIDE_BYTES, MESSAGE_TAG, RECORDS, is_aside
+from ....formats.pgoutput.messages import ASIDE_BYTES, LEAST_ROW_BYTES, MESSAGE_TAG, RECORDS, is_aside
 from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, NOTHING, OPENS, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
@@ -27,6 +27,7 @@ from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, ScanInput
 from ..primitives import read_32
 from ..registry import FindInput
+from ..relations import CELLS, COLUMNS, RELATION_ID, SCHEMA, TABLE, UNDECIDED
 
 RARE_TAGS = b"kMbPKr"
 """Kind bytes of the messages that the scan leaves to pgoutput_rare.py."""
@@ -36,16 +37,6 @@ IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
 
 A row's code is 2 times its relation's entry in the dictionary (0 without a relation), plus 1 in a streamed block. The
 code of other messages is 1 if a block is open before them: the declaration must see it if they end the block."""
-
-COLUMNS, SCHEMA, TABLE, RELATION_ID, CELLS = range(5)
-"""A relation in the dictionary: number of columns; names of schema and table and the OID, each a pair; then three pairs
-for each column."""
-
-LEAST_ROW_BYTES = 9
-"""Kind, transaction id, relation: shorter rows are for the declaration, which tells what is missing."""
-
-CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_ENTRIES = range(4)
-"""CELL_FACTS is no pair: whether the column is in the key, and which of the forms below its binary values have."""
 
 UNKNOWN_FORM, OTHER_FORM, TEXT_FORM = range(3)
 """UNKNOWN_FORM: for the declaration; OTHER_FORM: noted as it is, and turned into text cell by cell."""
@@ -227,8 +218,11 @@ class RelationTable:
 
     def _add(self, relation: Relation) -> None:
         columns, keys = list(zip(relation.columns, relation.type_oids, strict=True)), frozenset(relation.key_columns)
-        self._pairs += [(len(columns), 0), self._pair(relation.table_schema), self._pair(relation.table_name)]
-        self._pairs.append(self._pair(str(relation.relation_id)))
+        head = [(0, 0)] * CELLS
+        head[COLUMNS] = len(columns), UNDECIDED
+        head[SCHEMA], head[TABLE] = self._pair(relation.table_schema), self._pair(relation.table_name)
+        head[RELATION_ID] = self._pair(str(relation.relation_id))
+        self._pairs += head
         names = [self._pair(name) for name, _ in columns]  # one after the other, and so are the types: the gather then
         types = [self._pair(type_name(oid)) for _, oid in columns]  # copies those of a row as one text
         for (name, oid), *pairs in zip(columns, names, types, strict=True):

@@ -32,6 +32,7 @@ from ..notes import (
     DECLINED,
     DELETE,
     ENDS,
+    FIRST_LEARNED,
     FULL,
     GIVEN,
     GOOD,
@@ -44,6 +45,8 @@ from ..notes import (
     OLD,
     PRESENT,
     QUOTED,
+    RELATION,
+    STEPPED_OVER,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -54,6 +57,21 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii
+from ..relations import (
+    CELL_ENTRIES,
+    CELL_FACTS,
+    CELLS,
+    COLUMNS,
+    NEXT,
+    SCHEMA,
+    UNWANTED,
+    find_relation,
+    learn,
+    note_complete,
+    note_pattern,
+    same_pattern,
+)
+from ..relations import TABLE as TABLE_PAIR
 from ..tokens import ROW_CHANGES, TABLE
 from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
 from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
@@ -142,35 +160,47 @@ def value_end(buffer: Array, at: Int, stop: Int) -> tuple[Int, Int]:
     return at, 0
 
 
-@inner
-def read_columns(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, to_new: bool) -> Int:
-    """One tuple into the map `map_index`, to the end of the record or to the mark of the new tuple.
+@hot
+def columns(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, to_new: bool, relation: Int) -> Int:
+    """Columns into the map `map_index`, to the end of the record or to the mark of the new tuple.
 
-    Returns where it ends, TOO_FEW_CELLS where the cells have none, and -1 for what is odd.
+    relation   the relation whose columns are expected, or 0: any columns, whose patterns are noted
+    returns    where they end; TOO_FEW_CELLS where the cells have none; -1 for other columns, or for what is odd
     """
     buffer, rows, cells = arrays.buffer, arrays.rows, arrays.cells
     text, dictionary, cursor = arrays.text, arrays.dictionary, arrays.cursor
     image = cells[map_index]
-    cell = rows[ENDS + map_index, row]
-    if not to_new and token_end(buffer, at, stop, text, dictionary, NO_TUPLE_ENTRY) == stop:
-        return stop
+    first = cell = rows[ENDS + map_index, row]
+    last = first + np.int64(dictionary[relation + COLUMNS, 0]) if relation > 0 else image.shape[1]
+    if last > image.shape[1]:
+        return TOO_FEW_CELLS
+    column = relation + CELLS + CELL_FACTS
+    has_unchanged = False
     while at < stop and not (to_new and token_end(buffer, at, stop, text, dictionary, NEW_ENTRY) >= 0):
-        if cell == image.shape[1]:
-            return TOO_FEW_CELLS
-        if buffer[at] != SPACE:
-            return -1
-        end, start, length = read_name(arrays, at + 1, stop)
-        if end < 0 or end == stop or buffer[end] != OPEN_BRACKET:
-            return -1
-        image[NAME, cell, 0] = start
-        image[NAME, cell, 1] = length
-        begin = end + 1
-        end = type_end(buffer, begin, stop)
-        if end <= begin or stop - end < 2 or buffer[end] != CLOSE_BRACKET or buffer[end + 1] != COLON:
-            return -1
-        image[TYPE, cell, 0] = begin
-        image[TYPE, cell, 1] = end - begin
-        begin = end + 2
+        if cell == last:
+            return -1 if relation > 0 else TOO_FEW_CELLS
+        if relation > 0:
+            size = np.int64(dictionary[column, 1])
+            if stop - at < size or not same_pattern(buffer, at, text, ~np.int64(dictionary[column, 0]), size):
+                return -1
+            column += CELL_ENTRIES
+            begin = at + size
+        else:
+            if buffer[at] != SPACE:
+                return -1
+            end, start, length = read_name(arrays, at + 1, stop)
+            if end < 0 or end == stop or buffer[end] != OPEN_BRACKET:
+                return -1
+            image[NAME, cell, 0] = start
+            image[NAME, cell, 1] = length
+            begin = end + 1
+            end = type_end(buffer, begin, stop)
+            if end <= begin or stop - end < 2 or buffer[end] != CLOSE_BRACKET or buffer[end + 1] != COLON:
+                return -1
+            image[TYPE, cell, 0] = begin
+            image[TYPE, cell, 1] = end - begin
+            begin = end + 2
+            note_pattern(arrays, cell - first, at, begin)
         at, quotes = value_end(buffer, begin, stop)
         if at < 0:
             return -1
@@ -180,19 +210,49 @@ def read_columns(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: In
             if length == BAD_LENGTH:
                 return -1
             cursor[TEXT_USED] = used
-        if length == UNCHANGED_LENGTH:
-            rows[PRESENT, row] |= 1 << HAS_UNCHANGED
+        has_unchanged = has_unchanged or length == UNCHANGED_LENGTH
         image[VALUE, cell, 0] = start
         image[VALUE, cell, 1] = length
         cell += 1
-    rows[ENDS + map_index, row] = cell
-    rows[PRESENT, row] |= 1 << (GIVEN + map_index)
+    if has_unchanged:
+        rows[PRESENT, row] |= 1 << HAS_UNCHANGED
+    if relation > 0:
+        if cell != last:
+            return -1
+        note_complete(arrays, row, map_index, relation, first)
+    else:
+        rows[ENDS + map_index, row] = cell
+        rows[PRESENT, row] |= 1 << (GIVEN + map_index)
     return at
 
 
 @inner
-def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
-    """The mark at `at` and the row images after it, to the end of the record; returns the row's status."""
+def read_columns(
+    arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, to_new: bool, first: Int, head: Int, head_end: Int
+) -> tuple[Int, Int]:
+    """One tuple of a table into the map `map_index`: where it ends, as `columns` says, and the table's relation."""
+    text, dictionary, cursor = arrays.text, arrays.dictionary, arrays.cursor
+    if not to_new and token_end(arrays.buffer, at, stop, text, dictionary, NO_TUPLE_ENTRY) == stop:
+        return stop, first
+    begin, used = arrays.rows[ENDS + map_index, row], cursor[TEXT_USED]
+    relation, end = first, -1
+    while True:
+        end = columns(arrays, at, stop, row, map_index, to_new, relation)
+        if end != -1 or relation == 0:
+            break
+        relation = np.int64(dictionary[relation + NEXT, 0])
+        cursor[TEXT_USED] = used
+    if end >= 0 and relation == 0:
+        first = learn(arrays, row, map_index, begin, first, head, head_end, at, at)
+    return end, first
+
+
+@hot
+def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int, first: Int, head: Int) -> Int:
+    """The mark at `at` and the row images after it, to the end of the record; returns the row's status.
+
+    first, head   the first relation of the table, or 0, and the bytes up to `at` that name it
+    """
     buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
     kind = INSERT
     end = -1
@@ -202,15 +262,20 @@ def read_images(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
             kind = INSERT + change
     if end < 0:
         return DECLINED
+    if first > 0 and dictionary[first + COLUMNS, 1] == UNWANTED:
+        return STEPPED_OVER
     rows[KIND, row] = kind
-    map_index = OLD if kind == DELETE else NEW
     begin = token_end(buffer, end, stop, text, dictionary, OLD_ENTRY) if kind == UPDATE else -1
-    if begin >= 0:
-        end = read_columns(arrays, begin, stop, row, OLD, True)
-        if end >= 0:
+    has_old = begin >= 0
+    for image in range(0 if has_old else 1, 2):
+        is_old = image == 0
+        map_index = OLD if is_old or kind == DELETE else NEW
+        if is_old:
+            end = begin
+        elif has_old and end >= 0:
             end = token_end(buffer, end, stop, text, dictionary, NEW_ENTRY)
-    if end >= 0:
-        end = read_columns(arrays, end, stop, row, map_index, False)
+        if end >= 0:
+            end, first = read_columns(arrays, end, stop, row, map_index, is_old, first, head, at)
     if end == TOO_FEW_CELLS:
         return FULL
     return GOOD if end == stop else DECLINED
@@ -223,10 +288,11 @@ def schema_end(arrays: ScanArrays, start: Int, blank: Int, stop: Int) -> Int:
     blank   the first of them, where it ends if the table is not known; more than eight bytes precede `stop`
     """
     buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
-    for entry in range(FIRST_KNOWN, dictionary.shape[0], KNOWN_ENTRIES):
+    known_end = arrays.cursor[FIRST_LEARNED]
+    for entry in range(FIRST_KNOWN, known_end, KNOWN_ENTRIES):
         if token_end(buffer, start, stop, text, dictionary, entry) == stop:
             return start + np.int64(dictionary[entry + 1, 0])
-    if dictionary.shape[0] > FIRST_KNOWN and not is_ascii(buffer, start, stop - start):
+    if known_end > FIRST_KNOWN and not is_ascii(buffer, start, stop - start):
         return -1
     return blank
 
@@ -268,19 +334,49 @@ def read_quoted(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     return at
 
 
-@inner
+@hot
+def known_head(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, Int]:
+    """Where the mark after schema and table begins, and the table's first relation; 0 if the table is not known."""
+    buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
+    end = at
+    if arrays.settings[QUOTED]:
+        while end < stop and buffer[end] != COLON:
+            end = quoted_end(buffer, end, stop)[0] if buffer[end] == QUOTE else end + 1
+            if end < 0:
+                return at, np.int64(0)
+        end += 1
+    else:
+        for _ in range(2):
+            while end < stop and buffer[end] != SPACE:
+                end += 1
+            end += 1
+        end -= 1
+    if end >= stop or end - at > MOST_BYTES_TO_CHANGE:
+        return at, np.int64(0)
+    first = find_relation(buffer, at, end, arrays.text, dictionary, arrays.cursor)
+    if first > 0:
+        rows[RELATION, row] = first
+        for part in range(2):
+            rows[TABLE_SCHEMA + part, row] = dictionary[first + SCHEMA, part]
+            rows[TABLE_NAME + part, row] = dictionary[first + TABLE_PAIR, part]
+    return end, first
+
+
+@hot
 def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
     buffer, rows = arrays.buffer, arrays.rows
     text, dictionary, settings = arrays.text, arrays.dictionary, arrays.settings
-    begin = token_end(buffer, at, stop, text, dictionary, TABLE_ENTRY)
-    if begin < 0:
+    head = token_end(buffer, at, stop, text, dictionary, TABLE_ENTRY)
+    if head < 0:
         status = read_line(arrays, at, stop, row)
     else:
-        begin = read_quoted(arrays, begin, stop, row) if settings[QUOTED] else read_unquoted(arrays, begin, stop, row)
+        mark, first = known_head(arrays, head, stop, row)
+        if first == 0:
+            mark = read_quoted(arrays, head, stop, row) if settings[QUOTED] else read_unquoted(arrays, head, stop, row)
         status = DECLINED
-        if begin >= 0:
-            status = read_images(arrays, begin, stop, row)
+        if mark >= 0:
+            status = read_images(arrays, mark, stop, row, first, head)
     if status == GOOD:
         rows[NEEDS, row] = record_needs(buffer, at, stop, settings)
     return status

@@ -1,0 +1,141 @@
+"""Relations that scans learn from rows: what they recognise, and that it changes nothing that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wireformat as wf
+from wireformat.arrow.engine.scanner import Scanner
+from wireformat.arrow.scan import learned
+from wireformat.arrow.scan.notes import COMPLETE, NEW, PRESENT, STEPPED
+from wireformat.formats.registry import find_format
+from wireformat.options import ReadOptions
+
+from ...engines import agree
+
+FORMATS = ("gaussdb-binary", "gaussdb-json", "gaussdb-text", "mppdb-json", "opengauss-test-decoding", "test-decoding")
+
+each_format = pytest.mark.parametrize("format", FORMATS)
+
+
+def image(names: tuple[str, ...], number: int) -> wf.TupleData:
+    """A row image of integers and texts in turn."""
+    values = tuple(str(number) if index % 2 == 0 else f"it's {number}" for index in range(len(names)))
+    return wf.TupleData(names, values, tuple(("integer", "text")[index % 2] for index in range(len(names))))
+
+
+def insert(format: str, table: str, names: tuple[str, ...], number: int) -> wf.Insert:
+    lsn = number + 1 if format.startswith("gaussdb") else None
+    return wf.Insert(lsn=lsn, table_schema="s", table_name=table, new=image(names, number))
+
+
+def messages_of(format: str, events: list[wf.Event]) -> list[bytes]:
+    return list(wf.encode(events, format))
+
+
+def complete_rows(format: str, messages: list[bytes], **options: object) -> Iterator[tuple[int, int, int]]:
+    """For each step of the scan: rows, those whose new image is complete, row changes stepped over before the last."""
+    scanner = Scanner(find_format(format), ReadOptions.check(**options))
+    for batch_scan in scanner.batch_scans(messages):
+        while not batch_scan.ended:
+            count = batch_scan.step()
+            rows = batch_scan.notes.rows[:, :count]
+            yield count, int((rows[PRESENT] >> (COMPLETE + NEW) & 1).sum()), int(rows[STEPPED, -1]) if count else 0
+        batch_scan.close()
+
+
+@each_format
+def test_all_rows_but_the_first_of_a_table_are_recognised(format: str) -> None:
+    messages = messages_of(format, [insert(format, f"t{n % 3}", ("a", "b", "c"), n) for n in range(300)])
+    agree(messages, format=format)
+    assert [(count, complete) for count, complete, _ in complete_rows(format, messages)] == [(300, 297)]
+
+
+@each_format
+def test_columns_that_come_and_go(format: str) -> None:
+    """More lists of columns than a table's relations may be, in turn, some of them the beginning of others."""
+    names = "abcdefghijklmnop"
+    lists = [tuple(names[begin:end]) for begin in range(3) for end in range(begin + 1, begin + 6)]
+    events = [insert(format, "t", lists[n % len(lists)], n) for n in range(200)]
+    agree(messages_of(format, events), format=format)
+
+
+@each_format
+def test_old_images_of_a_key_and_of_all_columns(format: str) -> None:
+    events: list[wf.Event] = []
+    for number in range(40):
+        lsn = number + 1 if format.startswith("gaussdb") else None
+        of_table = {"lsn": lsn, "table_schema": "s", "table_name": f"t{number % 2}"}
+        key, whole = image(("id",), number), image(("id", "note", "x"), number)
+        events += [
+            wf.Update(**of_table, new=whole, old=key),
+            wf.Update(**of_table, new=whole, old=whole if number % 3 else None),
+            wf.Delete(**of_table, old=key if number % 5 else whole),
+        ]
+    agree(messages_of(format, events), format=format)
+
+
+@each_format
+def test_thousands_of_tables(format: str) -> None:
+    """They are learned once, though there is room for few of them at first."""
+    tables = 3_000
+    messages = messages_of(format, [insert(format, f"t{n % tables}", ("a", "b"), n) for n in range(3 * tables)])
+    complete = sum(complete for _, complete, _ in complete_rows(format, messages * 3))
+    assert complete > 6 * tables
+    assert len(agree(messages, format=format).events) == 3 * tables
+
+
+@each_format
+def test_memory_that_is_full_begins_anew(format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LEAST_ENTRIES": 64, "MOST_ENTRIES": 256, "LEAST_TEXT": 128, "MOST_TEXT": 512}.items():
+        monkeypatch.setattr(learned, name, value)
+    messages = messages_of(format, [insert(format, f"t{n % 40}", ("a", "b", "c"), n) for n in range(400)])
+    agree(messages * 3, format=format)
+    monkeypatch.setattr("wireformat.arrow.scan.message_batches.CHUNK_BYTES", 1000)
+    agree(messages, format=format)
+
+
+@each_format
+def test_a_table_that_is_not_asked_for_is_stepped_over(format: str) -> None:
+    messages = messages_of(format, [insert(format, ("t", "u")[n % 10 > 0], ("a", "b"), n) for n in range(200)])
+    patterns = ["s.t", *(f"other.table_{n}" for n in range(1000))]
+    answer = agree(messages, format=format, tables=patterns)
+    assert [event.new.values[0] for event in answer.events] == [str(10 * n) for n in range(20)]
+    assert [(count, stepped) for count, _, stepped in complete_rows(format, messages, tables=patterns)] == [(20, 171)]
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "latin-1", "utf-8"])
+@each_format
+def test_names_in_other_encodings(format: str, encoding: str) -> None:
+    name = "tÿ" if encoding == "latin-1" else "表"
+    events = [insert(format, name, ("a", name), n) for n in range(20)]
+    messages = list(wf.encode(events, format, encoding=encoding))
+    for tables in (None, [f"s.{name}"], ["s.other"]):
+        answer = agree(messages, format=format, encoding=encoding, tables=tables)
+        assert len(answer.events) == (0 if tables == ["s.other"] else 20)
+    agree(messages, format=format, mode="PERMISSIVE")
+
+
+_TABLES = st.sampled_from(["t", "T 1", "t.u", 'q"', "a_table_with_a_long_name", "s"])
+_COLUMNS = st.lists(st.sampled_from(["a", "B c", "d.e", "column_of_twenty_bytes", 'x"y', "é"]), unique=True, max_size=5)
+
+
+@each_format
+@given(rows=st.lists(st.tuples(_TABLES, _COLUMNS, st.integers(0, 10**9)), max_size=30), data=st.data())
+def test_any_rows(format: str, rows: list[tuple[str, list[str], int]], data: st.DataObject) -> None:
+    """Rows of few tables with any columns, some of them with a byte that is wrong."""
+    if format == "gaussdb-text":
+        rows = [(table.replace('"', "").replace(" ", "_"), columns, number) for table, columns, number in rows]
+    events = [insert(format, table, tuple(columns) or ("a",), number) for table, columns, number in rows]
+    messages = messages_of(format, list(events)) * 2
+    if messages:
+        index = data.draw(st.integers(0, len(messages) - 1))
+        at = data.draw(st.integers(0, len(messages[index]) - 1))
+        changed = bytes([data.draw(st.integers(0, 255))])
+        messages[index] = messages[index][:at] + changed + messages[index][at + 1 :]
+    for tables in (None, ["s.t"]):
+        agree(messages, format=format, mode="PERMISSIVE", tables=tables)
