@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -90,6 +91,7 @@ _DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
     "size": int,
     "reply": "true".__eq__,
     "transactional": "true".__eq__,
+    "binary": lambda text: tuple(json.loads(text)),
 }
 """How events hold what `detail` says, where that is no text."""
 
@@ -139,6 +141,7 @@ class _NotesAsLists:
                 xid=_number(fields, XID),
                 old_kind=detail.get("old"),
                 relation_id=detail.get("relation_id"),
+                binary=detail.get("binary", ()),
             )
         if kind == Unknown.kind:
             return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())

@@ -21,6 +21,7 @@ from ..scan.filters import make_filters
 from ..scan.joined_texts import can_join
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
+    BINARY_TEXT,
     BODY,
     CURSOR_FIELDS,
     DECLINED_REST,
@@ -41,7 +42,7 @@ from ..scan.notes import (
     ScanInput,
     ScannedRows,
 )
-from ..scan.registry import load_rare_walk, load_scan
+from ..scan.registry import load_binary_writer, load_rare_walk, load_scan
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
@@ -94,24 +95,29 @@ class BatchScan:
                 )
             assert count >= 0, "a record used more scratch than max_text_bytes or DETAILS_PER_ROW allow"
             if count:  # otherwise the batch has ended, or the next record needs more text than fits in the scratch
-                count = self._transcoded(count)
+                count = self._with_texts(count)
             if count:
                 return int(count)
         return 0
 
-    def _transcoded(self, count: int) -> int:
-        """Transcodes the texts of the last step, as far as this can be done for many rows at once.
+    def _with_texts(self, count: int) -> int:
+        """Transcodes the texts of the last step and writes its binary values as text, as far as this can be done for
+        many rows at once.
 
         Returns how many rows are left: the filters are then applied to the finished rows.
         """
-        notes, options = self.notes, self._options
-        if not can_join(options) or not (notes.rows[NEEDS, :count] & TRANSCODE).any():
-            return count
-        if self._transcoder is None:
-            self._transcoder = Transcoder(options, self.known_bytes)
-        text, used = self._transcoder.transcode(notes, count, self.message_batch.buffer, self.text_used)
-        self._scratch, self._cursor[TEXT_USED] = notes._replace(text=text), used
-        if options.tables is None and options.kinds is None:
+        options, buffer = self._options, self.message_batch.buffer
+        needs = int(np.bitwise_or.reduce(self.notes.rows[NEEDS, :count]))
+        if needs & TRANSCODE and can_join(options):
+            if self._transcoder is None:
+                self._transcoder = Transcoder(options, self.known_bytes)
+            text, used = self._transcoder.transcode(self.notes, count, buffer, self.text_used)
+            self._scratch, self._cursor[TEXT_USED] = self.notes._replace(text=text), used
+        if needs & BINARY_TEXT:
+            write = load_binary_writer(self._format)
+            text, used = write(self.notes, count, buffer, self.dictionary, self.text_used, options.encoding == "utf-8")
+            self._scratch, self._cursor[TEXT_USED] = self.notes._replace(text=text), used
+        if not needs or (options.tables is None and options.kinds is None):
             return count
         ends = np.zeros((2, len(MAPS)), np.int64)
         arrays = (self.message_batch.buffer, *self.notes, self.dictionary, self._cursor, self._input.settings)

@@ -58,9 +58,12 @@ DECLINED_REST = 2  # the framing is broken: the declaration reads the message fr
 FULL = 3  # the scratch has too few cells for it; no row keeps this
 RARE = 4  # the walk over rare records reads it, before anybody else sees the row; see rare_records.py
 
-# What the texts of a good row still need, as flags: the transcoder or the second look does it.
+# What the texts of a good row still need, as flags: the transcoder, the walk over binary values or the second look
+# does it.
 TRANSCODE = 1  # a text is not ASCII, and the encoding is not UTF-8
-BINARY_TEXT = 2  # a value was noted in its binary form
+HEX_TEXT = 2  # a value is of a type without a text form, and the last detail is to list its column
+BINARY_TEXT = 0xFC  # a value was noted in its binary form: one bit for each group of types, numbered as here
+BYTES_VALUE, NUMERIC_VALUE, FLOAT_VALUE, TIME_VALUE, ARRAY_VALUE, OTHER_ARRAY_VALUE = range(2, 8)
 
 # A scan's cursor: where the next call continues, how much text is used, and how much the next record may need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)

@@ -16,12 +16,19 @@ from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....limits import RECORD_BYTES
 from ...arrays import Array, Int
 from ...jit.compiler import inner
-from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, RELATION_ID_KEY, token_entry
+from ..binary_text.forms import (
+    DECLINED_FORM,
+    FORM,
+    GROUP_SHIFT,
+    GROUPS,
+    HEX_FORM,
+    JSONB_FORM,
+    TEXT_FORM,
+)
+from ..dictionary import BINARY_KEY, COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, RELATION_ID_KEY, token_entry
 from ..loop import DONE, make_scan
 from ..notes import (
     BEGIN,
-    BINARY_LENGTH,
-    BINARY_TEXT,
     COMMIT,
     COMMIT_LSN,
     COMPLETE,
@@ -33,6 +40,7 @@ from ..notes import (
     GIVEN,
     GOOD,
     HAS_UNCHANGED,
+    HEX_TEXT,
     INSERT,
     KIND,
     NAME,
@@ -65,13 +73,11 @@ from .pgoutput_relations import (
     CELLS,
     COLUMNS,
     IS_OPENGAUSS,
-    OTHER_FORM,
     RARE_TAGS,
     RELATION_CODES,
     RELATION_ID,
     SCHEMA,
     TABLE,
-    TEXT_FORM,
 )
 from .pgoutput_values import binary_value, note_time
 
@@ -117,18 +123,24 @@ def row_image(
             if size > stop - at:
                 return DECLINED, at
             value, length = at, size
-            binary_form = np.int64(dictionary[column + CELL_FACTS, 1]) if tag == BINARY_CELL else TEXT_FORM
-            if binary_form == TEXT_FORM:
-                if not is_ascii(buffer, at, size):
-                    rows[NEEDS, row] |= transcode_flag(buffer, at, size, utf8)
-            elif binary_form == OTHER_FORM:
-                length = BINARY_LENGTH - size
-                rows[NEEDS, row] |= BINARY_TEXT
+            packed = np.int64(dictionary[column + CELL_FACTS, 1]) if tag == BINARY_CELL else TEXT_FORM
+            form = packed & FORM
+            if form == JSONB_FORM and size > 0 and buffer[at] == 1:  # the version, and the text
+                form = np.int64(TEXT_FORM)
+                value += 1
+                length -= 1
+            if form == TEXT_FORM:
+                if not is_ascii(buffer, value, length):
+                    rows[NEEDS, row] |= transcode_flag(buffer, value, length, utf8)
+            elif form == DECLINED_FORM:
+                return DECLINED, at
             else:
-                value, length = binary_value(arrays, at, size, used, binary_form)
+                value, length = binary_value(arrays, at, size, used, form)
                 if length < 0:
-                    return DECLINED, at
-                if value == ~used:  # it was written to `text`
+                    rows[NEEDS, row] |= 1 << (packed >> GROUP_SHIFT & GROUPS)
+                    if form == HEX_FORM:
+                        rows[NEEDS, row] |= HEX_TEXT
+                elif value == ~used:  # it was written to `text`
                     used += length
         elif tag == UNCHANGED_CELL:
             length = np.int64(UNCHANGED_LENGTH)
@@ -189,6 +201,8 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
         status, at = row_image(arrays, at + 1, stop, row, NEW, relation, False)
         if status != GOOD:
             return status
+    if rows[NEEDS, row] & HEX_TEXT:
+        note_detail(arrays, row, BINARY_KEY, ~np.int64(0), np.int64(0))
     return GOOD if at == stop else DECLINED
 
 

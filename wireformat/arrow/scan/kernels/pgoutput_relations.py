@@ -6,6 +6,7 @@ are looked up together.
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 
 import numpy as np
@@ -19,9 +20,9 @@ from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, NOTHING, OPENS, r
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
 from ....pgtypes import type_name
-from ....pgtypes.binary import has_text
 from ...arrays import Array, Int
 from ...jit.compiler import compiled
+from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY, DICTIONARY_TEXT
 from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, ScanInput
@@ -38,33 +39,15 @@ A row's code is 2 times its relation's entry in the dictionary (0 without a rela
 code of other messages is 1 if a block is open before them: the declaration must see it if they end the block."""
 
 COLUMNS, SCHEMA, TABLE, RELATION_ID, CELLS = range(5)
-"""A relation in the dictionary: number of columns; names of schema and table and the OID, each a pair; then three pairs
+"""A relation in the dictionary: number of columns; names of schema and table and the OID, each a pair; then four pairs
 for each column."""
 
 LEAST_ROW_BYTES = 9
 """Kind, transaction id, relation: shorter rows are for the declaration, which tells what is missing."""
 
-CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_ENTRIES = range(4)
-"""CELL_FACTS is no pair: whether the column is in the key, and which of the forms below its binary values have."""
-
-UNKNOWN_FORM, OTHER_FORM, TEXT_FORM = range(3)
-"""UNKNOWN_FORM: for the declaration; OTHER_FORM: noted as it is, and turned into text cell by cell."""
-
-INTEGER_FORM, OID_FORM, BOOLEAN_FORM, TIMESTAMP_FORM, TIMESTAMPTZ_FORM, DATE_FORM = range(0x10, 0x70, 0x10)
-SIZE_OF_FORM = 0x0F
-"""In the lower bits of these, how many bytes a value has."""
-
-_FORMS = {
-    **dict.fromkeys(("text", "character varying", "character", "name", "unknown", "xml", "json"), TEXT_FORM),
-    "smallint": INTEGER_FORM | 2,
-    "integer": INTEGER_FORM | 4,
-    "bigint": INTEGER_FORM | 8,
-    "oid": OID_FORM | 4,
-    "boolean": BOOLEAN_FORM | 1,
-    "timestamp without time zone": TIMESTAMP_FORM | 8,
-    "timestamp with time zone": TIMESTAMPTZ_FORM | 8,
-    "date": DATE_FORM | 4,
-}
+CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_QUOTED, CELL_ENTRIES = range(5)
+"""CELL_FACTS is no pair: whether the column is in the key, and the form of its binary values; see forms.py. CELL_QUOTED
+is the name as a string of JSON, if these have no text form."""
 
 _ROLES = {dialect: np.full(256, NOTHING, np.uint8) for dialect in RECORDS}
 """The role of each kind of message, by its kind byte."""
@@ -136,10 +119,6 @@ def find_relations(
                     reader.read(data, frame, options)
     head = [*settings, options.dialect == "opengauss"]
     return ScanInput(table.dictionary(), np.concatenate([np.array(head, np.int64), found]), bytes(table.text))
-
-
-def _form(oid: int) -> int:
-    return _FORMS.get(type_name(oid), OTHER_FORM if has_text(oid) else UNKNOWN_FORM)
 
 
 @compiled
@@ -231,8 +210,16 @@ class RelationTable:
         self._pairs.append(self._pair(str(relation.relation_id)))
         names = [self._pair(name) for name, _ in columns]  # one after the other, and so are the types: the gather then
         types = [self._pair(type_name(oid)) for _, oid in columns]  # copies those of a row as one text
+        has_twins = len({*relation.columns}) < len(columns)
         for (name, oid), *pairs in zip(columns, names, types, strict=True):
-            self._pairs += [*pairs, (name in keys, _form(oid))]
+            form, quoted = form_of(oid), (0, 0)
+            if (
+                form & FORM == HEX_FORM and has_twins
+            ):  # names are listed once, and the scan tells columns by their index
+                form = DECLINED_FORM
+            elif form & FORM == HEX_FORM:
+                quoted = self._pair(json.dumps(name, ensure_ascii=False))
+            self._pairs += [*pairs, (name in keys, form), quoted]
 
     def _pair(self, text: str) -> tuple[int, int]:
         data = text.encode()
