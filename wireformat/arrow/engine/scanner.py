@@ -16,6 +16,7 @@ from ...stream.reader import Located, Reader
 from ..arrays import Array
 from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
+from ..scan.described import Described
 from ..scan.dictionary import DICTIONARY_TEXT
 from ..scan.filters import make_filters
 from ..scan.joined_texts import can_join
@@ -76,6 +77,8 @@ class BatchScan:
         self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
         self._scratch: Notes | None = None
         self.message_batch = message_batch
+        self.learned = 0
+        """How much of `described` the reader has learned."""
 
     def step(self) -> int:
         """Scans the next rows and returns how many it noted; 0 if the batch ended and the filters kept none of them."""
@@ -139,6 +142,11 @@ class BatchScan:
     def dictionary(self) -> Array:
         """See ScanInput."""
         return self._input.dictionary
+
+    @property
+    def described(self) -> Described:
+        """See ScanInput."""
+        return self._input.described
 
     @property
     def known_bytes(self) -> int:
@@ -218,6 +226,7 @@ class Scanner:
             count = batch_scan.step()
             if count:
                 yield from self.finished_rows(batch_scan, count)
+        self._learn(batch_scan, len(batch_scan.message_batch.starts))
 
     def finished_rows(self, batch_scan: BatchScan, count: int) -> Iterator[ScannedRows]:
         """Yields the rows of a scan's last step, after the second look at the rows that need it; see `scan`."""
@@ -254,7 +263,7 @@ class Scanner:
             try:
                 if rows[STATUS, row] != GOOD or not second_look.finish(rows, cells, row):
                     events[row] = []
-                    events[row].extend(self._read(message_batch, rows[:, row], second_look))
+                    events[row].extend(self._read(batch_scan, rows[:, row], second_look))
                 elif not second_look.keeps(rows[:, row]):
                     events[row] = []
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
@@ -262,11 +271,19 @@ class Scanner:
                 break
         return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events), error
 
-    def _read(self, message_batch: MessageBatch, row: Array, second_look: SecondLook) -> Iterator[Located]:
+    def _learn(self, batch_scan: BatchScan, message: int) -> None:
+        """Lets the reader learn what messages of the batch before this one say, if the scan has read them."""
+        relations = self.reader.format.relations
+        if relations is not None:
+            batch_scan.learned = batch_scan.described.learn(relations, batch_scan.learned, message)
+
+    def _read(self, batch_scan: BatchScan, row: Array, second_look: SecondLook) -> Iterator[Located]:
         """Yields the events of the record of a row, or of its message from this record on."""
+        message_batch = batch_scan.message_batch
         index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))
         batch_index = int(np.searchsorted(message_batch.indexes, index))
         message = second_look.message(batch_index)
+        self._learn(batch_scan, batch_index)
         if row[STATUS] == DECLINED_REST:
             return self.reader.read(message, index, record)
         start -= int(message_batch.starts[batch_index])

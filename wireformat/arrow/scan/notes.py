@@ -18,13 +18,14 @@ from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
 from ...stream.reader import Located
 from ..arrays import Array
+from .described import NOTHING_DESCRIBED, Described
 from .dictionary import DICTIONARY_TEXT
 
 BEGIN, INSERT, UPDATE, DELETE, COMMIT, MESSAGE_KIND, HEARTBEAT, UNKNOWN = (
     KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "MESSAGE", "HEARTBEAT", "UNKNOWN")
 )
-PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED = (
-    KINDS.index(name) for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED")
+PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED, RELATION_KIND = (
+    KINDS.index(name) for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED", "RELATION")
 )
 """Kinds as a scan notes them: indexes in KINDS."""
 
@@ -87,8 +88,8 @@ BINARY_LENGTH = -16
 UNCHANGED_LENGTH = -2
 """Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
 
-DETAILS_PER_ROW = 4
-"""The most details that a scan notes for a row: those of GaussDB's BEGIN."""
+DETAILS_PER_ROW = 6
+"""The most details that a scan notes for a row: those of pgoutput's RELATION."""
 
 
 GROWTH_PER_CELL, LEAST_GROWING_CELL, TEXT_PER_RECORD = 16, 8, 128
@@ -123,6 +124,8 @@ class ScanInput(NamedTuple):
     """int64[s]: UTF8, KINDS_WANTED and so on"""
     text: bytes
     """the text of the relations, which follows that of the dictionary"""
+    described: Described = NOTHING_DESCRIBED
+    """relations of which the scan reads the messages"""
 
 
 class ScanArrays(NamedTuple):

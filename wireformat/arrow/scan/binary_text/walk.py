@@ -8,7 +8,7 @@ from ....limits import BATCH_TEXT_BYTES
 from ...arrays import Array, Int
 from ...ascii import CLOSE_BRACKET, COMMA, OPEN_BRACKET, SPACE
 from ...jit.compiler import compiled, inner
-from ..kernels.pgoutput_relations import CELL_ENTRIES, CELL_FACTS, CELL_QUOTED, CELL_TYPE, CELLS
+from ..kernels.relation_table import CELL_ENTRIES, CELL_FACTS, CELL_QUOTED, CELL_TYPE, CELLS
 from ..loop import Scan
 from ..notes import (
     ARRAY_VALUE,

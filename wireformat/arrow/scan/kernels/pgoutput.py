@@ -1,4 +1,4 @@
-"""The scan of pgoutput. It reads row changes, BEGIN and COMMIT; other messages are rare, or read by the declaration.
+"""The scan of pgoutput. It reads row changes, BEGIN, COMMIT and RELATION; others are rare, or for the declaration.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. Which relation a message means, and whether it
 carries a transaction id, is known beforehand: see pgoutput_relations.py. For the arguments see ScanArrays.
@@ -51,6 +51,7 @@ from ..notes import (
     PRESENT,
     RARE,
     RELATION,
+    RELATION_KIND,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_USED,
@@ -65,28 +66,27 @@ from ..notes import (
 from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag
 from ..row_notes import note_detail, note_lsn
 from ..tokens import FULL_ROW, KEY_ROW
-from .pgoutput_relations import (
+from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS, RELATION_CODES
+from .pgoutput_values import binary_value, note_time
+from .relation_table import (
     CELL_ENTRIES,
     CELL_FACTS,
     CELL_NAME,
     CELL_TYPE,
     CELLS,
     COLUMNS,
-    IS_OPENGAUSS,
-    RARE_TAGS,
-    RELATION_CODES,
-    RELATION_ID,
+    DETAIL_COUNT,
+    DETAILS,
     SCHEMA,
     TABLE,
 )
-from .pgoutput_values import binary_value, note_time
 
 KEY_ENTRY, FULL_ENTRY = token_entry(KEY_ROW), token_entry(FULL_ROW)
 """What `detail` says of an old image."""
 
 NOT_SCANNED, RARE_KIND = -1, -2
 KIND_OF_BYTE = np.full(256, NOT_SCANNED, np.int64)
-for _byte, _kind in zip(b"BCIUD", (BEGIN, COMMIT, INSERT, UPDATE, DELETE), strict=True):
+for _byte, _kind in zip(b"BCIUDR", (BEGIN, COMMIT, INSERT, UPDATE, DELETE, RELATION_KIND), strict=True):
     KIND_OF_BYTE[_byte] = _kind
 KIND_OF_BYTE[list(RARE_TAGS)] = RARE_KIND
 
@@ -180,9 +180,7 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
     rows[TABLE_SCHEMA + 1, row] = dictionary[relation + SCHEMA, 1]
     rows[TABLE_NAME, row] = dictionary[relation + TABLE, 0]
     rows[TABLE_NAME + 1, row] = dictionary[relation + TABLE, 1]
-    note_detail(
-        arrays, row, RELATION_ID_KEY, dictionary[relation + RELATION_ID, 0], dictionary[relation + RELATION_ID, 1]
-    )
+    note_detail(arrays, row, RELATION_ID_KEY, dictionary[relation + DETAILS, 0], dictionary[relation + DETAILS, 1])
     kind = rows[KIND, row]
     tag = np.int64(buffer[at]) if at < stop else np.int64(0)
     if kind != INSERT and (tag == KEY_TAG or tag == OLD_TAG):
@@ -204,6 +202,22 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
     if rows[NEEDS, row] & HEX_TEXT:
         note_detail(arrays, row, BINARY_KEY, ~np.int64(0), np.int64(0))
     return GOOD if at == stop else DECLINED
+
+
+@inner
+def described_relation(arrays: ScanArrays, row: Int, relation_code: Int) -> Int:
+    """RELATION: all that it says is in the dictionary. Returns the row's status."""
+    rows, dictionary = arrays.rows, arrays.dictionary
+    relation = relation_code >> 1
+    if relation == 0 or relation_code & 1:  # it is not known, or in a streamed block
+        return DECLINED
+    for field in range(2):
+        rows[TABLE_SCHEMA + field, row] = dictionary[relation + SCHEMA, field]
+        rows[TABLE_NAME + field, row] = dictionary[relation + TABLE, field]
+    for detail in range(DETAIL_COUNT):
+        pair = relation + DETAILS + detail
+        note_detail(arrays, row, RELATION_ID_KEY + detail, dictionary[pair, 0], dictionary[pair, 1])
+    return GOOD
 
 
 @inner
@@ -257,6 +271,8 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         if relation_code & 1:  # a streamed block is open, and the declaration's reader must see that it ends
             return DECLINED
         return transaction(arrays, at + 1, stop, row)
+    if kind == RELATION_KIND:
+        return described_relation(arrays, row, relation_code)
     return row_change(arrays, at + 1, stop, row, relation_code)
 
 
