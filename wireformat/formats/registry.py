@@ -16,6 +16,7 @@ from .row import FormatRow, Scan, load
 _FORMATS = "wireformat.formats"
 _FRAMING = "wireformat.framing"
 _KERNELS = "wireformat.arrow.scan.kernels"
+_BINARY_TEXT = "wireformat.arrow.scan.binary_text"
 _LINES = "wireformat.grammar.lines"
 
 _SERIAL_SIGNATURES = ("begin", "commit", "bare commit", "abort or prepare", "truncate")
@@ -155,6 +156,7 @@ ROWS: dict[str, FormatRow] = {
                 f"{_KERNELS}.pgoutput:scan_pgoutput",
                 prepare=f"{_KERNELS}.pgoutput_relations:PreparedRelations",
                 rare=f"{_KERNELS}.pgoutput_rare:walk_pgoutput_rare",
+                binary=f"{_BINARY_TEXT}.walk:write_binary_texts",
             ),
             has_relation_ids=True,
         ),

@@ -11,11 +11,11 @@ _TIME = struct.Struct(">q")
 _TIME_ZONE = struct.Struct(">qi")
 _INTERVAL = struct.Struct(">qii")
 
-_DATES = range(-2_451_545, 2_145_031_949)
+DATES = range(-2_451_545, 2_145_031_949)
 """Days since 2000-01-01: from 4713 BC to the year 5874897."""
-_TIMESTAMPS = range(-211_813_488_000_000_000, 9_223_371_331_200_000_000 + 1)
+TIMESTAMPS = range(-211_813_488_000_000_000, 9_223_371_331_200_000_000 + 1)
 """Microseconds since 2000-01-01: from 4713 BC to the end of the year 294276, to which timestamp(0) may round up."""
-_ZONES = range(-57_599, 57_600)
+ZONES = range(-57_599, 57_600)
 """Seconds west of Greenwich: less than 16 hours either way."""
 
 _INT32 = (-(1 << 31), (1 << 31) - 1)
@@ -32,7 +32,7 @@ def date_text(data: bytes) -> str:
     (days,) = _unpack(_DATE, data)
     if days in _INFINITE_DATES:
         return _INFINITE_DATES[days]
-    _check(days, _DATES, "a date")
+    _check(days, DATES, "a date")
     day, era = day_text(days + DAYS_TO_2000)
     return day + era
 
@@ -45,7 +45,7 @@ def time_text(data: bytes) -> str:
 def time_zone_text(data: bytes) -> str:
     """Microseconds since midnight, and seconds west of Greenwich."""
     micros, west = _unpack(_TIME_ZONE, data)
-    _check(west, _ZONES, "an offset")
+    _check(west, ZONES, "an offset")
     hours, minutes, seconds = abs(west) // 3600, abs(west) // 60 % 60, abs(west) % 60
     rest = f":{minutes:02}:{seconds:02}" if seconds else (f":{minutes:02}" if minutes else "")
     return f"{_clock(micros)}{'-' if west > 0 else '+'}{hours:02}{rest}"
@@ -83,7 +83,7 @@ def _timestamp(data: bytes, zone: str) -> str:
     (micros,) = _unpack(_TIME, data)
     if micros in _INFINITE_TIMESTAMPS:
         return _INFINITE_TIMESTAMPS[micros]
-    _check(micros, _TIMESTAMPS, "a timestamp")
+    _check(micros, TIMESTAMPS, "a timestamp")
     days, clock = divmod(micros, MICROS_OF_DAY)
     day, era = day_text(days + DAYS_TO_2000)
     return f"{day} {clock_text(clock)}{zone}{era}"

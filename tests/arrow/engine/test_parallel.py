@@ -9,7 +9,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow.engine.parallel import map_in_order
-from wireformat.arrow.scan.kernels import pgoutput_relations as find_relations
+from wireformat.arrow.scan.kernels import relation_table
 
 from ...golden_cases import CASES
 from ...servers.captures import read_capture
@@ -100,5 +100,5 @@ def test_relations_are_kept_for_the_next_chunk_but_not_without_end(
 ) -> None:
     messages = read_capture("18-pgoutput-4-two-phase").messages
     wanted = wf.arrow.changes(messages, "pgoutput", engine="declaration")
-    monkeypatch.setattr(find_relations, "MOST_TEXT", 100)
+    monkeypatch.setattr(relation_table, "MOST_TEXT", 100)
     assert wf.arrow.changes(messages, "pgoutput", threads=threads).equals(wanted)

@@ -17,7 +17,7 @@ import wireformat as wf
 from wireformat.arrow.columns import row_limits as row_ranges
 from wireformat.arrow.columns import rows_from_events as builder
 from wireformat.arrow.scan.kernels import pgoutput as scan_pgoutput
-from wireformat.arrow.scan.kernels import pgoutput_relations as find_relations
+from wireformat.arrow.scan.kernels import relation_table
 from wireformat.arrow.scan.kernels import transaction_lines as scan_lines
 from wireformat.arrow.scan.registry import SCANS
 from wireformat.limits import RECORD_BYTES
@@ -132,7 +132,7 @@ def test_names_for_which_a_chunk_has_no_room(monkeypatch: pytest.MonkeyPatch) ->
     relations = [relation(column(b"x" * 100), oid=number) for number in range(20000, 20003)]
     inserts = [row_of(b"I", image(b"N", text(b"v")), oid=number) for number in range(20000, 20003)]
     expected = ask([*relations, *inserts], "declaration", format="pgoutput")
-    monkeypatch.setattr(find_relations, "MOST_TEXT_OF_BATCH", 250)
+    monkeypatch.setattr(relation_table, "MOST_TEXT_OF_BATCH", 250)
     assert ask([*relations, *inserts], "scan", format="pgoutput").table == expected.table
 
 

@@ -255,7 +255,6 @@ def test_good_texts_need_no_second_look(encoding: str, format: str, monkeypatch:
     image = wf.TupleData((word, f"{word}2"), (f"{word}\n{word}", None), ("text", "text"))
     insert = wf.Insert(lsn=0 if format == FORMAT else None, table_schema="public", table_name=f"{word}t", new=image)
     messages = [*wf.encode([insert] * 50, format, encoding=encoding)]
-    others = len(messages) - 50
     expected = agree(messages, format=format, encoding=encoding).table
 
     read: list[Any] = []
@@ -268,7 +267,7 @@ def test_good_texts_need_no_second_look(encoding: str, format: str, monkeypatch:
     monkeypatch.setattr(Scanner, "_read", remember)
     monkeypatch.setattr(SecondLook, "finish", None)
     assert wf.arrow.changes(messages, format, encoding=encoding).equals(expected)
-    assert len(read) == others == (1 if format == "pgoutput" else 0)
+    assert not read
 
 
 def test_rows_of_many_batches_and_threads() -> None:

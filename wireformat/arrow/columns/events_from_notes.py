@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...events import (
     Insert,
     Message,
     Prepare,
+    Relation,
     RollbackPrepared,
     RowChange,
     StreamAbort,
@@ -68,7 +70,7 @@ _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Inse
 _OTHERS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
-        *(Begin, Commit, Abort, Prepare, CommitPrepared, RollbackPrepared, Message, Heartbeat),
+        *(Begin, Commit, Abort, Prepare, CommitPrepared, RollbackPrepared, Message, Heartbeat, Relation),
         *(StreamStart, StreamStop, StreamChange, StreamAbort, StreamCommit, StreamPrepare),
     )
 }
@@ -90,6 +92,7 @@ _DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
     "size": int,
     "reply": "true".__eq__,
     "transactional": "true".__eq__,
+    **dict.fromkeys(("binary", "columns", "type_oids", "typmods", "key_columns"), lambda text: tuple(json.loads(text))),
 }
 """How events hold what `detail` says, where that is no text."""
 
@@ -139,15 +142,17 @@ class _NotesAsLists:
                 xid=_number(fields, XID),
                 old_kind=detail.get("old"),
                 relation_id=detail.get("relation_id"),
+                binary=detail.get("binary", ()),
             )
         if kind == Unknown.kind:
             return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
         event = _OTHERS[kind]
+        names = {"table_schema": self._schemas[row], "table_name": self._tables[row]} if event is Relation else {}
         numbers = {name: _number(fields, field) for name, field in _NUMBERS[event]}
         detail = self._detail(row, fields)
         if detail.pop("binary", None):  # of a MESSAGE: its content is `\\x` and hexadecimal digits
             detail["content"] = bytes.fromhex(detail["content"][2:])
-        return event(lsn=lsn, **numbers, **detail)
+        return event(lsn=lsn, **names, **numbers, **detail)
 
     def _bounds(self, map_index: int, row: int, fields: list[int]) -> slice:
         return slice(self.rows[row - 1][ENDS + map_index] if row else 0, fields[ENDS + map_index])

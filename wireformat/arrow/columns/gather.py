@@ -108,6 +108,45 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
     return used
 
 
+@compiled
+def _split_unsent(rows: Array, cells: Array, sent: Array, pairs: Array, counts: Array) -> None:
+    """Copies the cells of images whose values were sent, and lists the names of the others.
+
+    rows     int64[ROW_FIELDS, n], the ends of their images are changed
+    cells    as in Notes; names and types are noted
+    sent     int32[maps, CELL_FIELDS, cells, 2], filled
+    pairs    int32[cells, 2], filled: the names of values that were not sent. Those of the old image are left out if
+             there is a new one
+    counts   int64[n], filled: how many of them each row has
+    """
+    listed = np.int64(0)
+    begin_new = begin_old = used_new = used_old = np.int64(0)
+    for row in range(rows.shape[1]):
+        has_new = rows[PRESENT, row] >> (GIVEN + NEW) & 1
+        first = listed
+        for map_index in range(NEW, OLD + 1):
+            begin, used = (begin_new, used_new) if map_index == NEW else (begin_old, used_old)
+            end = rows[ENDS + map_index, row]
+            for cell in range(begin, end):
+                if cells[map_index, VALUE, cell, 1] != UNCHANGED_LENGTH:
+                    for field in range(NAME, TYPE + 1):
+                        sent[map_index, field, used, 0] = cells[map_index, field, cell, 0]
+                        sent[map_index, field, used, 1] = cells[map_index, field, cell, 1]
+                    used += 1
+                elif map_index == NEW or not has_new:
+                    pairs[listed, 0], pairs[listed, 1] = (
+                        cells[map_index, NAME, cell, 0],
+                        cells[map_index, NAME, cell, 1],
+                    )
+                    listed += 1
+            rows[ENDS + map_index, row] = used
+            if map_index == NEW:
+                begin_new, used_new = end, used
+            else:
+                begin_old, used_old = end, used
+        counts[row] = listed - first
+
+
 def record_batch(scanned: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
     """Returns the noted rows as a record batch; raises TooMuchText if they must be split, and LimitExceeded."""
     if (scanned.rows[PRESENT, : scanned.row_count] >> HAS_UNCHANGED & 1).any():
@@ -131,28 +170,16 @@ def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | No
     present = rows[PRESENT]
     if not (present >> HAS_UNCHANGED & 1).any():
         return scanned, None
-    has_new = present >> (GIVEN + NEW) & 1
     rows = rows.copy()
-    cells = scanned.cells[:, :, : rows[ENDS : ENDS + len(MAPS), -1].max()].copy()
-    names, owners = [], []
-    for map_index in (NEW, OLD):
-        count = cell_count(scanned, map_index)
-        sent = scanned.cells[map_index, VALUE, :count, 1] != UNCHANGED_LENGTH
-        before = np.concatenate([[0], np.cumsum(sent)])
-        ends = scanned.rows[ENDS + map_index, : scanned.row_count]
-        rows[ENDS + map_index] = before[ends]
-        cells[map_index, :, : before[-1]] = scanned.cells[map_index, :, :count][:, sent]
-        unsent = np.flatnonzero(~sent)
-        owner = np.searchsorted(ends, unsent, side="right")
-        is_listed = (has_new[owner] == 1) == (map_index == NEW)  # of the new image, or of the old if there is no new
-        names.append(scanned.cells[map_index, NAME, unsent[is_listed]])
-        owners.append(owner[is_listed])
-    pairs, owner = np.concatenate(names), np.concatenate(owners)
-    order = np.argsort(owner, kind="stable")
-    counts = np.bincount(owner, minlength=scanned.row_count)
-    arrow_type = CHANGES.field("unchanged").type
-    column = strings(np.ascontiguousarray(pairs[order]), len(pairs), scanned, pa.string())
-    nested = _nested(arrow_type, np.cumsum(counts), _bitmap(counts > 0), column)
+    cells = np.empty((*scanned.cells.shape[:2], int(rows[ENDS : ENDS + len(MAPS), -1].max()), 2), np.int32)
+    details = cell_count(scanned, DETAIL)
+    cells[DETAIL, :TYPE, :details] = scanned.cells[DETAIL, :TYPE, :details]
+    pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
+    counts = np.zeros(scanned.row_count, np.int64)
+    _split_unsent(rows, scanned.cells, cells, pairs, counts)
+    ends = np.cumsum(counts)
+    column = strings(pairs, int(ends[-1]), scanned, pa.string())
+    nested = _nested(CHANGES.field("unchanged").type, ends, _bitmap(counts > 0), column)
     return scanned._replace(rows=rows, cells=cells), nested
 
 

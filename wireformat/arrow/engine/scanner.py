@@ -17,12 +17,14 @@ from ...stream.reader import Located, Reader
 from ..arrays import Array
 from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
+from ..scan.described import Described
 from ..scan.dictionary import DICTIONARY_TEXT
 from ..scan.filters import make_filters
 from ..scan.joined_texts import can_join
 from ..scan.learned import LearnedRelations
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
+    BINARY_TEXT,
     BODY,
     CURSOR_FIELDS,
     DECLINED_REST,
@@ -43,7 +45,7 @@ from ..scan.notes import (
     ScanInput,
     ScannedRows,
 )
-from ..scan.registry import learns, load_rare_walk, load_scan
+from ..scan.registry import learns, load_binary_writer, load_rare_walk, load_scan
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
@@ -88,6 +90,8 @@ class BatchScan:
             self._cursor = self._learned.cursor
         self._scratch: Notes | None = None
         self.message_batch = message_batch
+        self.learned = 0
+        """How much of `described` the reader has learned."""
 
     def step(self) -> int:
         """Scans the next rows and returns how many it noted; 0 if the batch ended and the filters kept none of them."""
@@ -113,24 +117,29 @@ class BatchScan:
                 )
             assert count >= 0, "a record used more scratch than max_text_bytes or DETAILS_PER_ROW allow"
             if count:  # otherwise the batch has ended, or the next record needs more text than fits in the scratch
-                count = self._transcoded(count)
+                count = self._with_texts(count)
             if count:
                 return int(count)
         return 0
 
-    def _transcoded(self, count: int) -> int:
-        """Transcodes the texts of the last step, as far as this can be done for many rows at once.
+    def _with_texts(self, count: int) -> int:
+        """Transcodes the texts of the last step and writes its binary values as text, as far as this can be done for
+        many rows at once.
 
         Returns how many rows are left: the filters are then applied to the finished rows.
         """
-        notes, options = self.notes, self._options
-        if not can_join(options) or not (notes.rows[NEEDS, :count] & TRANSCODE).any():
-            return count
-        if self._transcoder is None:
-            self._transcoder = Transcoder(options, self.known_bytes)
-        text, used = self._transcoder.transcode(notes, count, self.message_batch.buffer, self.text_used)
-        self._scratch, self._cursor[TEXT_USED] = notes._replace(text=text), used
-        if options.tables is None and options.kinds is None:
+        options, buffer = self._options, self.message_batch.buffer
+        needs = int(np.bitwise_or.reduce(self.notes.rows[NEEDS, :count]))
+        if needs & TRANSCODE and can_join(options):
+            if self._transcoder is None:
+                self._transcoder = Transcoder(options, self.known_bytes)
+            text, used = self._transcoder.transcode(self.notes, count, buffer, self.text_used)
+            self._scratch, self._cursor[TEXT_USED] = self.notes._replace(text=text), used
+        if needs & BINARY_TEXT:
+            write = load_binary_writer(self._format)
+            text, used = write(self.notes, count, buffer, self.dictionary, self.text_used, options.encoding == "utf-8")
+            self._scratch, self._cursor[TEXT_USED] = self.notes._replace(text=text), used
+        if not needs or (options.tables is None and options.kinds is None):
             return count
         ends = np.zeros((2, len(MAPS)), np.int64)
         arrays = (self.message_batch.buffer, *self.notes, self.dictionary, self._cursor, self._input.settings)
@@ -152,6 +161,11 @@ class BatchScan:
     def dictionary(self) -> Array:
         """See ScanArrays."""
         return self._input.dictionary if self._learned is None else self._learned.dictionary
+
+    @property
+    def described(self) -> Described:
+        """See ScanInput."""
+        return self._input.described
 
     @property
     def known_bytes(self) -> int:
@@ -243,6 +257,7 @@ class Scanner:
             count = batch_scan.step()
             if count:
                 yield from self.finished_rows(batch_scan, count)
+        self._learn(batch_scan, len(batch_scan.message_batch.starts))
 
     def finished_rows(self, batch_scan: BatchScan, count: int) -> Iterator[ScannedRows]:
         """Yields the rows of a scan's last step, after the second look at the rows that need it; see `scan`."""
@@ -279,7 +294,7 @@ class Scanner:
             try:
                 if rows[STATUS, row] != GOOD or not second_look.finish(rows, cells, row):
                     events[row] = []
-                    events[row].extend(self._read(message_batch, rows[:, row], second_look))
+                    events[row].extend(self._read(batch_scan, rows[:, row], second_look))
                 elif not second_look.keeps(rows[:, row]):
                     events[row] = []
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
@@ -287,11 +302,19 @@ class Scanner:
                 break
         return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events), error
 
-    def _read(self, message_batch: MessageBatch, row: Array, second_look: SecondLook) -> Iterator[Located]:
+    def _learn(self, batch_scan: BatchScan, message: int) -> None:
+        """Lets the reader learn what messages of the batch before this one say, if the scan has read them."""
+        relations = self.reader.format.relations
+        if relations is not None:
+            batch_scan.learned = batch_scan.described.learn(relations, batch_scan.learned, message)
+
+    def _read(self, batch_scan: BatchScan, row: Array, second_look: SecondLook) -> Iterator[Located]:
         """Yields the events of the record of a row, or of its message from this record on."""
+        message_batch = batch_scan.message_batch
         index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))
         batch_index = int(np.searchsorted(message_batch.indexes, index))
         message = second_look.message(batch_index)
+        self._learn(batch_scan, batch_index)
         if row[STATUS] == DECLINED_REST:
             return self.reader.read(message, index, record)
         start -= int(message_batch.starts[batch_index])

@@ -24,11 +24,14 @@ from ..jit.compiler import CHECKED, compiled, outside_mark
 from .notes import (
     DECLINED,
     DECLINED_REST,
+    DELETE,
     DETAIL,
     DETAILS_PER_ROW,
     ENDS,
     FULL,
     GOOD,
+    INSERT,
+    KIND,
     LEARNED_FULL,
     LSN,
     NEEDS,
@@ -42,7 +45,6 @@ from .notes import (
     STEPPED,
     STEPPED_OVER,
     STEPPED_ROWS,
-    TABLE_NAME,
     TEXT_NEEDED,
     TEXT_SLACK,
     TEXT_USED,
@@ -146,7 +148,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 elif status != GOOD or rows[NEEDS, row] != 0 or is_wanted(arrays, row, patterns, names):
                     row += 1
                 else:
-                    cursor[STEPPED_ROWS] += rows[TABLE_NAME + 1, row] >= 0
+                    cursor[STEPPED_ROWS] += INSERT <= rows[KIND, row] <= DELETE
                     cursor[TEXT_USED] = used
                 record += 1
                 at, outcome = close_record(buffer, stop, end, has_lsn)

@@ -18,13 +18,14 @@ from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
 from ...stream.reader import Located
 from ..arrays import Array
+from .described import NOTHING_DESCRIBED, Described
 from .dictionary import DICTIONARY_TEXT
 
 BEGIN, INSERT, UPDATE, DELETE, COMMIT, MESSAGE_KIND, HEARTBEAT, UNKNOWN = (
     KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "MESSAGE", "HEARTBEAT", "UNKNOWN")
 )
-PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED = (
-    KINDS.index(name) for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED")
+PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED, RELATION_KIND = (
+    KINDS.index(name) for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED", "RELATION")
 )
 """Kinds as a scan notes them: indexes in KINDS."""
 
@@ -61,9 +62,12 @@ RARE = 4  # the walk over rare records reads it, before anybody else sees the ro
 STEPPED_OVER = 5  # a change of a table that the filters drop, whose cells nobody reads; no row keeps this
 UNLIKE = 6  # a row image that does not have the columns of a relation; no row keeps this
 
-# What the texts of a good row still need, as flags: the transcoder or the second look does it.
+# What the texts of a good row still need, as flags: the transcoder, the walk over binary values or the second look
+# does it.
 TRANSCODE = 1  # a text is not ASCII, and the encoding is not UTF-8
-BINARY_TEXT = 2  # a value was noted in its binary form
+HEX_TEXT = 2  # a value is of a type without a text form, and the last detail is to list its column
+BINARY_TEXT = 0xFC  # a value was noted in its binary form: one bit for each group of types, numbered as here
+BYTES_VALUE, NUMERIC_VALUE, FLOAT_VALUE, TIME_VALUE, ARRAY_VALUE, OTHER_ARRAY_VALUE = range(2, 8)
 
 # A scan's cursor: where the next call continues, how much text is used, and how much the next record may need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
@@ -92,8 +96,8 @@ BINARY_LENGTH = -16
 UNCHANGED_LENGTH = -2
 """Length of a value that was not sent; the bit HAS_UNCHANGED of PRESENT says that the row has one."""
 
-DETAILS_PER_ROW = 4
-"""The most details that a scan notes for a row: those of GaussDB's BEGIN."""
+DETAILS_PER_ROW = 6
+"""The most details that a scan notes for a row: those of pgoutput's RELATION."""
 
 
 GROWTH_PER_CELL, LEAST_GROWING_CELL, TEXT_PER_RECORD = 16, 8, 128
@@ -128,6 +132,8 @@ class ScanInput(NamedTuple):
     """int64[s]: UTF8, KINDS_WANTED and so on"""
     text: bytes
     """the text of these, which follows that of the dictionary"""
+    described: Described = NOTHING_DESCRIBED
+    """relations of which the scan reads the messages"""
 
 
 class ScanArrays(NamedTuple):

@@ -11,6 +11,7 @@ from ...formats.base import Format
 from ...formats.registry import ROWS, find_row
 from ...formats.row import load
 from ...options import ReadOptions
+from ..arrays import Array
 from .dictionary import DICTIONARY
 from .message_batches import MessageBatch
 from .notes import ScanInput
@@ -38,6 +39,15 @@ class _NoPreparation:
 
     def begin(self, format: Format) -> FindInput:
         return lambda message_batch: self._input
+
+
+def load_binary_writer(format: str) -> Callable[..., tuple[Array, int]]:
+    """What writes the binary values of a format as text; see binary_text/walk.py."""
+    scan = find_row(format).scan
+    if scan is None or scan.binary is None:
+        raise TypeError(f"{format} has no binary values")
+    write: Callable[..., tuple[Array, int]] = load(scan.binary)
+    return write
 
 
 def load_rare_walk(format: str) -> Callable[..., int]:

@@ -258,7 +258,7 @@ class Transcoder:
             data, offsets, bad = decode_joined(
                 self._joined[LEAD : self._starts[texts]], ends, self._encoding, self._errors
             )
-            text = _with_room(text, used, len(data) + TEXT_SLACK)
+            text = with_room(text, used, len(data) + TEXT_SLACK)
             text[used : used + len(data)] = data
             offsets += used
             used += len(data)
@@ -266,8 +266,8 @@ class Transcoder:
         return text, used
 
 
-def _with_room(text: Array, used: int, size: int) -> Array:
-    """Returns the text, or a larger copy of what is used of it if it has less than `size` bytes of room."""
+def with_room(text: Array, used: int, size: int) -> Array:
+    """Returns the text of notes, or a larger copy of what is used of it if it has less than `size` bytes of room."""
     if used + size <= len(text):
         return text
     larger = np.empty(max(used + size, min(2 * len(text), COLUMN_BYTES)), np.uint8)

@@ -8,9 +8,7 @@ wireformat/formats/pgoutput/messages.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from construct import Container
@@ -54,11 +52,9 @@ from .messages import (
     UNCHANGED_CELL,
     is_aside,
 )
+from .relation_messages import read_relation
 from .relations import OUTSIDE, Lost, Outside, Relations
 from .writer import PgOutputWriter, said
-
-KEPT_RELATIONS, KEPT_BYTES = 512, 4096
-"""How many Relation messages are remembered, and how long they may be: at most 2 MB of them."""
 
 
 class PgOutput:
@@ -113,9 +109,10 @@ class PgOutput:
         return self.relations.block is not None and not is_aside(message[frame.start : frame.start + ASIDE_BYTES])
 
     def _event(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
-        if message[frame.start] == RELATION_TAG and frame.stop - frame.start <= KEPT_BYTES:
-            with suppress(DecodeError):  # it is raised below, with its place in the whole message
-                found = _described(message[frame.start : frame.stop], self._in_block(message, frame), options)
+        if message[frame.start] == RELATION_TAG:
+            record = message[frame.start : frame.stop]
+            found = read_relation(record, self._in_block(message, frame), options.encoding, options.encoding_errors)
+            if found is not None:
                 return found if frame.lsn is None else replace(found, lsn=frame.lsn)
         return self._parsed(message, frame, options)
 
@@ -159,14 +156,6 @@ class PgOutput:
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> PgOutputWriter:
         """See Format.writer."""
         return PgOutputWriter(options, encoding)
-
-
-@lru_cache(maxsize=KEPT_RELATIONS)
-def _described(record: bytes, streamed: bool, options: ReadOptions) -> Event:
-    """The event of a Relation message: servers say it again and again in the same words."""
-    reader = PgOutput()
-    reader.relations.block = 0 if streamed else None
-    return reader._parsed(record, Frame(0, 0, len(record), None), options)
 
 
 Values = dict[str, Any]

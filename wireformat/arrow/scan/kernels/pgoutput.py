@@ -1,4 +1,4 @@
-"""The scan of pgoutput. It reads row changes, BEGIN and COMMIT; other messages are rare, or read by the declaration.
+"""The scan of pgoutput. It reads row changes, BEGIN, COMMIT and RELATION; others are rare, or for the declaration.
 
 It follows the declaration in wireformat/formats/pgoutput/messages.py. Which relation a message means, and whether it
 carries a transaction id, is known beforehand: see pgoutput_relations.py. For the arguments see ScanArrays.
@@ -16,12 +16,19 @@ from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....limits import RECORD_BYTES
 from ...arrays import Array, Int
 from ...jit.compiler import inner
-from ..dictionary import COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, RELATION_ID_KEY, token_entry
+from ..binary_text.forms import (
+    DECLINED_FORM,
+    FORM,
+    GROUP_SHIFT,
+    GROUPS,
+    HEX_FORM,
+    JSONB_FORM,
+    TEXT_FORM,
+)
+from ..dictionary import BINARY_KEY, COMMIT_TIME_KEY, END_LSN_KEY, OLD_KEY, RELATION_ID_KEY, token_entry
 from ..loop import DONE, make_scan
 from ..notes import (
     BEGIN,
-    BINARY_LENGTH,
-    BINARY_TEXT,
     COMMIT,
     COMMIT_LSN,
     COMPLETE,
@@ -33,6 +40,7 @@ from ..notes import (
     GIVEN,
     GOOD,
     HAS_UNCHANGED,
+    HEX_TEXT,
     INSERT,
     KIND,
     NAME,
@@ -43,6 +51,7 @@ from ..notes import (
     PRESENT,
     RARE,
     RELATION,
+    RELATION_KIND,
     STEPPED_OVER,
     TABLE_NAME,
     TABLE_SCHEMA,
@@ -63,14 +72,15 @@ from ..relations import (
     CELL_TYPE,
     CELLS,
     COLUMNS,
-    RELATION_ID,
+    DETAIL_COUNT,
+    DETAILS,
     SCHEMA,
     TABLE,
     UNWANTED,
 )
 from ..row_notes import note_detail, note_lsn
 from ..tokens import FULL_ROW, KEY_ROW
-from .pgoutput_relations import IS_OPENGAUSS, OTHER_FORM, RARE_TAGS, RELATION_CODES, TEXT_FORM
+from .pgoutput_relations import IS_OPENGAUSS, RARE_TAGS, RELATION_CODES
 from .pgoutput_values import binary_value, note_time
 
 KEY_ENTRY, FULL_ENTRY = token_entry(KEY_ROW), token_entry(FULL_ROW)
@@ -78,7 +88,7 @@ KEY_ENTRY, FULL_ENTRY = token_entry(KEY_ROW), token_entry(FULL_ROW)
 
 NOT_SCANNED, RARE_KIND = -1, -2
 KIND_OF_BYTE = np.full(256, NOT_SCANNED, np.int64)
-for _byte, _kind in zip(b"BCIUD", (BEGIN, COMMIT, INSERT, UPDATE, DELETE), strict=True):
+for _byte, _kind in zip(b"BCIUDR", (BEGIN, COMMIT, INSERT, UPDATE, DELETE, RELATION_KIND), strict=True):
     KIND_OF_BYTE[_byte] = _kind
 KIND_OF_BYTE[list(RARE_TAGS)] = RARE_KIND
 
@@ -115,18 +125,24 @@ def row_image(
             if size > stop - at:
                 return DECLINED, at
             value, length = at, size
-            binary_form = np.int64(dictionary[column + CELL_FACTS, 1]) if tag == BINARY_CELL else TEXT_FORM
-            if binary_form == TEXT_FORM:
-                if not is_ascii(buffer, at, size):
-                    rows[NEEDS, row] |= transcode_flag(buffer, at, size, utf8)
-            elif binary_form == OTHER_FORM:
-                length = BINARY_LENGTH - size
-                rows[NEEDS, row] |= BINARY_TEXT
+            packed = np.int64(dictionary[column + CELL_FACTS, 1]) if tag == BINARY_CELL else TEXT_FORM
+            form = packed & FORM
+            if form == JSONB_FORM and size > 0 and buffer[at] == 1:  # the version, and the text
+                form = np.int64(TEXT_FORM)
+                value += 1
+                length -= 1
+            if form == TEXT_FORM:
+                if not is_ascii(buffer, value, length):
+                    rows[NEEDS, row] |= transcode_flag(buffer, value, length, utf8)
+            elif form == DECLINED_FORM:
+                return DECLINED, at
             else:
-                value, length = binary_value(arrays, at, size, used, binary_form)
+                value, length = binary_value(arrays, at, size, used, form)
                 if length < 0:
-                    return DECLINED, at
-                if value == ~used:  # it was written to `text`
+                    rows[NEEDS, row] |= 1 << (packed >> GROUP_SHIFT & GROUPS)
+                    if form == HEX_FORM:
+                        rows[NEEDS, row] |= HEX_TEXT
+                elif value == ~used:  # it was written to `text`
                     used += length
         elif tag == UNCHANGED_CELL:
             length = np.int64(UNCHANGED_LENGTH)
@@ -168,9 +184,7 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
     rows[TABLE_SCHEMA + 1, row] = dictionary[relation + SCHEMA, 1]
     rows[TABLE_NAME, row] = dictionary[relation + TABLE, 0]
     rows[TABLE_NAME + 1, row] = dictionary[relation + TABLE, 1]
-    note_detail(
-        arrays, row, RELATION_ID_KEY, dictionary[relation + RELATION_ID, 0], dictionary[relation + RELATION_ID, 1]
-    )
+    note_detail(arrays, row, RELATION_ID_KEY, dictionary[relation + DETAILS, 0], dictionary[relation + DETAILS, 1])
     kind = rows[KIND, row]
     tag = np.int64(buffer[at]) if at < stop else np.int64(0)
     if kind != INSERT and (tag == KEY_TAG or tag == OLD_TAG):
@@ -189,7 +203,25 @@ def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: 
         status, at = row_image(arrays, at + 1, stop, row, NEW, relation, False)
         if status != GOOD:
             return status
+    if rows[NEEDS, row] & HEX_TEXT:
+        note_detail(arrays, row, BINARY_KEY, ~np.int64(0), np.int64(0))
     return GOOD if at == stop else DECLINED
+
+
+@inner
+def described_relation(arrays: ScanArrays, row: Int, relation_code: Int) -> Int:
+    """RELATION: all that it says is in the dictionary. Returns the row's status."""
+    rows, dictionary = arrays.rows, arrays.dictionary
+    relation = relation_code >> 1
+    if relation == 0 or relation_code & 1:  # it is not known, or in a streamed block
+        return DECLINED
+    for field in range(2):
+        rows[TABLE_SCHEMA + field, row] = dictionary[relation + SCHEMA, field]
+        rows[TABLE_NAME + field, row] = dictionary[relation + TABLE, field]
+    for detail in range(DETAIL_COUNT):
+        pair = relation + DETAILS + detail
+        note_detail(arrays, row, RELATION_ID_KEY + detail, dictionary[pair, 0], dictionary[pair, 1])
+    return GOOD
 
 
 @inner
@@ -243,6 +275,8 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         if relation_code & 1:  # a streamed block is open, and the declaration's reader must see that it ends
             return DECLINED
         return transaction(arrays, at + 1, stop, row)
+    if kind == RELATION_KIND:
+        return described_relation(arrays, row, relation_code)
     return row_change(arrays, at + 1, stop, row, relation_code)
 
 

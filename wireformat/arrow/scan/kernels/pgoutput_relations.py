@@ -1,7 +1,7 @@
 """What the scan of pgoutput must know of each message beforehand: its relation, and whether it has a transaction id.
 
-Messages that say something about that are few and stand anywhere; between two of them nothing changes, so their rows
-are looked up together.
+A compiled walk finds the relations of rows, and Relation messages that it has seen before. It stops at the others, and
+at messages that open or close a streamed block, which Python reads.
 """
 
 from __future__ import annotations
@@ -9,25 +9,23 @@ from __future__ import annotations
 from contextlib import suppress
 
 import numpy as np
-import pyarrow as pa
 
 from ....errors import DecodeError
-from ....events import Relation
 from ....formats.base import Format
-from ....formats.pgoutput.messages import ASIDE_BYTES, LEAST_ROW_BYTES, MESSAGE_TAG, RECORDS, is_aside
-from ....formats.pgoutput.relations import ASKS, CLOSES, ENDS, NOTHING, OPENS, role_of
+from ....formats.pgoutput.messages import ASIDE_BYTES, LEAST_ROW_BYTES, MESSAGE_TAG, RECORDS, RELATION_TAG, is_aside
+from ....formats.pgoutput.relation_messages import read_relation
+from ....formats.pgoutput.relations import ASKS, ENDS, NOTHING, TELLS, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
-from ....pgtypes import type_name
-from ....pgtypes.binary import has_text
 from ...arrays import Array, Int
 from ...jit.compiler import compiled
-from ..dictionary import DICTIONARY, DICTIONARY_TEXT
+from ...jit.same_bytes import same_bytes
+from ..described import Described
 from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, ScanInput
-from ..primitives import read_32
+from ..primitives import read_32, read_64
 from ..registry import FindInput
-from ..relations import CELLS, COLUMNS, RELATION_ID, SCHEMA, TABLE, UNDECIDED
+from .relation_table import RelationTable
 
 RARE_TAGS = b"kMbPKr"
 """Kind bytes of the messages that the scan leaves to pgoutput_rare.py."""
@@ -35,27 +33,12 @@ RARE_TAGS = b"kMbPKr"
 IS_OPENGAUSS, RELATION_CODES = QUOTED, LINES
 """Indexes of the scan's settings: whether the dialect is openGauss's, and the relation code of the first message.
 
-A row's code is 2 times its relation's entry in the dictionary (0 without a relation), plus 1 in a streamed block. The
-code of other messages is 1 if a block is open before them: the declaration must see it if they end the block."""
+The code of a row, or of a Relation message, is 2 times its relation's entry in the dictionary (0 without a relation),
+plus 1 in a streamed block. The code of other messages is 1 if a block is open before them: the declaration must see it
+if they end the block. So is that of a Relation message in a block, which the declaration reads."""
 
-UNKNOWN_FORM, OTHER_FORM, TEXT_FORM = range(3)
-"""UNKNOWN_FORM: for the declaration; OTHER_FORM: noted as it is, and turned into text cell by cell."""
-
-INTEGER_FORM, OID_FORM, BOOLEAN_FORM, TIMESTAMP_FORM, TIMESTAMPTZ_FORM, DATE_FORM = range(0x10, 0x70, 0x10)
-SIZE_OF_FORM = 0x0F
-"""In the lower bits of these, how many bytes a value has."""
-
-_FORMS = {
-    **dict.fromkeys(("text", "character varying", "character", "name", "unknown", "xml", "json"), TEXT_FORM),
-    "smallint": INTEGER_FORM | 2,
-    "integer": INTEGER_FORM | 4,
-    "bigint": INTEGER_FORM | 8,
-    "oid": OID_FORM | 4,
-    "boolean": BOOLEAN_FORM | 1,
-    "timestamp without time zone": TIMESTAMP_FORM | 8,
-    "timestamp with time zone": TIMESTAMPTZ_FORM | 8,
-    "date": DATE_FORM | 4,
-}
+LEAST_RELATION_BYTES = 10
+"""A Relation message has a kind, a number, two names, a replica identity and a number of columns."""
 
 _ROLES = {dialect: np.full(256, NOTHING, np.uint8) for dialect in RECORDS}
 """The role of each kind of message, by its kind byte."""
@@ -63,173 +46,254 @@ for _dialect, _records in RECORDS.items():
     for _tag, (_kind, _) in _records.items():
         _ROLES[_dialect][_tag] = role_of(_kind)
 
+MESSAGE_TAG_BYTE, RELATION_TAG_BYTE, ENVELOPE_TAG = (bytes([tag]) for tag in (MESSAGE_TAG, RELATION_TAG, ENVELOPE))
 
-MESSAGE_TAG_BYTE = bytes([MESSAGE_TAG])
+SLOTS, PROBES = 1 << 15, 16
+"""How many relations are remembered by their number, and Relation messages by their bytes; how many slots are tried.
+What has no slot is found by Python."""
 
-STREAM_STOP_TAG = ord("E")
-"""Kind byte of the message that closes a streamed block; it has no other byte."""
+KEY, ENTRY = range(2)
+"""Fields of a slot of a relation: its number, whether a block is open, and the generation; its dictionary entry."""
+
+START, LENGTH, HASH, SEEN_ENTRY, INDEX, SEEN_FIELDS = range(6)
+"""Fields of a slot of a Relation message: its bytes among those that are kept, their hash, the entry of the relation in
+the dictionary, and its index in the table of relations. LENGTH is 0 if the slot is free."""
+
+MOST_KEPT = 1 << 24
+"""Bytes of Relation messages that are kept."""
 
 
 class PreparedRelations:
     """Looks up relations, one message batch at a time; see Preparation. Walks share them: few relations are new."""
 
     def __init__(self, settings: list[int], options: ReadOptions) -> None:
-        self._settings = settings
+        self._settings = [*settings, options.dialect == "opengauss"]
         self._options = options
-        self._table = RelationTable()
+        self._known = KnownMessages()
 
     def begin(self, format: Format) -> FindInput:
         """See Preparation.begin."""
         known = format.relations
         reader = format.fresh(known and known.copy())  # runs ahead of the format, and comes to the same
-        return lambda message_batch: find_relations(message_batch, reader, self._table, self._settings, self._options)
+        walk = _Walk(reader, self._known, self._options)
+
+        def find(message_batch: MessageBatch) -> ScanInput:
+            codes, described = walk.find(message_batch)
+            table = self._known.table
+            settings = np.concatenate([np.array(self._settings, np.int64), codes])
+            return ScanInput(table.dictionary(), settings, table.text(), described)
+
+        return find
 
 
-def find_relations(
-    message_batch: MessageBatch, reader: Format, table: RelationTable, settings: list[int], options: ReadOptions
-) -> ScanInput:
-    """Looks up the relation of every row in a message batch.
+class KnownMessages:
+    """Relation messages that were read before, and the table of their relations."""
 
-    reader      knows the relations before the batch; afterwards those after it
-    table       the relations that earlier batches needed; those of this one are added
-    settings    those that all scans have
+    def __init__(self) -> None:
+        self.table = RelationTable()
+        self.text = np.empty(1 << 16, np.uint8)
+        self.used = 0
+        self.slots = np.zeros((SLOTS, SEEN_FIELDS), np.int64)
+        self.generation = 0
+        """Changes when entries of the dictionary become invalid."""
+
+    def forget_much(self) -> None:
+        """Begins anew where a stream has described very many tables."""
+        if self.table.forget_much() or self.used > MOST_KEPT:
+            self.slots[:] = 0
+            self.used = 0
+            self.generation += 1
+
+    def make_room(self, size: int) -> None:
+        """Makes room for the bytes of one more message."""
+        if self.used + size > len(self.text):
+            larger = np.empty(max(2 * len(self.text), self.used + size), np.uint8)
+            larger[: self.used] = self.text[: self.used]
+            self.text = larger
+
+
+class _Walk:
+    """A walk over the message batches of one stream.
+
+    reader   knows the relations before each batch; afterwards those after it
     """
-    count = len(message_batch.starts)
-    asking, oids, telling = np.empty(count, np.int64), np.empty((2, count), np.int64), np.empty(count, np.int64)
-    relations = reader.relations
-    if relations is None:
-        raise TypeError(f"{reader.name} has no relations")
-    in_block, roles = relations.block is not None, _ROLES[options.dialect]
-    asked, told = _read_heads(
-        message_batch.buffer, message_batch.starts, message_batch.stops, roles, in_block, asking, oids, telling
-    )
-    found = np.zeros(count, np.int64)
-    table.forget_much()
-    begin = 0
-    ends = np.searchsorted(asking[:asked], telling[:told])
-    for end, message in [*zip(ends.tolist(), telling[:told].tolist(), strict=True), (asked, -1)]:
-        if begin < end:
-            streamed = int(relations.block is not None)
-            own = pa.py_buffer(oids[streamed, begin:end])
-            coded = pa.Array.from_buffers(pa.int64(), end - begin, [None, own]).dictionary_encode()
-            known = [2 * table.entry(relations.find(oid)) + streamed for oid in coded.dictionary.to_pylist()]
-            codes = np.frombuffer(coded.indices.buffers()[1], np.int32, end - begin)
-            found[asking[begin:end]] = np.array(known, np.int64)[codes]
-            begin = end
-        if message >= 0:
-            found[message] = int(relations.block is not None)
-            data = message_batch.message(message)
-            head = data[ENVELOPE_BYTES if data[0] == ENVELOPE else 0 :][:ASIDE_BYTES]
+
+    def __init__(self, reader: Format, known: KnownMessages, options: ReadOptions) -> None:
+        if reader.relations is None:
+            raise TypeError(f"{reader.name} has no relations")
+        self._reader, self._relations = reader, reader.relations
+        self._known, self._options = known, options
+        self._roles = _ROLES[options.dialect]
+        self._cache = np.zeros((SLOTS, 2), np.int64)
+        self._generation, self._known_generation = 1, known.generation
+
+    def find(self, message_batch: MessageBatch) -> tuple[Array, Described]:
+        """Returns the relation codes of the messages of the next batch, and the relations that they describe."""
+        known, relations = self._known, self._relations
+        known.forget_much()
+        if known.generation != self._known_generation:
+            self._known_generation = known.generation
+            self._generation += 1
+        count = len(message_batch.starts)
+        codes, described = np.empty(count, np.int64), np.empty((2, count), np.int64)
+        state = np.zeros(2, np.int64)
+        message = learned = 0
+        entry = index = -1
+        while True:
+            in_block = int(relations.block is not None)
+            state[USED] = known.used
+            message = _follow(
+                message_batch.buffer,
+                message_batch.starts,
+                message_batch.stops,
+                message,
+                in_block,
+                self._roles,
+                self._generation,
+                entry,
+                index,
+                self._cache,
+                known.text,
+                known.slots,
+                codes,
+                described,
+                state,
+            )
+            known.used = int(state[USED])
+            data = message_batch.message(message) if message < count else b""
+            record = data[ENVELOPE_BYTES if data[:1] == ENVELOPE_TAG else 0 :]
+            if record[:1] == RELATION_TAG_BYTE and not in_block and len(record) <= MOST_KEPT:
+                relation = read_relation(record, False, self._options.encoding, self._options.encoding_errors)
+                if relation is not None:
+                    known.make_room(len(record))
+                    index = known.table.index(relation)
+                    entry = known.table.entry(relation)
+                    continue
+            found = Described(described[0, : state[DESCRIBED]], described[1, : state[DESCRIBED]], known.table.relations)
+            learned = found.learn(relations, learned, count)
+            if message == count:
+                return codes, found
+            if self._roles[record[0]] == ASKS:
+                at = 5 if in_block else 1
+                entry = known.table.entry(relations.find(int.from_bytes(record[at : at + 4], "big")))
+                continue
+            codes[message] = in_block
+            message += 1
+            entry = -1
+            head = record[:ASIDE_BYTES]
             if head[:1] == MESSAGE_TAG_BYTE and not is_aside(head):
                 continue  # it has a transaction id, and says nothing
+            self._generation += 1
             with suppress(DecodeError):  # it will be told when the record is read
-                for frame in reader.frames(data):
-                    reader.read(data, frame, options)
-    head = [*settings, options.dialect == "opengauss"]
-    return ScanInput(table.dictionary(), np.concatenate([np.array(head, np.int64), found]), bytes(table.text))
+                for frame in self._reader.frames(data):
+                    self._reader.read(data, frame, self._options)
 
 
-def _form(oid: int) -> int:
-    return _FORMS.get(type_name(oid), OTHER_FORM if has_text(oid) else UNKNOWN_FORM)
+USED, DESCRIBED = range(2)
+"""Fields of the state of `_follow`: how many bytes of messages are kept, and how many messages describe a relation."""
 
 
 @compiled
-def _read_heads(
-    buffer: Array, starts: Array, stops: Array, roles: Array, in_block: bool, asking: Array, oids: Array, telling: Array
-) -> tuple[Int, Int]:
-    """Find the messages that ask or tell something about relations; returns how many do this, and how many that.
+def _follow(
+    buffer: Array,
+    starts: Array,
+    stops: Array,
+    begin: Int,
+    in_block: Int,
+    roles: Array,
+    generation: Int,
+    entry: Int,
+    index: Int,
+    cache: Array,
+    text: Array,
+    slots: Array,
+    codes: Array,
+    described: Array,
+    state: Array,
+) -> Int:
+    """Finds the codes of messages, up to the next one that Python must read; returns which it is, or their number.
 
-    roles       uint8[256]: of each kind of message
-    in_block    whether a streamed block is open before the first message
-    asking      int64[m]: the messages that ask, which are rows, where they are long enough to be one
-    oids        int64[2, m]: the number after the kind in each of these, and the number after that, which is the OID
-                of the relation in a streamed block
-    telling     int64[m]: the messages that tell
+    begin         the first one
+    in_block      1 if a streamed block is open before it, else 0
+    roles         uint8[256], of each kind of message
+    generation    what else the keys of the cache include; with another one, the cache is empty
+    entry, index  what Python has found for the first message: its relation's entry in the dictionary and, if it is a
+                  Relation message, its index in the table; -1 if it has found nothing
+    cache         int64[SLOTS, 2], relations by their number; see KEY
+    text          uint8[n], the Relation messages that are kept, with room for the first message
+    slots         int64[SLOTS, SEEN_FIELDS], Relation messages; see START
+    codes         int64[m], filled
+    described     int64[2, m], filled: messages that describe a relation, and its index
+    state         int64[2], changed; see USED
     """
-    asked, told = 0, 0
-    for message in range(len(starts)):
+    for message in range(begin, len(starts)):
         at, stop = starts[message], stops[message]
         if at < stop and buffer[at] == ENVELOPE:
             at += ENVELOPE_BYTES
         role = roles[buffer[at]] if at < stop else NOTHING
-        if role == ASKS and stop - at >= LEAST_ROW_BYTES:
-            asking[asked] = message
-            oids[0, asked] = read_32(buffer, at + 1)
-            oids[1, asked] = read_32(buffer, at + 5)
-            asked += 1
-        elif role > ASKS and (role < ENDS or in_block):
-            telling[told] = message
-            told += 1
-        if role == OPENS:
-            in_block = True
-        elif role == ENDS or (role == CLOSES and (buffer[at] != STREAM_STOP_TAG or stop - at == 1)):
-            in_block = False  # a STREAM_STOP with more bytes is CORRUPT and closes nothing; others that are end a block
-    return asked, told
-
-
-MOST_TEXT = 1 << 20
-"""Bytes of relations that are kept for the next message batch."""
-
-MOST_TEXT_OF_BATCH = 1 << 28
-"""Bytes of relations that one message batch may need: pairs are int32, and a scan's own text follows them."""
-
-
-class RelationTable:
-    """Relations as entries of the dictionary, and their text, which is in UTF-8."""
-
-    def __init__(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        self._entries: dict[int, int] = {}
-        self._held: list[Relation] = []  # so that no number of `id` comes again
-        self._pairs: list[tuple[int, int]] = []
-        self._dictionary = DICTIONARY
-        self.text = bytearray()
-
-    def forget_much(self) -> None:
-        """Begin anew where a stream has described very many tables."""
-        if len(self.text) > MOST_TEXT:
-            self._clear()
-
-    def entry(self, relation: Relation | None) -> int:
-        """The relation's first entry in the dictionary; 0 for an unknown relation.
-
-        Rows of a relation whose names would make the text too long are left to the declaration.
-        """
-        if relation is None:
-            return 0
-        if id(relation) not in self._entries:
-            self._held.append(relation)
-            names = (relation.table_schema, relation.table_name, *relation.columns)
-            types = [type_name(oid) for oid in relation.type_oids]
-            size = sum(len(text.encode()) for text in (*names, *types, str(relation.relation_id)))
-            known = len(self.text) + size <= MOST_TEXT_OF_BATCH
-            self._entries[id(relation)] = len(DICTIONARY) + len(self._pairs) if known else 0
-            if known:
-                self._add(relation)
-        return self._entries[id(relation)]
-
-    def dictionary(self) -> Array:
-        """int32[d, 2]: the constant texts, then the relations."""
-        if len(self._dictionary) < len(DICTIONARY) + len(self._pairs):
-            self._dictionary = np.concatenate([DICTIONARY, np.array(self._pairs, np.int32).reshape(-1, 2)])
-        return self._dictionary
-
-    def _add(self, relation: Relation) -> None:
-        columns, keys = list(zip(relation.columns, relation.type_oids, strict=True)), frozenset(relation.key_columns)
-        head = [(0, 0)] * CELLS
-        head[COLUMNS] = len(columns), UNDECIDED
-        head[SCHEMA], head[TABLE] = self._pair(relation.table_schema), self._pair(relation.table_name)
-        head[RELATION_ID] = self._pair(str(relation.relation_id))
-        self._pairs += head
-        names = [self._pair(name) for name, _ in columns]  # one after the other, and so are the types: the gather then
-        types = [self._pair(type_name(oid)) for _, oid in columns]  # copies those of a row as one text
-        for (name, oid), *pairs in zip(columns, names, types, strict=True):
-            self._pairs += [*pairs, (name in keys, _form(oid))]
-
-    def _pair(self, text: str) -> tuple[int, int]:
-        data = text.encode()
-        start = len(DICTIONARY_TEXT) + len(self.text)
-        self.text += data
-        return ~start, len(data)
+        size = stop - at
+        codes[message] = 0
+        is_relation = role == TELLS and in_block == 0
+        number = np.int64(0)
+        if role == ASKS:
+            if size < LEAST_ROW_BYTES:
+                continue
+            number = read_32(buffer, at + 1 + 4 * in_block)
+        elif is_relation:
+            if size < LEAST_RELATION_BYTES:
+                return message
+            number = read_32(buffer, at + 1)
+            hashed = np.int64(size)
+            for step in range(0, size - 8, 8):
+                hashed ^= read_64(buffer, at + step)
+                hashed ^= hashed << 13
+                hashed ^= hashed >> 7
+                hashed ^= hashed << 17
+            hashed ^= read_64(buffer, stop - 8)
+            slot = (hashed ^ hashed >> 17 ^ hashed >> 34) & (SLOTS - 1)
+            home = slot
+            for _ in range(PROBES):
+                if slots[slot, LENGTH] == 0:
+                    home = slot
+                    break
+                if (
+                    slots[slot, HASH] == hashed
+                    and slots[slot, LENGTH] == size
+                    and same_bytes(buffer, at, text, slots[slot, START], size)
+                ):
+                    entry, index = slots[slot, SEEN_ENTRY], slots[slot, INDEX]
+                    break
+                slot = slot + 1 & (SLOTS - 1)
+            else:
+                slot = home
+            if entry < 0:
+                return message
+            if slots[slot, INDEX] != index or slots[slot, LENGTH] == 0:
+                slots[slot, START], slots[slot, LENGTH], slots[slot, HASH] = state[USED], size, hashed
+                slots[slot, SEEN_ENTRY], slots[slot, INDEX] = entry, index
+                for offset in range(size):
+                    text[state[USED] + offset] = buffer[at + offset]
+                state[USED] += size
+            described[0, state[DESCRIBED]], described[1, state[DESCRIBED]] = message, index
+            state[DESCRIBED] += 1
+        elif role > ASKS and (role < ENDS or in_block == 1):
+            return message
+        else:
+            continue
+        key = generation << 33 | in_block << 32 | number
+        slot = number & (SLOTS - 1)
+        home = slot
+        for _ in range(PROBES):
+            if cache[slot, KEY] == key or cache[slot, KEY] >> 33 != generation:
+                break
+            slot = slot + 1 & (SLOTS - 1)
+        else:
+            slot = home
+        if entry < 0:
+            if cache[slot, KEY] != key:
+                return message
+            entry = cache[slot, ENTRY]
+        cache[slot, KEY], cache[slot, ENTRY] = key, entry
+        codes[message] = 2 * entry + in_block
+        entry = np.int64(-1)
+    return len(starts)

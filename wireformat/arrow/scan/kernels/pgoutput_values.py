@@ -8,20 +8,20 @@ from ....times import FIRST_MICROS, LAST_MICROS, MICROS_OF_2000, MICROS_OF_DAY
 from ...arrays import Array, Int
 from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SPACE
 from ...jit.compiler import inner
-from ..dictionary import COMMIT_TIME_KEY, token_entry
-from ..notes import TEXT_USED, TIME_KNOWN, TIME_TEXT, ScanArrays
-from ..primitives import read_16, read_32, read_64, write_number
-from ..row_notes import note_detail
-from ..tokens import BOOLEANS
-from .pgoutput_relations import (
+from ..binary_text.forms import (
     BOOLEAN_FORM,
     DATE_FORM,
     INTEGER_FORM,
+    LAST_WRITTEN_FORM,
     OID_FORM,
     SIZE_OF_FORM,
     TIMESTAMP_FORM,
-    UNKNOWN_FORM,
 )
+from ..dictionary import COMMIT_TIME_KEY, token_entry
+from ..notes import BINARY_LENGTH, TEXT_USED, TIME_KNOWN, TIME_TEXT, ScanArrays
+from ..primitives import read_16, read_32, read_64, write_number
+from ..row_notes import note_detail
+from ..tokens import BOOLEANS
 
 OUTPUT_TRUE, OUTPUT_FALSE = (token_entry(token) for token in BOOLEANS)
 """The texts of a boolean: that of a true one is `t`."""
@@ -88,13 +88,13 @@ def write_time(text: Array, used: Int, micros: Int) -> Int:
 
 @inner
 def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, binary_form: Int) -> tuple[Int, Int]:
-    """Returns the pair of a binary value, which may be written to text[used:]; length -1: the declaration reads it.
+    """Returns the pair of a binary value, which may be written to text[used:], or is noted in its binary form.
 
     binary_form   the form and the size of the type's values, packed; see SIZE_OF_FORM
     """
     buffer, text, dictionary = arrays.buffer, arrays.text, arrays.dictionary
-    if binary_form == UNKNOWN_FORM or size != binary_form & SIZE_OF_FORM:
-        return used, -1
+    if binary_form > LAST_WRITTEN_FORM or size != binary_form & SIZE_OF_FORM:
+        return at, BINARY_LENGTH - size
     form = binary_form - size
     if form == BOOLEAN_FORM:
         entry = OUTPUT_TRUE if buffer[at] != 0 else OUTPUT_FALSE
@@ -115,7 +115,7 @@ def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, binary_form:
     if form == DATE_FORM:
         number *= MICROS_OF_DAY
     if number < FIRST_TIME or number > LAST_TIME:
-        return used, -1
+        return at, BINARY_LENGTH - size
     end = write_time(text, used, number + MICROS_OF_2000)
     if form == DATE_FORM:
         end = used + 10

@@ -1,0 +1,163 @@
+"""Floats to text, as PostgreSQL 12 and newer print them: the shortest decimal that is nearest to this float alone.
+
+A float and the middles between it and its neighbours are divided by a power of ten of which at most one multiple of the
+tenfold lies between the middles; see Raffaello Giulietti, "The Schubfach way to render doubles". The middles themselves
+are never taken, as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...arrays import Array, Int
+from ...ascii import DIGIT_0, DOT, LOWER_E, MINUS, PLUS
+from ...jit.compiler import inner
+from ..primitives import read_32, read_64, write_number
+from .forms import SIZE_OF_FORM
+from .outcomes import BAD, write_word
+
+LEAST_POWER, MOST_POWER = -324, 292
+"""Of the powers of ten by which floats of 64 bits are divided."""
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_MOST = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+def _make_inverses() -> Array:
+    """uint64[617, 2]: 1 / 10**power, rounded up to 128 bits, the first of which is 1: its higher and its lower half."""
+    found = np.empty((MOST_POWER - LEAST_POWER + 1, 2), np.uint64)
+    for power in range(LEAST_POWER, MOST_POWER + 1):
+        if power <= 0:
+            exact = 10**-power
+            shift = exact.bit_length() - 128
+            number = (exact >> shift if shift >= 0 else exact << -shift) + 1
+        else:
+            exact = 10**power
+            number = (1 << (127 + exact.bit_length())) // exact
+            number = (1 << (126 + exact.bit_length())) // exact if number >> 128 else number
+            number += 1
+        found[power - LEAST_POWER] = number >> 64, number & ((1 << 64) - 1)
+    return found
+
+
+INVERSES = _make_inverses()
+
+_NAN, _INFINITY = (np.frombuffer(word, np.uint8) for word in (b"NaN", b"Infinity"))
+
+
+@inner
+def _times(one: Int, other: Int) -> tuple[Int, Int]:
+    """The higher and the lower half of the product of two uint64."""
+    one_high, one_low = one >> _HALF, one & _LOW
+    other_high, other_low = other >> _HALF, other & _LOW
+    low, first, second = one_low * other_low, one_low * other_high, one_high * other_low
+    middle = (low >> _HALF) + (first & _LOW) + (second & _LOW)
+    high = one_high * other_high + (first >> _HALF) + (second >> _HALF) + (middle >> _HALF)
+    return high, (low & _LOW) | ((middle & _LOW) << _HALF)
+
+
+@inner
+def _divided(number: Int, index: Int) -> Int:
+    """The number times an inverse, without its lowest 128 bits; the last bit is set if any of these is."""
+    factor = np.uint64(number)
+    carried, _ = _times(INVERSES[index, 1], factor)
+    high, low = _times(INVERSES[index, 0], factor)
+    if low > _MOST - carried:
+        high += np.uint64(1)
+        low = carried - (_MOST - low) - np.uint64(1)
+    else:
+        low += carried
+    return np.int64(high) | np.int64(low > np.uint64(1))
+
+
+@inner
+def shortest(mantissa: Int, exponent: Int, is_uneven: bool) -> tuple[Int, Int]:
+    """The digits and the power of ten of mantissa * 2**exponent; the digits may end with zeros.
+
+    is_uneven   whether the lower neighbour is half as far away as the higher one
+    """
+    # floor(log10(2**exponent)), or of three quarters of it, and floor(log2(10**-power)): true for all floats
+    power = (exponent * 1262611 - (524031 if is_uneven else 0)) >> 22
+    shift = exponent + (-power * 1741647 >> 19) + 1
+    index = power - LEAST_POWER
+    middle = _divided(4 * mantissa << shift, index)
+    least = _divided(4 * mantissa - (1 if is_uneven else 2) << shift, index) + 1
+    most = _divided(4 * mantissa + 2 << shift, index) - 1
+    digits = middle >> 2
+    tenth = digits // 10
+    is_above, is_below = 40 * tenth >= least, 40 * tenth + 40 <= most
+    if is_above != is_below:
+        return tenth + is_below, power + 1
+    is_above, is_below = 4 * digits >= least, 4 * digits + 4 <= most
+    if is_above != is_below:
+        return digits + is_below, power
+    half = 4 * digits + 2
+    return digits + (middle > half or (middle == half and digits & 1 == 1)), power
+
+
+@inner
+def write_float(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int, utf8: bool) -> Int:
+    """Writes a float of 4 or 8 bytes; see outcomes.py. At most 32 bytes are used."""
+    if size != form & SIZE_OF_FORM:
+        return BAD
+    bits = read_64(data, at) if size == 8 else read_32(data, at)
+    digits_of_mantissa = 52 if size == 8 else 23
+    most_exponent = 0x7FF if size == 8 else 0xFF
+    plain = 15 if size == 8 else 6  # from this power of ten on there is an exponent
+    is_negative = bits >> (8 * size - 1) & 1 == 1
+    exponent = bits >> digits_of_mantissa & most_exponent
+    mantissa = bits & ((np.int64(1) << digits_of_mantissa) - 1)
+    if exponent == most_exponent and mantissa != 0:
+        return write_word(text, to, _NAN)
+    if is_negative:
+        text[to] = MINUS
+        to += 1
+    if exponent == most_exponent:
+        return write_word(text, to, _INFINITY)
+    if exponent == 0 and mantissa == 0:
+        text[to] = DIGIT_0
+        return to + 1
+    is_uneven = mantissa == 0 and exponent > 1
+    if exponent == 0:
+        exponent = 1
+    else:
+        mantissa |= np.int64(1) << digits_of_mantissa
+    digits, power = shortest(mantissa, exponent - (most_exponent >> 1) - digits_of_mantissa, is_uneven)
+    while digits % 10 == 0:
+        digits //= 10
+        power += 1
+    end = write_number(text, to, digits, 10, False)
+    count = end - to
+    exponent = count - 1 + power
+    if exponent < -4 or exponent >= plain:
+        if count > 1:
+            for digit in range(end, to + 1, -1):
+                text[digit] = text[digit - 1]
+            text[to + 1] = DOT
+            end += 1
+        text[end] = LOWER_E
+        text[end + 1] = MINUS if exponent < 0 else PLUS
+        exponent = abs(exponent)
+        end += 2
+        if exponent < 10:
+            text[end] = DIGIT_0
+            end += 1
+        return write_number(text, end, exponent, 10, False)
+    if power >= 0:
+        for _ in range(power):
+            text[end] = DIGIT_0
+            end += 1
+        return end
+    shift = max(1 - power - count, 0)  # zeros before the digits: one of them is before the point
+    if shift > 0:
+        for digit in range(end - 1, to - 1, -1):
+            text[digit + shift] = text[digit]
+        for digit in range(to, to + shift):
+            text[digit] = DIGIT_0
+        end += shift
+    point = end + power
+    for digit in range(end, point, -1):
+        text[digit] = text[digit - 1]
+    text[point] = DOT
+    return end + 1

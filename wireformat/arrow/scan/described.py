@@ -1,0 +1,36 @@
+"""What messages of a batch say of relations, for those who read other records of the batch themselves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...events import Relation
+from ...formats.pgoutput.relations import Relations
+from ..arrays import Array
+
+
+class Described(NamedTuple):
+    """The relations that messages of a batch describe and that the scan reads by itself, in order.
+
+    The reader to which the scan leaves other records must learn them.
+    """
+
+    messages: Array
+    """int64[n]: batch indexes of these messages"""
+    indexes: Array
+    """int64[n]: indexes of their relations in `relations`"""
+    relations: list[Relation]
+
+    def learn(self, known: Relations, begin: int, message: int) -> int:
+        """Lets `known` learn what messages before this one say, from item `begin` on; returns where to continue."""
+        end = int(np.searchsorted(self.messages, message))
+        if begin < end:
+            last = [*dict.fromkeys(self.indexes[begin:end][::-1].tolist())]  # of each only the last time counts
+            for index in reversed(last):
+                known.take(self.relations[index])
+        return end
+
+
+NOTHING_DESCRIBED = Described(np.empty(0, np.int64), np.empty(0, np.int64), [])

@@ -1,0 +1,120 @@
+"""Relations of pgoutput as entries of the dictionary that a scan is given, and their text."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from itertools import accumulate
+
+import numpy as np
+
+from ....events import Relation
+from ....pgtypes import type_name
+from ...arrays import Array
+from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
+from ..dictionary import DICTIONARY, DICTIONARY_TEXT
+from ..relations import CELL_ENTRIES, CELL_FACTS, CELL_NAME, CELL_QUOTED, CELL_TYPE, CELLS, UNDECIDED
+
+MOST_TEXT = 1 << 24
+"""Bytes of relations that are kept for the next message batch: those of some 20,000 tables."""
+
+MOST_TEXT_OF_BATCH = 1 << 28
+"""Bytes of relations that one message batch may need: pairs are int32, and a scan's own text follows them."""
+
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class RelationTable:
+    """Relations as entries of the dictionary, and their text, which is in UTF-8.
+
+    relations   those that were added, in order
+    """
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.relations: list[Relation] = []  # held, so that no number of `id` comes again
+        self._indexes: dict[int, int] = {}
+        self._entries: list[int] = []
+        self._pairs = array("i")
+        self._dictionary = DICTIONARY
+        self._text = bytearray()
+        self._text_bytes = b""
+
+    def forget_much(self) -> bool:
+        """Begins anew where a stream has described very many tables; returns whether it does."""
+        if len(self._text) <= MOST_TEXT:
+            return False
+        self._clear()
+        return True
+
+    def index(self, relation: Relation) -> int:
+        """The index of a relation in `relations`, where it is added."""
+        found = self._indexes.get(id(relation))
+        if found is None:
+            found = self._indexes[id(relation)] = len(self.relations)
+            self.relations.append(relation)
+            self._entries.append(self._add(relation))
+        return found
+
+    def entry(self, relation: Relation | None) -> int:
+        """The relation's first entry in the dictionary; 0 for an unknown relation.
+
+        Rows of a relation whose names would make the text too long are left to the declaration.
+        """
+        return 0 if relation is None else self._entries[self.index(relation)]
+
+    def dictionary(self) -> Array:
+        """int32[d, 2]: the constant texts, then the relations."""
+        if 2 * len(self._dictionary) < 2 * len(DICTIONARY) + len(self._pairs):
+            added = np.array(self._pairs, np.int32).reshape(-1, 2)
+            self._dictionary = np.concatenate([DICTIONARY, added])
+        return self._dictionary
+
+    def text(self) -> bytes:
+        """The text of the relations, which follows that of the dictionary."""
+        if len(self._text_bytes) < len(self._text):
+            self._text_bytes = bytes(self._text)
+        return self._text_bytes
+
+    def _add(self, relation: Relation) -> int:
+        """Returns the first entry of an added relation, or 0 if there is no room for its text."""
+        names, oids, keys = relation.columns, relation.type_oids, frozenset(relation.key_columns)
+        count, forms = len(names), [*map(form_of, oids)]
+        hexed = [index for index, form in enumerate(forms) if form & FORM == HEX_FORM]
+        if hexed and len({*names}) < count:  # names are listed once, and the scan tells columns by their index
+            forms, hexed = [DECLINED_FORM if index in hexed else form for index, form in enumerate(forms)], []
+        texts = (
+            relation.table_schema,
+            relation.table_name,
+            str(relation.relation_id),
+            relation.replica_identity,
+            _as_json(names),
+            str([*oids]),
+            str([*relation.typmods]),
+            _as_json(relation.key_columns),
+            *names,  # one after the other, and so are the types: the gather then copies those of a row as one text
+            *map(type_name, oids),
+            *[_as_json(names[index]) for index in hexed],
+        )
+        encoded = [text.encode() for text in texts]
+        text = b"".join(encoded)
+        if len(self._text) + len(text) > MOST_TEXT_OF_BATCH:
+            return 0
+        lengths = [*map(len, encoded)]
+        starts = [~at for at in accumulate(lengths, initial=len(DICTIONARY_TEXT) + len(self._text))]
+        self._text += text
+        head, first_type, first_quoted = CELLS - 1, CELLS - 1 + count, CELLS - 1 + 2 * count
+        pairs = [count, UNDECIDED] + [0] * 2 * (head + CELL_ENTRIES * count)
+        for half, numbers in enumerate((starts, lengths)):
+            pairs[2 + half : 2 * CELLS : 2] = numbers[:head]
+            for item, first in ((CELL_NAME, head), (CELL_TYPE, first_type)):
+                pairs[2 * (CELLS + item) + half :: 2 * CELL_ENTRIES] = numbers[first : first + count]
+            for index, number in zip(hexed, numbers[first_quoted:], strict=False):
+                pairs[2 * (CELLS + CELL_ENTRIES * index + CELL_QUOTED) + half] = number
+        pairs[2 * (CELLS + CELL_FACTS) :: 2 * CELL_ENTRIES] = [name in keys for name in names]
+        pairs[2 * (CELLS + CELL_FACTS) + 1 :: 2 * CELL_ENTRIES] = forms
+        entry = len(DICTIONARY) + len(self._pairs) // 2
+        self._pairs.extend(pairs)
+        return entry
