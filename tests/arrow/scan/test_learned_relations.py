@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.engine.scanner import Scanner
-from wireformat.arrow.scan import learned
 from wireformat.arrow.scan.notes import COMPLETE, NEW, PRESENT, STEPPED
+from wireformat.arrow.scan.relations import learned
 from wireformat.formats.registry import find_format
 from wireformat.options import ReadOptions
 

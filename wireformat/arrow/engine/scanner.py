@@ -17,11 +17,9 @@ from ...stream.reader import Located, Reader
 from ..arrays import Array
 from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
-from ..scan.described import Described
 from ..scan.dictionary import DICTIONARY_TEXT
 from ..scan.filters import make_filters
 from ..scan.joined_texts import can_join
-from ..scan.learned import LearnedRelations
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
     BINARY_TEXT,
@@ -46,6 +44,8 @@ from ..scan.notes import (
     ScannedRows,
 )
 from ..scan.registry import learns, load_binary_writer, load_rare_walk, load_scan
+from ..scan.relations.described import Described
+from ..scan.relations.learned import LearnedRelations
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder

@@ -91,7 +91,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
         indexes         int64[m]      index of each message in the input, as the row-change table has it
         cursor          int64[c]      where to continue, changed in place; the end is cursor[NEXT_MESSAGE] == m
         rows, cells, text             of Notes, filled in place
-        dictionary      int32[d, 2]   pairs of the constant texts, then relations; a scan may learn some (relations.py)
+        dictionary      int32[d, 2]   pairs of the constant texts, then relations; a scan may learn some
         settings        int64[s]      UTF8, KINDS_WANTED and so on of notes.py; for pgoutput also those of
                                       pgoutput_relations.py
         patterns        int32[p, 4]   wanted tables, each the pairs of schema and name in `names`; empty: all tables

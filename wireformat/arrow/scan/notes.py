@@ -18,8 +18,8 @@ from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
 from ...stream.reader import Located
 from ..arrays import Array
-from .described import NOTHING_DESCRIBED, Described
 from .dictionary import DICTIONARY_TEXT
+from .relations.described import NOTHING_DESCRIBED, Described
 
 BEGIN, INSERT, UPDATE, DELETE, COMMIT, MESSAGE_KIND, HEARTBEAT, UNKNOWN = (
     KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "MESSAGE", "HEARTBEAT", "UNKNOWN")
@@ -77,7 +77,7 @@ RARE_ROWS, STEPPED_ROWS = 5, 6
 
 # Of learned relations: the entries of the first and the next one; how much of their text is used, and where it ends;
 # whether there was no room for one: if it WANTS_ROOM, the scan stops to get it. Then the slots in which tables are
-# looked up, of a scan that learns; see relations.py.
+# looked up, of a scan that learns; see relations/recognise.py.
 FIRST_LEARNED, NEXT_ENTRY, LEARNED_USED, LEARNED_END, LEARNED_FULL = range(7, 12)
 CURSOR_FIELDS = 12
 WANTS_ROOM, NO_ROOM = 1, 2

@@ -41,7 +41,7 @@ from .notes import (
     ScanArrays,
 )
 from .primitives import read_32, write_number
-from .relations import COLUMNS, UNDECIDED, UNWANTED, WANTED
+from .relations.entries import COLUMNS, UNDECIDED, UNWANTED, WANTED
 from .tokens import FALSE, TRUE
 
 TRUE_ENTRY, FALSE_ENTRY = token_entry(TRUE), token_entry(FALSE)

@@ -33,7 +33,7 @@ from ..notes import (
     VALUE,
     Notes,
 )
-from ..relations import CELL_ENTRIES, CELL_FACTS, CELL_QUOTED, CELL_TYPE, CELLS
+from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELL_QUOTED, CELL_TYPE, CELLS
 from ..transcode import with_room
 from .arrays import make_array_writer, write_other, write_simple
 from .bytes_values import write_bytes_value

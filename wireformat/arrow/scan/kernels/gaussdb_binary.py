@@ -71,19 +71,8 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, unquote, write_number
-from ..relations import (
-    CELL_ENTRIES,
-    CELL_FACTS,
-    CELLS,
-    COLUMNS,
-    NEXT,
-    UNWANTED,
-    find_relation,
-    learn,
-    note_complete,
-    note_pattern,
-    same_pattern,
-)
+from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
+from ..relations.recognise import find_relation, learn, note_complete, note_pattern, same_pattern
 from ..row_notes import note_detail, note_lsn, note_number
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES

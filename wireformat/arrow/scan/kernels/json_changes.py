@@ -36,19 +36,8 @@ from ..notes import (
     VALUE,
     ScanArrays,
 )
-from ..relations import (
-    COLUMNS,
-    NEXT,
-    SCHEMA,
-    TABLE,
-    TAIL,
-    UNWANTED,
-    find_relation,
-    learn,
-    note_complete,
-    note_pattern,
-    same_pattern,
-)
+from ..relations.entries import COLUMNS, NEXT, SCHEMA, TABLE, TAIL, UNWANTED
+from ..relations.recognise import find_relation, learn, note_complete, note_pattern, same_pattern
 from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
 from .literals import BAD_LENGTH, literal, number_end, special_at, undo
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end

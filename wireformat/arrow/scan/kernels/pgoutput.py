@@ -65,7 +65,7 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag
-from ..relations import (
+from ..relations.entries import (
     CELL_ENTRIES,
     CELL_FACTS,
     CELL_NAME,

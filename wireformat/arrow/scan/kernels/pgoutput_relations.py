@@ -20,11 +20,11 @@ from ....options import ReadOptions
 from ...arrays import Array, Int
 from ...jit.compiler import compiled
 from ...jit.same_bytes import same_bytes
-from ..described import Described
 from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, ScanInput
 from ..primitives import read_32, read_64
 from ..registry import FindInput
+from ..relations.described import Described
 from .relation_table import RelationTable
 
 RARE_TAGS = b"kMbPKr"

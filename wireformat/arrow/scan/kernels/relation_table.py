@@ -13,7 +13,7 @@ from ....pgtypes import type_name
 from ...arrays import Array
 from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY, DICTIONARY_TEXT
-from ..relations import CELL_ENTRIES, CELL_FACTS, CELL_NAME, CELL_QUOTED, CELL_TYPE, CELLS, UNDECIDED
+from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELL_NAME, CELL_QUOTED, CELL_TYPE, CELLS, UNDECIDED
 
 MOST_TEXT = 1 << 24
 """Bytes of relations that are kept for the next message batch: those of some 20,000 tables."""

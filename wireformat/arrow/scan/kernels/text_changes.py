@@ -57,21 +57,9 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii
-from ..relations import (
-    CELL_ENTRIES,
-    CELL_FACTS,
-    CELLS,
-    COLUMNS,
-    NEXT,
-    SCHEMA,
-    UNWANTED,
-    find_relation,
-    learn,
-    note_complete,
-    note_pattern,
-    same_pattern,
-)
-from ..relations import TABLE as TABLE_PAIR
+from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, SCHEMA, UNWANTED
+from ..relations.entries import TABLE as TABLE_PAIR
+from ..relations.recognise import find_relation, learn, note_complete, note_pattern, same_pattern
 from ..tokens import ROW_CHANGES, TABLE
 from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
 from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array
-from .dictionary import DICTIONARY_TEXT
-from .notes import (
+from ...arrays import Array
+from ..dictionary import DICTIONARY_TEXT
+from ..notes import (
     CURSOR_FIELDS,
     FIRST_LEARNED,
     LEARNED_END,

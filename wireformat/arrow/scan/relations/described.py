@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...events import Relation
-from ...formats.pgoutput.relations import Relations
-from ..arrays import Array
+from ....events import Relation
+from ....formats.pgoutput.relations import Relations
+from ...arrays import Array
 
 
 class Described(NamedTuple):

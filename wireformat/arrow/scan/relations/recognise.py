@@ -1,4 +1,4 @@
-"""The relations that a scan recognises: a table with the columns of one row image, as entries of the dictionary.
+"""How a scan recognises the relation of a row, and learns it where it is new.
 
 Nearly every row repeats what earlier rows of its table said: schema, table, names and types of columns. A scan reads
 that in full where it is new, and learns it: its texts, and its bytes as patterns. Of later rows it compares the bytes
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, Int
-from ..jit.compiler import hot, inner
-from ..jit.intrinsics import BLOCK, read_64, same_block
-from .notes import (
+from ...arrays import Array, Int
+from ...jit.compiler import hot, inner
+from ...jit.intrinsics import BLOCK, read_64, same_block
+from ..notes import (
     COMPLETE,
     CURSOR_FIELDS,
     ENDS,
@@ -35,25 +35,8 @@ from .notes import (
     WANTS_ROOM,
     ScanArrays,
 )
-from .primitives import transcode_flag
-
-COLUMNS, SCHEMA, TABLE, DETAILS = range(4)
-DETAIL_COUNT = 6
-CELLS = DETAILS + DETAIL_COUNT
-"""A relation in the dictionary. COLUMNS is no pair: the number of columns, and whether the filters keep the table. Then
-the names of schema and table. Of pgoutput: what `detail` says of the relation, from the OID on, in the order of its
-keys. From CELLS on there are CELL_ENTRIES for each column."""
-
-NEXT, HEAD, TAIL = range(DETAILS, DETAILS + 3)
-"""Of a learned relation, in place of details. NEXT is no pair: another relation of the table or 0, and in the first one
-how many there are. HEAD and TAIL are patterns."""
-
-CELL_NAME, CELL_TYPE, CELL_FACTS, CELL_QUOTED, CELL_ENTRIES = range(5)
-"""CELL_FACTS is the pattern before a value. Of pgoutput it is no pair: whether the column is in the key, and the form
-of its binary values; see forms.py. CELL_QUOTED is the name as a string of JSON, if these have no text form."""
-
-UNDECIDED, WANTED, UNWANTED = range(3)
-"""Whether the filters keep the rows of a table; it is decided by its first row."""
+from ..primitives import transcode_flag
+from .entries import CELL_ENTRIES, CELL_FACTS, CELL_NAME, CELL_TYPE, CELLS, COLUMNS, HEAD, NEXT, SCHEMA, TAIL, UNDECIDED
 
 PROBES = 16
 """So many slots are looked at for a table."""
