@@ -15,7 +15,7 @@ from ....formats.pgoutput.messages import OLD as OLD_TAG
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....limits import RECORD_BYTES
 from ...arrays import Array, Int
-from ...jit.compiler import inner
+from ...jit.compiler import hot, inner
 from ..binary_text.forms import (
     DECLINED_FORM,
     FORM,
@@ -165,7 +165,7 @@ def row_image(
     return GOOD, at
 
 
-@inner
+@hot
 def row_change(arrays: ScanArrays, at: Int, stop: Int, row: Int, relation_code: Int) -> Int:
     """INSERT, UPDATE and DELETE, from the byte after the kind to the end; returns the row's status."""
     buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
@@ -259,7 +259,7 @@ def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     return GOOD
 
 
-@inner
+@hot
 def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """Notes one record; see loop.py."""
     buffer, rows, cursor, settings = arrays.buffer, arrays.rows, arrays.cursor, arrays.settings
