@@ -24,6 +24,7 @@ ROWS = (
     "arrow.arrays arrow.ascii arrow.commit_times arrow.row_changes arrow.schemas arrow.logical_messages",
     "arrow.unread",
     "arrow.jit",
+    "arrow.noted_texts",
     "arrow.scan",
     "arrow.columns",
     "arrow.engine",
