@@ -29,6 +29,7 @@ ROWS = (
     "arrow.columns",
     "arrow.engine",
     "arrow.change_table arrow.committed arrow.typed_tables",
+    "arrow.noted",
     "arrow",
     "sources",
     "api capture",

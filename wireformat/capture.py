@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -12,6 +12,8 @@ from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
 from .arrow.logical_messages import MESSAGES, message_rows
+from .arrow.noted.changes import CommittedRows, take_rows
+from .arrow.noted.rows import NotedRows, records_of
 from .arrow.schemas import DROPPED, committed_schema, widened
 from .arrow.typed_tables.latest import LatestRows
 from .arrow.typed_tables.table import typed_part
@@ -26,13 +28,16 @@ from .options.checks import flag, number, one_of, shown
 from .options.table_names import one_table, written
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.handed_rows import HandedRows, grouped_rows, rows_of_loose_messages, rows_of_patterns
+from .sources.handed_rows import HandedRows, as_batch, grouped_rows, rows_of_loose_messages, rows_of_patterns
 from .sources.resumption import KnownRelations, Resumption
+from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition
 from .stream.judged import wrong_format
 from .stream.reader import Located
 from .stream.transactions import TWO_PHASE
+
+Rows = TypeVar("Rows", pa.RecordBatch, Any)
 
 BEFORE_ALL = -1
 """The message of rows that were known before the first message."""
@@ -149,8 +154,8 @@ class Capture:
         self._begin_reading()
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for batch in self._handed_out(self._committed()):
-                found = rows_of_patterns(batch, options)
+            for committed in self._handed_out(self._committed()):
+                found = rows_of_patterns(as_batch(committed), options)
                 if len(found):
                     yield found
 
@@ -168,8 +173,8 @@ class Capture:
         self._begin_reading()
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for batch in self._handed_out(self._committed(loose_messages=True)):
-                found = message_rows(batch, self._options.encoding, prefix)
+            for committed in self._handed_out(self._committed(loose_messages=True)):
+                found = message_rows(as_batch(committed, "MESSAGE"), self._options.encoding, prefix)
                 if len(found):
                     yield found
 
@@ -296,15 +301,25 @@ class Capture:
 
     def _decoded(self, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields the rows of all sources, with the columns of the schema."""
+        return self._read(options, lambda decoder, given: decoder.batches(given, schema))
+
+    def _noted(self) -> Iterator[pa.RecordBatch | NotedRows]:
+        """Yields the rows of all sources with all columns, as the scan noted them or as record batches."""
+        return self._read(self._options, lambda decoder, given: decoder.rows(given, self._schema))
+
+    def _read(
+        self, options: ReadOptions, rows_of: Callable[[SourceDecoder, SourceMessages], Iterator[Rows]]
+    ) -> Iterator[Rows]:
+        """Yields the rows of the messages of all sources."""
         decoder = self._make_decoder(options)
         if self._after is not None and self._after.relations:
             decoder.set_relations(KnownRelations(self._after.relations).copy())
         order = SourceOrder(self._name)
         for source in self._sources:
             for given in source.read():
-                for batch in decoder.batches(given, schema):
-                    order.take(batch, source.name)
-                    yield batch
+                for rows in rows_of(decoder, given):
+                    order.take(records_of(rows), source.name)
+                    yield rows
         guess = decoder.other_format() if options.mode == "FAILFAST" else None
         if guess is not None:
             raise wrong_format(self._name, "no record that could be read", guess)
@@ -333,7 +348,7 @@ class Capture:
         after = self._after or CapturePosition(self._name)
         resumption, relations = Resumption(self._after), KnownRelations(after.relations)
         with (
-            judged_rows(self._decoded(self._options, self._schema)) as batches,
+            judged_rows(self._noted()) as found,
             Transactions(
                 two_phase=self._two_phase,
                 drop_resent=self._drop_resent,
@@ -344,13 +359,14 @@ class Capture:
                 streamed = {one.xid for one in after.open if one.stage in ("block", "streamed")}
                 transactions.continue_after(after.delivered, streamed)
             try:
-                for batch in batches:
-                    resumption.take(batch)
-                    relations.take(batch)
+                for item in found:
+                    records = records_of(item)
+                    resumption.take(records)
+                    relations.take(records)
                     if loose_messages:
-                        yield HandedRows(rows_of_loose_messages(batch), None)
-                    last: pa.RecordBatch | None = None
-                    for rows in transactions.take(batch):
+                        yield HandedRows(rows_of_loose_messages(records), None)
+                    last: CommittedRows | None = None
+                    for rows in take_rows(transactions, item):
                         if last is not None:
                             yield HandedRows(last, None)
                         last = rows
@@ -363,7 +379,7 @@ class Capture:
             if at_end is not None:
                 at_end(transactions)
 
-    def _handed_out(self, found: Iterator[HandedRows]) -> Iterator[pa.RecordBatch]:
+    def _handed_out(self, found: Iterator[HandedRows]) -> Iterator[CommittedRows]:
         """Yields the rows, each time after the position has been set to what is then handed out."""
         for rows, position in found:
             if position is not None:

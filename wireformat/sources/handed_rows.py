@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.noted.changes import CommittedRows
 from ..arrow.row_changes import HIDDEN_KINDS
 from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition
@@ -20,8 +21,18 @@ _GROUP_BYTES = 32 << 20
 class HandedRows(NamedTuple):
     """Rows, and the position after them; None where a transaction goes on in the next rows."""
 
-    batch: pa.RecordBatch | None
+    rows: CommittedRows | None
     position: CapturePosition | None
+
+
+def as_batch(rows: CommittedRows, kind: str | None = None) -> pa.RecordBatch:
+    """Returns committed rows as a record batch.
+
+    kind   only rows of this kind need be among them
+    """
+    if isinstance(rows, pa.RecordBatch):
+        return rows
+    return (rows if kind is None else rows.of_kind(kind)).batch()
 
 
 def grouped_rows(
@@ -31,10 +42,11 @@ def grouped_rows(
     held: list[pa.RecordBatch] = []
     size = 0
     last: CapturePosition | None = None
-    for batch, position in found:
+    for rows, position in found:
         last = position or last
-        if batch is None:
+        if rows is None:
             continue
+        batch = as_batch(rows)
         may_be = pc.or_(_is_of(batch, schema, table), pc.is_in(batch["kind"], pa.array([*HIDDEN_KINDS])))
         nameless = pc.and_(pc.equal(batch["kind"], "TRUNCATE"), pc.is_null(batch["table_name"]))
         own = batch.filter(pc.or_(may_be, nameless))
