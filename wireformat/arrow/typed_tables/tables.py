@@ -13,7 +13,7 @@ from ..arrays import Array
 from ..row_changes import RowChanges
 from ..schemas import with_format
 from .images import combined_codes
-from .rows import TABLE_RELATION, ChangeRows, Source, rows_of_tables
+from .rows import TABLE_RELATION, ChangeRows, Source, chosen_of_batch, rows_of_tables
 from .versions import TableVersions, Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
@@ -41,13 +41,14 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
     position: pa.StructType | None = None
     for batch in source.batches():
         rows = rows_of_tables(batch)
+        chosen = chosen_of_batch(rows)
         positions = _positions(batch)
         position = position or positions.type
         for table, indices in _by_table(rows):
             version_indices = versions.setdefault(table, TableVersions()).take(rows, indices)
             for version in np.unique(version_indices).tolist():
                 of_version = indices[version_indices == version]
-                first, last = (positions[rows.at(int(index))[1]].as_py() for index in of_version[[0, -1]])
+                first, last = (positions[int(chosen[index])].as_py() for index in of_version[[0, -1]])
                 total = totals.setdefault((table, version), [first, last, 0])
                 total[1] = last
                 total[2] += int((rows.kinds[of_version] != TABLE_RELATION).sum())
