@@ -14,9 +14,10 @@ from .arrow.committed.assembler import Transactions
 from .arrow.logical_messages import MESSAGES, message_rows
 from .arrow.noted.changes import CommittedRows, take_rows
 from .arrow.noted.rows import NotedRows, records_of
-from .arrow.schemas import DROPPED, committed_schema, widened
+from .arrow.schemas import committed_schema, widened
+from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.latest import LatestRows
-from .arrow.typed_tables.table import typed_part
+from .arrow.typed_tables.table import TypedPart, kept_fields
 from .arrow.typed_tables.tables import tables as list_tables
 from .arrow.unread import judged_rows, no_such_table
 from .errors import BadRows, OptionError, OrderError, StateError, add_hint
@@ -215,25 +216,24 @@ class Capture:
         that do not fit is the mode of the capture. evolution is "union" or "error". Raises BadCell and BadRows.
         """
         one_of("evolution", evolution, ("union", "error"))
-        options: dict[str, Any] = {
-            "images": images,
-            "mode": self._options.mode,
-            "evolution": evolution,
-            "complete": complete,
-            "split_key_changes": split_key_changes,
-            "keys": keys,
-            "keep": keep,
-            "format": self._name,
-        }
         if schema is None:
             self._check_repeatable("without a schema this call reads it twice: pass schema")
             schema = self._listed_table(table)
             if evolution == "error":
                 _check_one_version(schema, table)
-        empty = committed_schema(self._schema).empty_table()
-        found = typed_part(empty, table, schema=schema, **options).schema.remove_metadata()
+        kept = kept_fields(keep, committed_schema(self._schema))
+        part = TypedPart(
+            table,
+            schema=schema,
+            options=TypedOptions(self._options.mode, images, complete, split_key_changes, keys),
+            evolution=evolution,
+            kept=kept,
+            format=self._name,
+        )
         self._begin_reading()
-        return pa.RecordBatchReader.from_batches(found, self._typed(table, schema, options))
+        return pa.RecordBatchReader.from_batches(
+            part.schema, self._typed(one_table(table), part, [field.name for field in kept])
+        )
 
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
         """Returns the rows of a table as it stands at the end of the capture.
@@ -387,16 +387,16 @@ class Capture:
             if rows is not None:
                 yield rows
 
-    def _typed(self, table: str, schema: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        dropped = 0
-        for batches, position in grouped_rows(self._committed(), *one_table(table)):
-            found = typed_part(batches, table, schema=schema, **options) if batches else None
+    def _typed(self, table: tuple[str, str], part: TypedPart, keep: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        all_dropped = 0
+        for rows, position in grouped_rows(self._committed(), table, keep):
+            found, dropped = (None, 0) if rows is None else part.read(rows)
             if position is not None:
                 self._position = position
-            if found is not None:
-                dropped += int((found.schema.metadata or {}).get(DROPPED, 0))
-                yield from found.replace_schema_metadata(None).to_batches()
-        self._dropped = (self._dropped or 0) + dropped
+            all_dropped += dropped
+            if found is not None and len(found):
+                yield found
+        self._dropped = (self._dropped or 0) + all_dropped
 
     def _listed_table(self, table: str) -> pa.Table:
         """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns."""

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...options.reading import KINDS
 from ..arrays import Array
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
+from ..row_changes import HIDDEN_KINDS, TABLE_KINDS
+from ..scan.notes import MESSAGE, RECORD
 from ..schemas import committed_schema
+from .layouts import are_of_table
 from .rows import NotedRows
+from .selection import NotedSelection, copied_rows
 
 
 class NotedChanges(NamedTuple):
@@ -31,10 +37,66 @@ class NotedChanges(NamedTuple):
         """Returns the rows of one kind."""
         return self._replace(settled=self.settled.chosen(self.codes == KINDS.index(kind)))
 
+    def of_table(self, table: tuple[str, str], keep: Sequence[str]) -> pa.RecordBatch | NotedSelection | None:
+        """Returns the rows of a table, copied out of the notes, and those that may be of any table.
+
+        table   schema and name
+        keep    columns of the committed rows that are kept
+
+        Where some of them cannot be copied out of the notes, all are a record batch. None if there are no rows.
+        """
+        rows = self.settled.rows
+        is_noted = _IS_ROW_CHANGE[self.codes]
+        if self.noted.origins is not None:
+            is_noted &= self.noted.origins[rows] >= 0
+        chosen = np.flatnonzero(is_noted)
+        notes = rows[chosen] if self.noted.origins is None else self.noted.origins[rows[chosen]]
+        chosen = chosen[are_of_table(self.noted.scanned, notes, table)]
+        others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[self.codes])
+        if len(others):
+            found = rows_of_name(self._chosen(others).batch(), *table)
+            if len(found):
+                every = np.sort(np.concatenate([chosen, others]))
+                return rows_of_name(self._chosen(every).batch(), *table)
+        return self._chosen(chosen)._copied(keep) if len(chosen) else None
+
+    def _chosen(self, chosen: Array) -> NotedChanges:
+        return self._replace(settled=self.settled.chosen(chosen))
+
+    def _copied(self, keep: Sequence[str]) -> NotedSelection:
+        settled, noted = self.settled, self.noted
+        notes = settled.rows if noted.origins is None else noted.origins[settled.rows]
+        columns = {
+            "message": pa.array(noted.scanned.rows[MESSAGE, notes]),
+            "record": pa.array(noted.scanned.rows[RECORD, notes]),
+            "sequence": settled.sequence,
+            "xid": settled.of_transactions("xid"),
+            "commit_time": settled.of_transactions("commit_time").cast(pa.timestamp("us", "UTC")),
+        }
+        if keep:
+            own = pa.schema([field for field in noted.schema if field.name in keep])
+            committed = committed_schema(noted.schema)
+            schema = pa.schema([committed.field(name) for name in keep])
+            batch = committed_rows(noted.gathered(settled.rows, own), settled, schema)
+            columns |= dict(zip(keep, batch.columns, strict=True))
+        return copied_rows(noted.scanned, notes, columns)
+
     def batch(self) -> pa.RecordBatch:
         """Returns the rows with all columns."""
         schema = committed_schema(self.noted.schema)
         return committed_rows(self.noted.taken(self.settled.rows), self.settled, schema)
+
+
+_IS_ROW_CHANGE = np.array([kind in ("INSERT", "UPDATE", "DELETE") for kind in KINDS])
+_MAY_BE_OF_TABLE = np.array([kind in (*TABLE_KINDS, *HIDDEN_KINDS) for kind in KINDS])
+
+
+def rows_of_name(batch: pa.RecordBatch, schema: str, table: str) -> pa.RecordBatch:
+    """Returns the rows of a table, and those that may be of any table."""
+    is_of = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))
+    is_hidden = pc.is_in(batch["kind"], pa.array([*HIDDEN_KINDS]))
+    nameless = pc.and_(pc.equal(batch["kind"], "TRUNCATE"), pc.is_null(batch["table_name"]))
+    return batch.filter(pc.or_(pc.or_(pc.fill_null(is_of, False), is_hidden), nameless))
 
 
 CommittedRows: TypeAlias = "pa.RecordBatch | NotedChanges"
