@@ -42,6 +42,11 @@ FORMS: dict[str, st.SearchStrategy[str]] = {
     "timestamptz": st.builds(
         "{}{}".format, st.datetimes(), st.sampled_from(["+00", "-07", "+05:30", "-15:59", "+16", "+01:02:03"])
     ),
+    "bytea": st.one_of(
+        st.binary(max_size=40).map(lambda data: f"\\x{data.hex()}"),
+        st.lists(st.sampled_from(["\\\\", "\\000", "\\377", *"aA0 ~"])).map("".join),
+    ),
+    "raw": st.binary(max_size=40).map(lambda data: data.hex().upper()),
 }
 """Texts as servers print them, and some that do not fit."""
 
@@ -104,7 +109,7 @@ def mutants(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> str:
     text = draw(texts)
     at = draw(st.integers(0, len(text)))
     rest = draw(st.integers(at, min(at + 1, len(text))))
-    return text[:at] + draw(st.sampled_from(["", *"09-+.:eT /tx\0é"])) + text[rest:]
+    return text[:at] + draw(st.sampled_from(["", *"09-+.:eT /tx\0é\\"])) + text[rest:]
 
 
 @pytest.mark.parametrize("type", FORMS)
@@ -126,6 +131,8 @@ def test_usual_forms_are_read_without_the_cast(type: str) -> None:
         "time": ["00:00:00", "23:59:59.999999", "12:30:00.5"],
         "timestamp": ["0001-01-01 00:00:00", "2026-11-22 12:30:00.5", "9999-12-31 23:59:59.999999"],
         "timestamptz": ["0001-01-01 00:00:00+00", "2026-11-22 12:30:00.5+05:30", "2026-11-22 12:30:00-15"],
+        "bytea": ["\\x", "", "\\x00fF", "a\\\\b\\001\\377"],
+        "raw": ["00fF", "\\x00", ""],
         "smallint": ["-32768", "32767", "0"],
         "integer": ["-2147483648", "2147483647"],
         "bigint": ["-9223372036854775807", "9223372036854775807", "12345678", "123456789", "1234567890123456789"],

@@ -149,7 +149,7 @@ def typed_batch(
         for image, images in (("new", rows.new), ("old", rows.old)):
             text = images.texts(column.name, column_index, rows.numbered if image == "new" else None)
             if column.name in options.keys:
-                key_texts.setdefault(column.name, []).append(text)
+                key_texts.setdefault(column.name, []).append(text.strings())
             value_of_image[image], misfits = column.read(text, changes.version_indices)
             bad_values += [_BadValue(row, image, column, found) for row, found in misfits.items()]
         value, old_value = value_of_image["new"], value_of_image["old"]

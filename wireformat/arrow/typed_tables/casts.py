@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ...pgtypes import text_values
 from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
+from .readers.byte_strings import read_byte_strings
 from .readers.compiled_reader import CompiledReader
 from .readers.numbers import form_of, read_numbers
 from .readers.reader import Misfits, Reader, TextReader, Texts, as_strings
@@ -365,9 +366,11 @@ def reader_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Rea
     """
     cast = cast_of(type, reading, delimiter)
     form = form_of(type)
-    if cast is None or form is None:
-        return cast
-    return CompiledReader(partial(read_numbers, form=form, type=type), cast)
+    if cast is None:
+        return None
+    if type == pa.binary():
+        return CompiledReader(partial(read_byte_strings, hex_only=reading == "hex"), cast)
+    return cast if form is None else CompiledReader(partial(read_numbers, form=form, type=type), cast)
 
 
 @cache
