@@ -29,14 +29,23 @@ class NotedTexts(NamedTuple):
     @classmethod
     def of(cls, texts: pa.StringArray) -> NotedTexts:
         """Returns the texts of a string or binary column, which are not copied."""
-        count = len(texts)
-        _, offset_bytes, data = texts.buffers()
-        offsets = np.frombuffer(offset_bytes or bytes(4), np.int32)[texts.offset :][: count + 1]
-        pairs = np.empty((count, 2), np.int32)
-        pairs[:, 0] = offsets[:-1]
-        np.subtract(offsets[1:], offsets[:-1], out=pairs[:, 1])
+        return cls.of_rows(texts, np.arange(len(texts)))
+
+    @classmethod
+    def of_rows(cls, texts: pa.StringArray, rows: Array, is_missing: Array | None = None) -> NotedTexts:
+        """Returns the texts of some rows, int64[m]; those that are missing, bool[m], are NULL whatever their row is."""
+        validity, offset_bytes, data = texts.buffers()
+        rows = rows + texts.offset if is_missing is None else np.where(is_missing, 0, rows + texts.offset)
+        offsets = np.frombuffer(offset_bytes or bytes(8), np.int32)
+        pairs = np.empty((len(rows), 2), np.int32)
+        starts = offsets[rows]
+        pairs[:, 0] = starts
+        np.subtract(offsets[1:][rows], starts, out=pairs[:, 1])
         if texts.null_count:
-            pairs[texts.is_null().to_numpy(zero_copy_only=False), 1] = -1
+            is_valid = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[rows]
+            pairs[:, 1] |= is_valid.astype(np.int32) - 1
+        if is_missing is not None:
+            pairs[is_missing, 1] = -1
         return cls(pairs, read_only(np.frombuffer(data or b"", np.uint8)), np.zeros(BLOCK, np.uint8))
 
     def chosen(self, rows: Array) -> NotedTexts:

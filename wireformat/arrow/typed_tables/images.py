@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, inner
@@ -44,20 +43,18 @@ class Image(NamedTuple):
     values: pa.StringArray | NotedTexts
     starts: Array
 
-    def texts(self, indices: Array) -> pa.StringArray | NotedTexts:
+    def texts(self, indices: Array) -> NotedTexts:
         """Returns a value of each image.
 
         indices   int64[n]: the index of the value in its image; below 0 for none
         """
-        missing = indices < 0
-        at = np.where(missing, 0, self.starts + indices)
-        if isinstance(self.values, NotedTexts):
-            if missing.all():  # there may be no values at all
-                return self.values._replace(pairs=np.full((len(indices), 2), (0, -1), np.int32))
-            texts = self.values.chosen(at)
-            texts.pairs[missing] = 0, -1
-            return texts
-        return pc.take(self.values, pa.array(at, mask=missing if missing.any() else None), boundscheck=False)
+        is_missing = indices < 0
+        rows = self.starts + indices
+        if not isinstance(self.values, NotedTexts):
+            return NotedTexts.of_rows(self.values, rows, is_missing if is_missing.any() else None)
+        pairs = np.full((len(rows), 2), (0, -1), np.int32)
+        pairs[~is_missing] = self.values.pairs[rows[~is_missing]]
+        return self.values._replace(pairs=pairs)
 
 
 class Images:
@@ -72,7 +69,7 @@ class Images:
         self.names = joined_lists([image.names for image in images])
         self._images = images
 
-    def texts(self, name: str, column_index: int, numbered: Array | None = None) -> pa.StringArray | NotedTexts:
+    def texts(self, name: str, column_index: int, numbered: Array | None = None) -> NotedTexts:
         """Returns the text of one column in each row, null where the row has none.
 
         column_index   index of the column in its table
@@ -83,18 +80,13 @@ class Images:
             counts = np.array([len(names or ()) for names in self.names.lists])[self.names.codes]
             indices = np.where(numbered, np.where(column_index < counts, column_index, -1), indices)
         if (indices < 0).all():
-            return pa.nulls(len(indices), pa.string())
+            return NotedTexts.of(pa.nulls(len(indices), pa.string()))
         found = []
         done = 0
         for image in self._images:
             found.append(image.texts(indices[done : done + len(image.valid)]))
             done += len(image.valid)
-        return found[0] if len(found) == 1 else pa.concat_arrays([as_strings(texts) for texts in found])
-
-
-def as_strings(texts: pa.StringArray | NotedTexts) -> pa.StringArray:
-    """Returns texts as a string column."""
-    return texts.strings() if isinstance(texts, NotedTexts) else texts
+        return found[0] if len(found) == 1 else NotedTexts.of(pa.concat_arrays([texts.strings() for texts in found]))
 
 
 def _index_of(names: Names | None, name: str) -> int:
