@@ -14,11 +14,11 @@ from .arrow.committed.assembler import Transactions
 from .arrow.logical_messages import MESSAGES, message_rows
 from .arrow.noted.changes import CommittedRows, take_rows
 from .arrow.noted.rows import NotedRows, records_of
+from .arrow.noted.tables import NotedTables
 from .arrow.schemas import committed_schema, widened
 from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.latest import LatestRows
 from .arrow.typed_tables.table import TypedPart, kept_fields
-from .arrow.typed_tables.tables import tables as list_tables
 from .arrow.unread import judged_rows, no_such_table
 from .errors import BadRows, OptionError, OrderError, StateError, add_hint
 from .formats.base import Format
@@ -190,8 +190,11 @@ class Capture:
         """
         if self._listed is None:
             self._begin_reading()
-            decoded = self._decoded(self._options, self._schema)
-            self._listed = list_tables(chain(self._known_relations(), decoded), format=self._name)
+            found = NotedTables()
+            with judged_rows(chain(self._known_relations(), self._noted())) as all_rows:
+                for rows in all_rows:
+                    found.take(rows)
+            self._listed = found.listed(self._name)
         return self._listed
 
     def typed(

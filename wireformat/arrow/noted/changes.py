@@ -15,11 +15,10 @@ from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
 from ..row_changes import HIDDEN_KINDS, TABLE_KINDS
-from ..scan.notes import MESSAGE, RECORD
 from ..schemas import committed_schema
 from .layouts import are_of_table
 from .rows import NotedRows
-from .selection import NotedSelection, copied_rows
+from .selection import NotedSelection, copied_rows, places_of
 
 
 class NotedChanges(NamedTuple):
@@ -46,12 +45,9 @@ class NotedChanges(NamedTuple):
         Where some of them cannot be copied out of the notes, all are a record batch. None if there are no rows.
         """
         rows = self.settled.rows
-        is_noted = _IS_ROW_CHANGE[self.codes]
-        if self.noted.origins is not None:
-            is_noted &= self.noted.origins[rows] >= 0
+        is_noted = self.noted.are_noted_changes(rows)
         chosen = np.flatnonzero(is_noted)
-        notes = rows[chosen] if self.noted.origins is None else self.noted.origins[rows[chosen]]
-        chosen = chosen[are_of_table(self.noted.scanned, notes, table)]
+        chosen = chosen[are_of_table(self.noted.scanned, self.noted.notes_of(rows[chosen]), table)]
         others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[self.codes])
         if len(others):
             found = rows_of_name(self._chosen(others).batch(), *table)
@@ -65,10 +61,9 @@ class NotedChanges(NamedTuple):
 
     def _copied(self, keep: Sequence[str]) -> NotedSelection:
         settled, noted = self.settled, self.noted
-        notes = settled.rows if noted.origins is None else noted.origins[settled.rows]
+        notes = noted.notes_of(settled.rows)
         columns = {
-            "message": pa.array(noted.scanned.rows[MESSAGE, notes]),
-            "record": pa.array(noted.scanned.rows[RECORD, notes]),
+            **places_of(noted.scanned, notes),
             "sequence": settled.sequence,
             "xid": settled.of_transactions("xid"),
             "commit_time": settled.of_transactions("commit_time").cast(pa.timestamp("us", "UTC")),
@@ -87,7 +82,6 @@ class NotedChanges(NamedTuple):
         return committed_rows(self.noted.taken(self.settled.rows), self.settled, schema)
 
 
-_IS_ROW_CHANGE = np.array([kind in ("INSERT", "UPDATE", "DELETE") for kind in KINDS])
 _MAY_BE_OF_TABLE = np.array([kind in (*TABLE_KINDS, *HIDDEN_KINDS) for kind in KINDS])
 
 

@@ -125,6 +125,15 @@ class NotedRows:
         record = self._joined(notes[RECORD, :count], lambda built: _numbers(built["record"]))
         return zip(message[rows].tolist(), record[rows].tolist(), strict=True)
 
+    def are_noted_changes(self, rows: Array) -> Array:
+        """Returns bool[n]: whether these rows are row changes that the notes have."""
+        are_changes = ~_IS_RECORD[self.codes[rows]]
+        return are_changes if self.origins is None else are_changes & (self.origins[rows] >= 0)
+
+    def notes_of(self, rows: Array) -> Array:
+        """Returns the rows in the notes of these rows, which must be there."""
+        return rows if self.origins is None else self.origins[rows]
+
     def taken(self, rows: Array) -> pa.RecordBatch:
         """See RowSource."""
         return self.gathered(rows, self.schema)
@@ -221,9 +230,10 @@ def chosen_notes(scanned: ScannedRows, rows: Array, maps: Sequence[int]) -> Scan
     if len(rows) == scanned.row_count:
         return scanned
     chosen = np.take(scanned.rows, rows, axis=1)
-    counts = np.diff(scanned.rows[[ENDS + one for one in maps], : scanned.row_count], prepend=0, axis=1)[:, rows]
+    ends_of = scanned.rows[[ENDS + one for one in maps]]
+    firsts = np.where(rows > 0, ends_of[:, rows - 1], 0)
+    counts = ends_of[:, rows] - firsts
     ends = np.cumsum(counts, axis=1)
-    firsts = chosen[[ENDS + one for one in maps]] - counts
     chosen[ENDS : ENDS + len(MAPS)] = 0
     chosen[[ENDS + one for one in maps]] = ends
     chosen[PRESENT] &= ~_BITS_OF_IMAGES if DETAIL in maps else ~(1 << (GIVEN + DETAIL))

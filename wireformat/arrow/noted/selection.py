@@ -17,7 +17,7 @@ from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, copy_block
 from ..noted_texts import NotedTexts
 from ..row_changes import TABLE_KINDS
-from ..scan.notes import ENDS, NEW, OLD, UNCHANGED_LENGTH, VALUE, ScannedRows
+from ..scan.notes import ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
 from ..typed_tables.images import EncodedLists, Image
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import sequence_text
@@ -130,6 +130,18 @@ def copied_rows(scanned: ScannedRows, rows: Array, columns: dict[str, pa.Array])
     pairs, target = np.empty((count, 2), np.int32), np.empty(size + BLOCK, np.uint8)
     _copy_values(scanned.rows, rows, scanned.cells, scanned.source, scanned.text, pairs, target)
     return NotedSelection(codes, layouts, _noted_texts(pairs, target[:size]), starts, columns)
+
+
+def rows_without_values(scanned: ScannedRows, rows: Array) -> NotedSelection:
+    """Returns row changes with their layouts, but not their values; see `copied_rows`."""
+    codes, layouts = layouts_of(scanned, rows)
+    nothing = _noted_texts(np.empty((0, 2), np.int32), np.empty(0, np.uint8))
+    return NotedSelection(codes, layouts, nothing, np.zeros((2, len(rows)), np.int64), places_of(scanned, rows))
+
+
+def places_of(scanned: ScannedRows, rows: Array) -> dict[str, pa.Array]:
+    """Returns the columns `message` and `record` of rows of the notes."""
+    return {name: pa.array(scanned.rows[field, rows]) for name, field in (("message", MESSAGE), ("record", RECORD))}
 
 
 def joined_selections(parts: Sequence[NotedSelection]) -> NotedSelection:

@@ -49,6 +49,8 @@ class Image(NamedTuple):
         indices   int64[n]: the index of the value in its image; below 0 for none
         """
         is_missing = indices < 0
+        if is_missing.all():  # there may be no values at all
+            return NotedTexts.of(pa.nulls(len(indices), pa.string()))
         rows = self.starts + indices
         if not isinstance(self.values, NotedTexts):
             return NotedTexts.of_rows(self.values, rows, is_missing if is_missing.any() else None)
