@@ -147,7 +147,7 @@ def _layouts(scanned: ScannedRows, samples: Array) -> list[Layout]:
         count = ends_of_row[DETAIL] - begins[DETAIL]
         detail = tuple(zip(texts[done : done + count], texts[done + count : done + 2 * count], strict=True))
         done += 2 * count
-        found.append(Layout.of(fields[KIND], table, *images, detail))
+        found.append(Layout.of(fields[KIND], table, images[NEW], images[OLD], detail))
     return found
 
 

@@ -230,21 +230,21 @@ def chosen_notes(scanned: ScannedRows, rows: Array, maps: Sequence[int]) -> Scan
     if len(rows) == scanned.row_count:
         return scanned
     chosen = np.take(scanned.rows, rows, axis=1)
-    ends_of = scanned.rows[[ENDS + one for one in maps]]
-    firsts = np.where(rows > 0, ends_of[:, rows - 1], 0)
-    counts = ends_of[:, rows] - firsts
-    ends = np.cumsum(counts, axis=1)
+    firsts = [np.where(rows > 0, scanned.rows[ENDS + one, rows - 1], 0) for one in maps]
+    counts = [chosen[ENDS + one] - first for one, first in zip(maps, firsts, strict=True)]
     chosen[ENDS : ENDS + len(MAPS)] = 0
-    chosen[[ENDS + one for one in maps]] = ends
     chosen[PRESENT] &= ~_BITS_OF_IMAGES if DETAIL in maps else ~(1 << (GIVEN + DETAIL))
+    shifts = []  # how far the cells of each row move
+    for one, first, count in zip(maps, firsts, counts, strict=True):
+        chosen[ENDS + one] = np.cumsum(count)
+        shifts.append(first - chosen[ENDS + one] + count)
     kept = scanned._replace(rows=chosen, row_count=len(rows), events={})
-    if (firsts == ends - counts).all():
+    if not any(shift.any() for shift in shifts):
         return kept
-    cells = np.empty((*scanned.cells.shape[:2], int(ends[:, -1].max()), 2), np.int32)
-    for number, one in enumerate(maps):
-        total = int(ends[number, -1])
-        places = np.arange(total) + np.repeat(firsts[number] - ends[number] + counts[number], counts[number])
-        cells[one, :, :total] = scanned.cells[one][:, places]
+    totals = [int(chosen[ENDS + one, -1]) for one in maps]
+    cells = np.empty((*scanned.cells.shape[:2], max(totals), 2), np.int32)
+    for one, total, count, shift in zip(maps, totals, counts, shifts, strict=True):
+        cells[one, :, :total] = scanned.cells[one][:, np.arange(total) + np.repeat(shift, count)]
     return kept._replace(cells=cells)
 
 
