@@ -202,6 +202,7 @@ class TypedPlan:
 def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     """Returns the rows of the version of the plan."""
     from wireformat.arrow.typed_tables.rows import rows_of_table
+    from wireformat.arrow.typed_tables.selections import BatchSelection
     from wireformat.arrow.typed_tables.tables import versions_of
 
     namespace, name = split_table(plan.table)
@@ -210,7 +211,7 @@ def _of_version(changes: pa.Table, plan: TypedPlan) -> pa.Table:
     for rows in rows_of_table(changes, namespace, name):
         numbers = known.take(rows, np.arange(len(rows.kinds)))
         chosen = rows.chosen(np.flatnonzero(numbers + 1 == plan.version))
-        found += [batch.take(pa.array(indices)) for batch, indices in chosen.selections]
+        found += [one.batch.take(pa.array(one.rows)) for one in chosen.selections if isinstance(one, BatchSelection)]
     return pa.Table.from_batches(found) if found else changes.slice(0, 0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -41,13 +41,15 @@ class _Transaction:
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, restarts: bool = True, losses: bool = False) -> list[wf.Event]:
+def histories(
+    draw: st.DrawFn, *, restarts: bool = True, losses: bool = False, flavours: Sequence[str] = FLAVOURS
+) -> list[wf.Event]:
     """The events of a stream that begins between transactions and may end anywhere.
 
     restarts   the connection may break, and what was not confirmed is sent again
     losses     records may be missing, doubled or in another place
     """
-    flavour = draw(st.sampled_from(FLAVOURS))
+    flavour = draw(st.sampled_from(flavours))
     transactions = [draw(_transactions(number, flavour)) for number in range(draw(st.integers(0, 5)))]
     for step, number in enumerate(draw(st.permutations([one.number for one in transactions for _ in _steps(one)]))):
         transactions[number].steps.append(step)

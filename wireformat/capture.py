@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -12,10 +12,13 @@ from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
 from .arrow.logical_messages import MESSAGES, message_rows
-from .arrow.schemas import DROPPED, committed_schema, widened
+from .arrow.noted.changes import CommittedRows, take_rows
+from .arrow.noted.rows import NotedRows, records_of
+from .arrow.noted.tables import NotedTables
+from .arrow.schemas import committed_schema, widened
+from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.latest import LatestRows
-from .arrow.typed_tables.table import typed_part
-from .arrow.typed_tables.tables import tables as list_tables
+from .arrow.typed_tables.table import TypedPart, kept_fields
 from .arrow.unread import judged_rows, no_such_table
 from .errors import BadRows, OptionError, OrderError, StateError, add_hint
 from .formats.base import Format
@@ -26,13 +29,16 @@ from .options.checks import flag, number, one_of, shown
 from .options.table_names import one_table, written
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.handed_rows import HandedRows, grouped_rows, rows_of_loose_messages, rows_of_patterns
+from .sources.handed_rows import HandedRows, as_batch, grouped_rows, rows_of_loose_messages, rows_of_patterns
 from .sources.resumption import KnownRelations, Resumption
+from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition
 from .stream.judged import wrong_format
 from .stream.reader import Located
 from .stream.transactions import TWO_PHASE
+
+Rows = TypeVar("Rows", pa.RecordBatch, Any)
 
 BEFORE_ALL = -1
 """The message of rows that were known before the first message."""
@@ -149,8 +155,8 @@ class Capture:
         self._begin_reading()
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for batch in self._handed_out(self._committed()):
-                found = rows_of_patterns(batch, options)
+            for committed in self._handed_out(self._committed()):
+                found = rows_of_patterns(as_batch(committed), options)
                 if len(found):
                     yield found
 
@@ -168,8 +174,8 @@ class Capture:
         self._begin_reading()
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for batch in self._handed_out(self._committed(loose_messages=True)):
-                found = message_rows(batch, self._options.encoding, prefix)
+            for committed in self._handed_out(self._committed(loose_messages=True)):
+                found = message_rows(as_batch(committed, "MESSAGE"), self._options.encoding, prefix)
                 if len(found):
                     yield found
 
@@ -184,8 +190,11 @@ class Capture:
         """
         if self._listed is None:
             self._begin_reading()
-            decoded = self._decoded(self._options, self._schema)
-            self._listed = list_tables(chain(self._known_relations(), decoded), format=self._name)
+            found = NotedTables()
+            with judged_rows(chain(self._known_relations(), self._noted())) as all_rows:
+                for rows in all_rows:
+                    found.take(rows)
+            self._listed = found.listed(self._name)
         return self._listed
 
     def typed(
@@ -210,25 +219,24 @@ class Capture:
         that do not fit is the mode of the capture. evolution is "union" or "error". Raises BadCell and BadRows.
         """
         one_of("evolution", evolution, ("union", "error"))
-        options: dict[str, Any] = {
-            "images": images,
-            "mode": self._options.mode,
-            "evolution": evolution,
-            "complete": complete,
-            "split_key_changes": split_key_changes,
-            "keys": keys,
-            "keep": keep,
-            "format": self._name,
-        }
         if schema is None:
             self._check_repeatable("without a schema this call reads it twice: pass schema")
             schema = self._listed_table(table)
             if evolution == "error":
                 _check_one_version(schema, table)
-        empty = committed_schema(self._schema).empty_table()
-        found = typed_part(empty, table, schema=schema, **options).schema.remove_metadata()
+        kept = kept_fields(keep, committed_schema(self._schema))
+        part = TypedPart(
+            table,
+            schema=schema,
+            options=TypedOptions(self._options.mode, images, complete, split_key_changes, keys),
+            evolution=evolution,
+            kept=kept,
+            format=self._name,
+        )
         self._begin_reading()
-        return pa.RecordBatchReader.from_batches(found, self._typed(table, schema, options))
+        return pa.RecordBatchReader.from_batches(
+            part.schema, self._typed(one_table(table), part, [field.name for field in kept])
+        )
 
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
         """Returns the rows of a table as it stands at the end of the capture.
@@ -296,15 +304,25 @@ class Capture:
 
     def _decoded(self, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields the rows of all sources, with the columns of the schema."""
+        return self._read(options, lambda decoder, given: decoder.batches(given, schema))
+
+    def _noted(self) -> Iterator[pa.RecordBatch | NotedRows]:
+        """Yields the rows of all sources with all columns, as the scan noted them or as record batches."""
+        return self._read(self._options, lambda decoder, given: decoder.rows(given, self._schema))
+
+    def _read(
+        self, options: ReadOptions, rows_of: Callable[[SourceDecoder, SourceMessages], Iterator[Rows]]
+    ) -> Iterator[Rows]:
+        """Yields the rows of the messages of all sources."""
         decoder = self._make_decoder(options)
         if self._after is not None and self._after.relations:
             decoder.set_relations(KnownRelations(self._after.relations).copy())
         order = SourceOrder(self._name)
         for source in self._sources:
             for given in source.read():
-                for batch in decoder.batches(given, schema):
-                    order.take(batch, source.name)
-                    yield batch
+                for rows in rows_of(decoder, given):
+                    order.take(records_of(rows), source.name)
+                    yield rows
         guess = decoder.other_format() if options.mode == "FAILFAST" else None
         if guess is not None:
             raise wrong_format(self._name, "no record that could be read", guess)
@@ -333,7 +351,7 @@ class Capture:
         after = self._after or CapturePosition(self._name)
         resumption, relations = Resumption(self._after), KnownRelations(after.relations)
         with (
-            judged_rows(self._decoded(self._options, self._schema)) as batches,
+            judged_rows(self._noted()) as found,
             Transactions(
                 two_phase=self._two_phase,
                 drop_resent=self._drop_resent,
@@ -344,13 +362,14 @@ class Capture:
                 streamed = {one.xid for one in after.open if one.stage in ("block", "streamed")}
                 transactions.continue_after(after.delivered, streamed)
             try:
-                for batch in batches:
-                    resumption.take(batch)
-                    relations.take(batch)
+                for item in found:
+                    records = records_of(item)
+                    resumption.take(records)
+                    relations.take(records)
                     if loose_messages:
-                        yield HandedRows(rows_of_loose_messages(batch), None)
-                    last: pa.RecordBatch | None = None
-                    for rows in transactions.take(batch):
+                        yield HandedRows(rows_of_loose_messages(records), None)
+                    last: CommittedRows | None = None
+                    for rows in take_rows(transactions, item):
                         if last is not None:
                             yield HandedRows(last, None)
                         last = rows
@@ -363,7 +382,7 @@ class Capture:
             if at_end is not None:
                 at_end(transactions)
 
-    def _handed_out(self, found: Iterator[HandedRows]) -> Iterator[pa.RecordBatch]:
+    def _handed_out(self, found: Iterator[HandedRows]) -> Iterator[CommittedRows]:
         """Yields the rows, each time after the position has been set to what is then handed out."""
         for rows, position in found:
             if position is not None:
@@ -371,16 +390,16 @@ class Capture:
             if rows is not None:
                 yield rows
 
-    def _typed(self, table: str, schema: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        dropped = 0
-        for batches, position in grouped_rows(self._committed(), *one_table(table)):
-            found = typed_part(batches, table, schema=schema, **options) if batches else None
+    def _typed(self, table: tuple[str, str], part: TypedPart, keep: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        all_dropped = 0
+        for rows, position in grouped_rows(self._committed(), table, keep):
+            found, dropped = (None, 0) if rows is None else part.read(rows)
             if position is not None:
                 self._position = position
-            if found is not None:
-                dropped += int((found.schema.metadata or {}).get(DROPPED, 0))
-                yield from found.replace_schema_metadata(None).to_batches()
-        self._dropped = (self._dropped or 0) + dropped
+            all_dropped += dropped
+            if found is not None and len(found):
+                yield found
+        self._dropped = (self._dropped or 0) + all_dropped
 
     def _listed_table(self, table: str) -> pa.Table:
         """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
+
+from .arrays import Array
 
 RowChanges = Any
 """A pyarrow Table, a RecordBatch, a RecordBatchReader, or an iterable of these; iterables may be nested."""
@@ -48,3 +50,34 @@ def record_batches(changes: RowChanges, name: str = "row changes") -> Iterator[p
             yield from record_batches(item, name)
     else:
         raise TypeError(f"{name}: expected a pyarrow Table or record batches, got {type(changes).__name__}")
+
+
+class RowSource(Protocol):
+    """Row changes, as a scan has noted them.
+
+    codes        uint8[n]: the index in KINDS of each row's kind
+    record_rows  int64[k]: the rows that are no row changes, ascending
+    records      these rows, with the columns that `transactions` needs
+    row_bytes    about the size of a row with all columns
+    """
+
+    codes: Array
+    record_rows: Array
+
+    @property
+    def records(self) -> pa.RecordBatch:
+        """See the class."""
+
+    @property
+    def row_bytes(self) -> float:
+        """See the class."""
+
+    @property
+    def xids(self) -> tuple[Array, Array]:
+        """The xid of each row, int64[n], and whether it has one, bool[n]."""
+
+    def places(self, rows: Array) -> Iterator[tuple[int, int]]:
+        """Yields the indexes of message and record of these rows."""
+
+    def taken(self, rows: Array) -> pa.RecordBatch:
+        """Returns these rows, with all columns."""

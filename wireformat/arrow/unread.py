@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -15,7 +15,10 @@ from ..formats.signatures import HEAD_BYTES
 from ..options import ReadOptions
 from ..options.table_names import suggestion, written
 from ..stream.judged import UNKNOWN, Judged
+from .row_changes import RowSource
 from .schemas import change_schema, format_of
+
+Item = TypeVar("Item", pa.RecordBatch, RowSource, Any)
 
 UNREAD = ("UNKNOWN", "CORRUPT")
 """Kinds of rows of which nothing but the bytes is known."""
@@ -70,6 +73,11 @@ class ReadSummary(NamedTuple):
         heads = tuple(bytes(memoryview(raw.as_buffer())[:HEAD_BYTES]) for raw in raws if raw.is_valid)
         messages = len(set(batch["message"].to_pylist())) if "message" in names else batch.num_rows
         return self.and_these(ReadSummary(False, batch.num_rows, messages, heads))
+
+    def and_of_source(self, source: RowSource) -> ReadSummary:
+        """The same of these rows and those of a source."""
+        has_changes = len(source.record_rows) < len(source.codes)
+        return ReadSummary(is_read=True) if has_changes else self.and_of(source.records)
 
     def and_these(self, other: ReadSummary) -> ReadSummary:
         """The same of these rows and others."""
@@ -148,19 +156,23 @@ def no_such_table(wanted: str, there: Collection[str]) -> BadRows:
 
 
 @contextmanager
-def judged_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
+def judged_rows(rows: Iterable[Item]) -> Iterator[Iterator[Item]]:
     """All row changes of an input, for who puts them into transactions inside of the block.
+
+    rows   record batches, or sources of rows
 
     Raises BadRows at its end where nothing could be read; an OrderError names the format that the messages look like.
     """
     seen, format = ReadSummary(), None
 
-    def noted() -> Iterator[pa.RecordBatch]:
+    def noted() -> Iterator[Item]:
         nonlocal seen, format
-        for batch in batches:
-            if batch.schema.names.count("kind") == 1:  # else the one who takes them says what is wrong
-                seen, format = seen.and_of(batch), format or format_of([batch.schema])
-            yield batch
+        for item in rows:
+            if not isinstance(item, pa.RecordBatch):
+                seen, format = seen.and_of_source(item), format or format_of([item.records.schema])
+            elif item.schema.names.count("kind") == 1:  # else the one who takes them says what is wrong
+                seen, format = seen.and_of(item), format or format_of([item.schema])
+            yield item
 
     try:
         yield noted()

@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from ..arrow.columns.rows_from_events import build
 from ..arrow.engine.choice import make_engine
+from ..arrow.engine.scan_engine import ScanEngine
+from ..arrow.noted.rows import NotedRows, noted_rows
 from ..arrow.unread import HEADS, UNREAD, ReadSummary
 from ..errors import DecodeError
 from ..formats.base import Format
@@ -62,6 +64,23 @@ class SourceDecoder:
                 for batch in self._engine.batches(given.messages, schema, first):
                     yield batch
                     self.is_read = self.is_read or ReadSummary().and_of(batch).is_read
+
+    def rows(self, given: SourceMessages, schema: pa.Schema) -> Iterator[pa.RecordBatch | NotedRows]:
+        """Yields the rows of some messages as the scan noted them, or as `batches` does where no scan reads them.
+
+        The notes are valid until the next rows are requested.
+        """
+        engine = self._engine
+        if given.is_lost or not isinstance(engine, ScanEngine):
+            yield from self.batches(given, schema)
+            return
+        with self._next(given) as first:
+            for scanned in engine.scanned(given.messages, first):
+                for rows in noted_rows(scanned, schema, self._options.heartbeat_factor):
+                    yield rows
+                    seen = ReadSummary()
+                    seen = seen.and_of(rows) if isinstance(rows, pa.RecordBatch) else seen.and_of_source(rows)
+                    self.is_read = self.is_read or seen.is_read
 
     def other_format(self) -> Guess | None:
         """Returns the format that the messages look like if none of them could be read and it is another format.

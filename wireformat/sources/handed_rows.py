@@ -2,54 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow.row_changes import HIDDEN_KINDS
+from ..arrow.noted.changes import CommittedRows, rows_of_name
+from ..arrow.noted.selection import NotedSelection, change_rows, joined_selections
+from ..arrow.typed_tables.rows import ChangeRows, joined_rows, rows_of_table
 from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition
 
 _GROUP_BYTES = 32 << 20
-"""Rows of about this many bytes become a typed batch together: each batch costs as much as some hundred rows."""
+_GROUP_ROWS = 1 << 16
+"""Rows of about this many bytes, or so many, become a typed batch together: each costs as much as some hundred rows."""
 
 
 class HandedRows(NamedTuple):
     """Rows, and the position after them; None where a transaction goes on in the next rows."""
 
-    batch: pa.RecordBatch | None
+    rows: CommittedRows | None
     position: CapturePosition | None
 
 
+def as_batch(rows: CommittedRows, kind: str | None = None) -> pa.RecordBatch:
+    """Returns committed rows as a record batch.
+
+    kind   only rows of this kind need be among them
+    """
+    if isinstance(rows, pa.RecordBatch):
+        return rows
+    return (rows if kind is None else rows.of_kind(kind)).batch()
+
+
 def grouped_rows(
-    found: Iterable[HandedRows], schema: str, table: str
-) -> Iterator[tuple[list[pa.RecordBatch], CapturePosition | None]]:
-    """Yields the rows of one table in groups of about _GROUP_BYTES, with the position after each group."""
-    held: list[pa.RecordBatch] = []
-    size = 0
+    found: Iterable[HandedRows], table: tuple[str, str], keep: Sequence[str]
+) -> Iterator[tuple[ChangeRows | None, CapturePosition | None]]:
+    """Yields the rows of one table in groups, with the position after each group.
+
+    table   schema and name
+    keep    columns of the committed rows that are kept
+    """
+    held: list[pa.RecordBatch | NotedSelection] = []
+    size = count = 0
     last: CapturePosition | None = None
-    for batch, position in found:
+    for rows, position in found:
         last = position or last
-        if batch is None:
+        if rows is None:
             continue
-        may_be = pc.or_(_is_of(batch, schema, table), pc.is_in(batch["kind"], pa.array([*HIDDEN_KINDS])))
-        nameless = pc.and_(pc.equal(batch["kind"], "TRUNCATE"), pc.is_null(batch["table_name"]))
-        own = batch.filter(pc.or_(may_be, nameless))
-        if len(own):
+        own = rows_of_name(rows, *table) if isinstance(rows, pa.RecordBatch) else rows.of_table(table, keep)
+        if own is not None and len(own):
             held.append(own)
             size += own.nbytes
-        if size >= _GROUP_BYTES:
-            yield held, last
-            held, size, last = [], 0, None
-    yield held, last
+            count += len(own)
+        if size >= _GROUP_BYTES or count >= _GROUP_ROWS:
+            yield _change_rows(held, table, keep), last
+            held, size, count, last = [], 0, 0, None
+    yield _change_rows(held, table, keep) if held else None, last
 
 
-def _is_of(batch: pa.RecordBatch, schema: str, table: str) -> pa.Array:
-    is_of = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))
-    return pc.fill_null(is_of, False)
+def _change_rows(
+    held: Sequence[pa.RecordBatch | NotedSelection], table: tuple[str, str], keep: Sequence[str]
+) -> ChangeRows:
+    """Joins the rows of one table; raises BadRows for rows that may be of it, but do not name their table."""
+    parts: list[ChangeRows] = []
+    for is_batch, run in groupby(held, lambda rows: isinstance(rows, pa.RecordBatch)):
+        if is_batch:
+            parts += rows_of_table(run, *table, keep)
+        else:
+            parts.append(change_rows(joined_selections([*run])))
+    return joined_rows(parts)
 
 
 def rows_of_patterns(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from ...options.reading import KINDS
 from ..arrays import Array, Int
 from ..commit_times import parse_times
 from ..jit.compiler import compiled
-from ..jit.intrinsics import BLOCK, copy_block
+from ..noted_texts import copied
 from ..scan.notes import (
     COMPLETE,
     DETAIL,
@@ -37,52 +37,6 @@ from ..scan.notes import (
 from ..schemas import CHANGES
 from .complete_images import expand_complete_images, names_of_complete
 from .row_limits import check_text
-
-
-@compiled
-def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[Int, Int]:
-    """Fills offsets[count + 1] from the lengths in pairs[:, 1], and a bit of `valid` for each text that is not NULL.
-
-    Returns the number of NULLs, and the bytes of all texts. The offsets are only valid if these fit in an int32.
-    """
-    total = np.int64(0)
-    nulls = 0
-    for item in range(count):
-        offsets[item] = total
-        length = np.int64(pairs[item, 1])
-        if length < 0:
-            nulls += 1
-        else:
-            total += length
-            valid[item >> 3] |= 1 << (item & 7)
-    offsets[count] = total
-    return nulls, total
-
-
-@compiled
-def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
-    """Copies every text to target[offsets[i] : offsets[i + 1]]."""
-    # Whole blocks are copied. The next text overwrites the bytes after a text, and target has space after the last
-    # one. Texts that follow each other in `text`, such as the names of a relation, are copied together.
-    item = 0
-    while item < count:
-        start = np.int64(pairs[item, 0])
-        length = np.int64(pairs[item, 1])
-        to = np.int64(offsets[item])
-        item += 1
-        if start >= 0:
-            if start + length + BLOCK <= len(source):
-                for step in range(0, length, BLOCK):
-                    copy_block(target, to + step, source, start + step)
-            else:
-                for step in range(length):
-                    target[to + step] = source[start + step]
-        else:
-            while item < count and pairs[item, 0] == start - length and pairs[item, 1] > 0 and length > 0:
-                length += np.int64(pairs[item, 1])
-                item += 1
-            for step in range(0, length, BLOCK):  # `text` has TEXT_SLACK bytes after its last text
-                copy_block(target, to + step, text, ~start + step)
 
 
 @compiled
@@ -288,17 +242,7 @@ def _nested(arrow_type: pa.DataType, ends: Array, validity: pa.Buffer | None, ch
 
 def strings(pairs: Array, count: int, scanned: ScannedRows, arrow_type: pa.DataType) -> pa.Array:
     """Returns the texts at pairs[:count] as a string or binary column; raises the errors of `check_text`."""
-    offset_buffer = pa.allocate_buffer(4 * (count + 1))
-    offsets = np.frombuffer(offset_buffer, np.int32)
-    valid = np.zeros((count + 7) // 8, np.uint8)
-    nulls, total = _measure(pairs, count, offsets, valid)
-    size = check_text(scanned, int(total))
-    data = pa.allocate_buffer(size + BLOCK, resizable=True)
-    _copy(pairs, count, offsets, scanned.source, scanned.text, np.frombuffer(data, np.uint8))
-    data.resize(size, shrink_to_fit=False)
-    return pa.Array.from_buffers(
-        arrow_type, count, [pa.py_buffer(valid) if nulls else None, offset_buffer, data], nulls
-    )
+    return copied(pairs, count, scanned.source, scanned.text, arrow_type, partial(check_text, scanned))
 
 
 def _nulls(arrow_type: pa.DataType, count: int) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from types import TracebackType
 from typing import Any
@@ -18,7 +18,7 @@ from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
 from ...stream.transactions import TransactionMachine
 from ..arrays import Array
-from ..row_changes import record_batches
+from ..row_changes import RowSource, record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
 from .batch import ControlRow, Rows, RowsBetween, Stretch, check_columns
@@ -27,6 +27,7 @@ from .facts import stretch_facts, whole_transactions
 from .open_rows import ROW, OpenRows
 from .output import OUTPUT_BYTES, Output
 from .row_ranges import HERE, RowRange, gathered
+from .settled import SettledRows
 from .spill import RowSpill, Store
 from .state import read_state, write_state
 
@@ -77,8 +78,20 @@ class Transactions:
         if not isinstance(batch, pa.RecordBatch):
             raise TypeError(f"row changes: expected a pyarrow record batch, got {type(batch).__name__}")
         schema = self._check(batch.schema)
+        for found in self._taken(lambda: Rows.of(batch), schema):
+            assert isinstance(found, pa.RecordBatch), "rows of a batch are copied"
+            yield found
+
+    def take_noted(self, source: RowSource, schema: pa.Schema) -> Iterator[pa.RecordBatch | SettledRows]:
+        """Yields the committed rows that the rows of a source complete; those of the source itself are not copied.
+
+        schema   of the rows with all columns
+        """
+        return self._taken(lambda: Rows.of_source(source), self._check(schema))
+
+    def _taken(self, read: Callable[[], Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch | SettledRows]:
         self._is_taking = True
-        rows = Rows.of(batch)
+        rows = read()
         output = Output(rows, schema, self._rows_of_held, self._open_rows.row_bytes)
         ended: list[RowRange] = []
         for item in rows.items():
@@ -90,10 +103,10 @@ class Transactions:
                 if facts is not None:
                     output.add(attempt, facts)
                 ended += [row_range for row_range, _ in attempt.handles if row_range[0] != HERE]
-        yield from output.batches()
+        yield from output.settled()
         self._open_rows.release(ended)
         self._hold(rows)
-        self._rows_taken += len(batch)
+        self._rows_taken += len(rows.codes)
         self._is_taking = False
 
     @property
@@ -224,11 +237,16 @@ class Transactions:
     def _hold(self, rows: Rows) -> None:
         """Moves the rows of open transactions from the batch into the store."""
         touched = self._machine.take_touched()
-        if touched:
-            columns = [*rows.batch.columns, pa.array(self._rows_taken + np.arange(len(rows.codes)))]
-            here = pa.RecordBatch.from_arrays(columns, schema=self._open_rows.schema)
-            self._open_rows.hold(here, rows.kept, touched)
+        if touched and rows.source is None:
+            self._open_rows.hold(self._numbered(rows.batch, np.arange(len(rows.codes))), rows.kept, touched)
+        elif touched:
+            self._open_rows.hold_taken(lambda chosen: self._numbered(rows.taken(chosen), chosen), rows.kept, touched)
         self._open_rows.compact(lambda: self._machine.open)
+
+    def _numbered(self, batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
+        """Returns a batch of these rows with their numbers in the stream, as held rows have them."""
+        columns = [*batch.columns, pa.array(self._rows_taken + rows)]
+        return pa.RecordBatch.from_arrays(columns, schema=self._open_rows.schema)
 
 
 def transactions(

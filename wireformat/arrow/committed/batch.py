@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
@@ -19,9 +19,11 @@ from ...stream.committed_changes import corrupt_error
 from ...stream.controls import CONTROL_KINDS, DELIVERED_KINDS, Control
 from ..arrays import Array
 from ..commit_times import parse_times
+from ..row_changes import RowSource
 from ..schemas import CHANGES, format_of
 from .cells import Column, detail, detail_keys, flags, numbers
 from .plain_transactions import are_plain
+from .row_ranges import taken
 
 _READABLE: dict[str, Callable[[pa.DataType], bool]] = {
     "kind": lambda type: _is_text(type.value_type if pa.types.is_dictionary(type) else type),
@@ -87,30 +89,61 @@ Item = ControlRow | RowsBetween | Stretch
 
 @dataclass
 class Rows:
-    """A batch of row changes, as input of the machine.
+    """Row changes, as input of the machine.
 
+    batch             all rows; of a source, those that are no row changes
     codes             uint8[n]: the index in KINDS of each row's kind
+    source            reads the rows that `batch` does not have; None if it has all
     delivered         bool[n]: whether the row is delivered if its transaction is
     delivered_before  int64[n + 1]: how many delivered rows there are before each row
     """
 
     batch: pa.RecordBatch
     codes: Array
-    delivered: Array
-    delivered_before: Array
+    source: RowSource | None = None
+    delivered: Array = field(init=False)
+    delivered_before: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.delivered = _IS_DELIVERED[self.codes]
+        messages = np.flatnonzero(self.codes == _MESSAGE)
+        if len(messages):
+            transactional = self.detail(messages, "transactional")
+            self.delivered[messages] = flags(pc.fill_null(pc.equal(transactional, "true"), False))
+        self.delivered_before = np.zeros(len(self.codes) + 1, np.int64)
+        np.cumsum(self.delivered, out=self.delivered_before[1:])
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Rows:
         """Returns the rows of a batch; raises OrderError at a CORRUPT row, BadRows at a row of an unknown kind."""
-        codes = _codes(batch)
-        delivered = _IS_DELIVERED[codes]
-        messages = np.flatnonzero(codes == _MESSAGE)
-        if len(messages):
-            transactional = detail(batch, messages, "transactional")
-            delivered[messages] = flags(pc.fill_null(pc.equal(transactional, "true"), False))
-        delivered_before = np.zeros(len(codes) + 1, np.int64)
-        np.cumsum(delivered, out=delivered_before[1:])
-        return cls(batch, codes, delivered, delivered_before)
+        return cls(batch, _codes(batch))._checked()
+
+    @classmethod
+    def of_source(cls, source: RowSource) -> Rows:
+        """Returns the rows of a source; raises OrderError at a CORRUPT row."""
+        return cls(source.records, source.codes, source)._checked()
+
+    def _checked(self) -> Rows:
+        corrupt = np.flatnonzero(self.codes == _CODE["CORRUPT"])
+        if len(corrupt):
+            lsn = self.numbers("lsn", corrupt[:1])
+            raise corrupt_error(
+                unsigned(int(lsn.values[0])) if lsn.valid[0] else None, **self.position_of(int(corrupt[0]))
+            )
+        return self
+
+    def taken(self, rows: Array) -> pa.RecordBatch:
+        """Returns rows with all columns."""
+        return taken(self.batch, rows) if self.source is None else self.source.taken(rows)
+
+    @property
+    def row_bytes(self) -> float:
+        """About the size of a row with all columns."""
+        return self.batch.nbytes / len(self.batch) if self.source is None else self.source.row_bytes
+
+    def _in_batch(self, rows: Array) -> Array:
+        """Returns the indices in `batch` of these rows, which it must have."""
+        return rows if self.source is None else np.searchsorted(self.source.record_rows, rows)
 
     @cached_property
     def kept(self) -> Array:
@@ -125,7 +158,7 @@ class Rows:
     @cached_property
     def xids(self) -> Column:
         """The xid of each record."""
-        return Column.of(self.batch["xid"])
+        return Column.of(self.batch["xid"]) if self.source is None else Column(*self.source.xids)
 
     def items(self) -> Iterator[Item]:
         """Yields the items, in order. Each delivered row and each control record is in exactly one item."""
@@ -171,7 +204,7 @@ class Rows:
         firsts = np.flatnonzero((codes[:-1] == _BEGIN) & (codes[1:] == _COMMIT))
         if not len(firsts):
             return firsts
-        return firsts[are_plain(self.batch, ends[firsts], ends[firsts + 1])]
+        return firsts[are_plain(self.batch, *(self._in_batch(ends[pair]) for pair in (firsts, firsts + 1)))]
 
     def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[Item]:
         """Yields the items of these single rows and stretches, and the rows between them."""
@@ -208,12 +241,12 @@ class Rows:
         """Returns the control records of these rows."""
         if not len(rows):
             return []
-        at = pa.array(rows)
+        at = pa.array(self._in_batch(rows))
         numbers = [self.batch[name].take(at).view(pa.uint64()).to_pylist() for name in _NUMBERS]
-        keys = detail_keys(self.batch, rows)
+        keys = self.detail_keys(rows)
         none = [None] * len(rows)
         details: dict[str, list[Any]] = {
-            key: read(detail(self.batch, rows, key)) if key in keys else none for key, read in _DETAIL_READERS.items()
+            key: read(self.detail(rows, key)) if key in keys else none for key, read in _DETAIL_READERS.items()
         }
         return [
             *map(
@@ -230,8 +263,16 @@ class Rows:
         return self._controls(np.array([row]))[0]
 
     def numbers(self, name: str, rows: Array) -> Column:
-        """Returns a column of numbers at these rows."""
-        return numbers(self.batch, name, rows)
+        """Returns a column of numbers at these rows, which are no row changes."""
+        return numbers(self.batch, name, self._in_batch(rows))
+
+    def detail(self, rows: Array, key: str) -> pa.Array:
+        """Returns the texts of a key of `detail` at these rows, which are no row changes."""
+        return detail(self.batch, self._in_batch(rows), key)
+
+    def detail_keys(self, rows: Array) -> set[str]:
+        """Returns the keys of `detail` that occur at these rows, which are no row changes."""
+        return detail_keys(self.batch, self._in_batch(rows))
 
     def first_row(self, item: Item) -> int:
         """Returns the first row of an item: of rows between control records, the first delivered one."""
@@ -253,6 +294,10 @@ class Rows:
 
     def _positions(self, rows: Array) -> list[RowPosition]:
         """Returns message, record, and the kept columns that are integers or strings."""
+        if self.source is not None:
+            return [
+                {"message": message, "record": record, "note": None} for message, record in self.source.places(rows)
+            ]
         fields = [field for field in self.batch.schema if field.name not in CHANGES.names]
         kept = [field.name for field in fields if pa.types.is_integer(field.type) or pa.types.is_string(field.type)]
         given = [name for name in ("message", "record") if name in self.batch.schema.names]
@@ -294,12 +339,12 @@ def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
         if not is_readable(schema.field(name).type):
             expected = CHANGES.field(name).type
             raise OptionError(f"row changes, column {name}: expected {expected}, got {schema.field(name).type}")
-    for field in schema:
+    for column in schema:
         try:
-            pa.nulls(0, field.type).take(pa.array([], pa.int64()))
+            pa.nulls(0, column.type).take(pa.array([], pa.int64()))
         except pa.ArrowNotImplementedError:
             raise OptionError(
-                f"row changes, column {field.name}: expected a type that `take` supports, got {field.type}; cast it"
+                f"row changes, column {column.name}: expected a type that `take` supports, got {column.type}; cast it"
             ) from None
     return schema
 
@@ -336,15 +381,9 @@ def _codes(batch: pa.RecordBatch) -> Array:
     found = pc.index_in(kinds.cast(pa.string()) if kinds.type != pa.string() else kinds, value_set=pa.array(KINDS))
     if found.null_count:
         row = int(np.flatnonzero(flags(found.is_null()))[0])
-        rows = Rows(batch, *[np.zeros(len(kinds), np.uint8)] * 3)
+        rows = Rows(batch, np.zeros(len(kinds), np.uint8))
         raise BadRows(f"one of the kinds {', '.join(KINDS)}", repr(kinds[row].as_py()), **rows.position_of(row))
     codes: Array = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found)].astype(
         np.uint8
     )
-    corrupt = np.flatnonzero(codes == _CODE["CORRUPT"])
-    if len(corrupt):
-        row = int(corrupt[0])
-        rows = Rows(batch, codes, codes, codes)
-        lsn = batch["lsn"][row].as_py()
-        raise corrupt_error(None if lsn is None else unsigned(lsn), **rows.position_of(row))
     return codes

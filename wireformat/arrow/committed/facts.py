@@ -13,9 +13,10 @@ from ...stream.attempts import TransactionFacts
 from ...stream.positions import Position
 from ...stream.transactions import WholeTransactions
 from ..arrays import Array
-from ..schemas import SEGMENT, SEQUENCE
+from ..schemas import SEGMENT
 from .batch import Rows, Stretch
-from .cells import Column, detail, detail_keys
+from .cells import Column
+from .settled import SettledRows
 
 TRANSACTION_FACTS = pa.schema(
     [
@@ -85,16 +86,16 @@ def whole_transactions(rows: Rows, stretch: Stretch, highest: tuple[int | None, 
 def _names(rows: Rows, begins: Array, commits: Array, first: int, last: int) -> tuple[pa.Array, pa.Array]:
     """Returns username and origin: of the COMMIT, or else of an ORIGIN record, or else of the BEGIN."""
     columns = []
-    ends = [(indices, detail_keys(rows.batch, indices)) for indices in (commits, begins)]
+    ends = [(indices, rows.detail_keys(indices)) for indices in (commits, begins)]
     for key in ("username", "origin"):
-        texts = [detail(rows.batch, indices, key) for indices, keys in ends if key in keys]
+        texts = [rows.detail(indices, key) for indices, keys in ends if key in keys]
         columns.append(pc.coalesce(*texts) if texts else pa.nulls(len(begins), pa.string()))
     username, origin = columns
     origins = first + np.flatnonzero(rows.is_origin[first:last])
     if len(origins):
         names = np.full(len(begins), None, object)
-        names[np.searchsorted(begins, origins, "right") - 1] = detail(rows.batch, origins, "origin").to_pylist()
-        origin = pc.coalesce(detail(rows.batch, commits, "origin"), pa.array(names.tolist(), pa.string()), origin)
+        names[np.searchsorted(begins, origins, "right") - 1] = rows.detail(origins, "origin").to_pylist()
+        origin = pc.coalesce(rows.detail(commits, "origin"), pa.array(names.tolist(), pa.string()), origin)
     return username, origin
 
 
@@ -122,26 +123,16 @@ def _highest(values: Array, valid: Array) -> int | None:
 
 
 def committed_rows(
-    rows: pa.RecordBatch,
-    facts: pa.RecordBatch,
-    transactions: Array,
-    ordinals: Array,
-    schema: pa.Schema,
-    segments: Array,
+    rows: pa.RecordBatch, settled: SettledRows, schema: pa.Schema, segments: Array | None = None
 ) -> pa.RecordBatch:
     """Returns row changes with the facts of their transactions, and the columns of the schema.
 
-    transactions   int64[n]: for each row, the index of its transaction in `facts`
-    ordinals       int64[n]: for `sequence`
-    segments       int64[n]: for `_segment`, if the schema has it
+    rows       the rows of `settled`, with their own columns
+    segments   int64[n]: for `_segment`, if the schema has it
     """
-    index = pa.array(transactions)
-    added = {
-        field.name: pa.nulls(len(index), field.type) if column.null_count == len(column) else column.take(index)
-        for field, column in zip(facts.schema, facts.columns, strict=True)
-    }
-    added["sequence"] = pa.StructArray.from_arrays([added["sequence"], pa.array(ordinals)], fields=list(SEQUENCE))
-    if SEGMENT.name in schema.names:
+    added = {name: settled.of_transactions(name) for name in TRANSACTION_FACTS.names}
+    added["sequence"] = settled.sequence
+    if segments is not None and SEGMENT.name in schema.names:
         added[SEGMENT.name] = pa.array(segments, SEGMENT.type)
     columns = [added[field.name].cast(field.type) if field.name in added else rows[field.name] for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -179,6 +179,23 @@ class OpenRows:
         """
         self._move_all(*_moves(attempts, {HERE}), {HERE: here}, kept)
 
+    def hold_taken(
+        self, take: Callable[[Array], pa.RecordBatch], kept: Array, attempts: Iterable[Attempt[RowRange]]
+    ) -> None:
+        """Does the same with rows that are not in a batch yet.
+
+        take   returns some of the rows, with the column ROW
+        """
+        ranges, moves = _moves(attempts, {HERE})
+        if not moves:
+            return
+        batch_of, starts, stops, move_of = np.array(ranges, np.int64).T
+        open = np.sort(row_indices(starts, stops)[0])
+        open = open[kept[open]]
+        bounds = (np.searchsorted(open, rows).tolist() for rows in (starts, stops))
+        moved = [*zip(batch_of.tolist(), *bounds, move_of.tolist(), strict=True)]
+        self._move_all(moved, moves, {HERE: take(open)})
+
     def compact(self, open: Callable[[], Iterable[Attempt[RowRange]]]) -> None:
         """Rewrites the open rows of sparse batches if there are many dead rows.
 

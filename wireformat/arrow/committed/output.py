@@ -1,4 +1,4 @@
-"""Builds batches of committed rows, a few megabytes at a time, from the batch that is being read and from held ones."""
+"""Builds batches of committed rows, a few megabytes at a time, of the rows that are being read and of held ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from ...stream.attempts import Attempt, TransactionFacts
 from ..arrays import Array
 from .batch import RECORDS_AT_ONCE, Rows, Stretch
 from .facts import committed_rows, facts_batch
-from .row_ranges import HERE, RowRange, gathered, row_indices, taken
+from .row_ranges import HERE, RowRange, gathered, row_indices
+from .settled import SettledRows
 
 OUTPUT_BYTES = 8 << 20
 """About the size of a batch of committed rows: large enough that a call costs little, and small against held rows."""
+
+SETTLED_ROWS = 256
+"""So many neighbouring rows of a source, or more, are not copied; fewer cost less in a batch with held ones."""
 
 _RANGE_FIELDS = ("batch", "start", "stop", "first_ordinal", "transaction")
 """The fields of a waiting row range: a RowRange, the ordinal of its first delivered row, and its transaction."""
@@ -23,7 +27,7 @@ _RANGE_FIELDS = ("batch", "start", "stop", "first_ordinal", "transaction")
 class Output:
     """Collects row ranges of committed transactions, and builds batches of their rows.
 
-    rows       the batch that is being read
+    rows       the rows that are being read
     schema     of the batches; with `_segment`, transactions are added with their segment
     held       returns a held batch by its number
     row_bytes  returns the average size of a row of a held batch, by its number
@@ -75,15 +79,27 @@ class Output:
         self._count += count
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yields all rows, in the order in which their transactions were added."""
+        """Yields all rows, in the order in which their transactions were added, if no source has them."""
+        for found in self.settled():
+            assert isinstance(found, pa.RecordBatch), "rows of a source are not copied"
+            yield found
+
+    def settled(self) -> Iterator[pa.RecordBatch | SettledRows]:
+        """Yields all rows, in the order in which their transactions were added; those of a source as they are."""
         self._take_new_facts()
         if not self._ranges:
             return
         ranges = np.concatenate(self._ranges, axis=1)
         facts = pa.Table.from_batches(self._facts).combine_chunks().to_batches()[0]
         segments = np.array(self._segments)
-        for start, stop in self._bounds(ranges):
-            yield from self._built(ranges[:, start:stop], facts, segments)
+        for start, stop, is_settled in self._parts(ranges):
+            part = ranges[:, start:stop]
+            if is_settled:
+                indices, range_of, ordinals = self._delivered(self._rows, part, np.arange(stop - start))
+                yield SettledRows(indices, facts, part[4][range_of], ordinals)
+            else:
+                for first, last in self._bounds(part):
+                    yield from self._built(part[:, first:last], facts, segments)
 
     def _take_new_facts(self) -> None:
         if self._new_facts:
@@ -91,11 +107,27 @@ class Output:
             self._ranges.append(np.array(self._waiting, np.int64).reshape(-1, len(_RANGE_FIELDS)).T)
             self._new_facts, self._waiting = [], []
 
+    def _parts(self, ranges: Array) -> Iterator[tuple[int, int, bool]]:
+        """Yields bounds that divide the ranges into settled rows of a source, and others."""
+        count = ranges.shape[1]
+        done = 0
+        if count and self._rows.source is not None:
+            is_here = ranges[0] == HERE
+            bounds = (np.flatnonzero(is_here[1:] != is_here[:-1]) + 1).tolist()
+            rows_before = np.concatenate([[0], np.cumsum(ranges[2] - ranges[1])])
+            for start, stop in zip([0, *bounds], [*bounds, count], strict=True):
+                if is_here[start] and (rows_before[stop] - rows_before[start] >= SETTLED_ROWS or stop - start == count):
+                    if done < start:
+                        yield done, start, False
+                    yield start, stop, True
+                    done = stop
+        if done < count:
+            yield done, count, False
+
     def _bounds(self, ranges: Array) -> Iterator[tuple[int, int]]:
         """Yields bounds that divide the ranges into groups of about OUTPUT_BYTES. No range is divided."""
         sources, source_of = np.unique(ranges[0], return_inverse=True)
-        here = self._rows.batch
-        sizes = [here.nbytes / len(here) if source == HERE else self._row_bytes(source) for source in sources.tolist()]
+        sizes = [self._rows.row_bytes if source == HERE else self._row_bytes(source) for source in sources.tolist()]
         ends = np.cumsum((ranges[2] - ranges[1]) * np.array(sizes)[source_of])
         bounds = np.flatnonzero(np.diff(ends // OUTPUT_BYTES, prepend=0)).tolist()
         for start, stop in zip([0, *bounds], [*bounds, ranges.shape[1]], strict=True):
@@ -109,10 +141,11 @@ class Output:
         for source in sources:
             rows = self._rows if source == HERE else self._held(source)
             indices, range_of, ordinals = self._delivered(rows, ranges, np.flatnonzero(ranges[0] == source))
-            batches[source] = rows.batch
-            if len(sources) > 1:  # so that only the delivered rows of each batch stay in memory
-                batches[source] = taken(rows.batch, indices)
+            if len(sources) > 1 or rows.source is not None:  # only the delivered rows of each batch stay in memory
+                batches[source] = rows.taken(indices)
                 indices = np.arange(len(indices))
+            else:
+                batches[source] = rows.batch
             found.append((indices, range_of, ordinals))
         indices, range_of, ordinals = (np.concatenate(columns) for columns in zip(*found, strict=True))
         if not len(indices):
@@ -126,7 +159,8 @@ class Output:
             rows_of_batch = slice(done, done + len(batch))
             done = rows_of_batch.stop
             own = transactions[rows_of_batch]
-            yield committed_rows(batch, facts, own, ordinals[rows_of_batch], self._schema, segments[own])
+            settled = SettledRows(indices[rows_of_batch], facts, own, ordinals[rows_of_batch])
+            yield committed_rows(batch, settled, self._schema, segments[own])
 
     def _delivered(self, rows: Rows, ranges: Array, own: Array) -> tuple[Array, Array, Array]:
         """Returns the indices of the delivered rows of one batch, and for each the index of its range, and its ordinal.

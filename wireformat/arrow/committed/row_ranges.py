@@ -43,7 +43,7 @@ def gathered(batches: Mapping[int, pa.RecordBatch], batch_of: Array, rows: Array
     """
     sources = np.unique(batch_of).tolist()
     if len(sources) == 1:
-        yield taken(batches[sources[0]], rows)
+        yield _chosen(batches[sources[0]], rows)
         return
     of_sources = [np.flatnonzero(batch_of == source) for source in sources]
     chosen = [_chosen(batches[source], rows[own]) for source, own in zip(sources, of_sources, strict=True)]

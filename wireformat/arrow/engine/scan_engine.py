@@ -114,6 +114,21 @@ class ScanEngine:
             finally:
                 batch_scan.close()
 
+    def scanned(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
+        """Yields the notes on all messages. They are valid until the next ones are requested.
+
+        Raises the errors of `events`. The first notes of each message batch are made in threads.
+        """
+        for batch_scan, count in map_in_order(
+            self._scanner.batch_scans(messages, first), BatchScan.step, self._threads
+        ):
+            try:
+                if count:
+                    yield from self._scanner.finished_rows(batch_scan, count)
+                yield from self._scanner.remaining_rows(batch_scan)
+            finally:
+                batch_scan.close()
+
     def _batches_of(
         self, scanned: ScannedRows, schema: pa.Schema, gathered: pa.RecordBatch | None
     ) -> Iterator[pa.RecordBatch]:

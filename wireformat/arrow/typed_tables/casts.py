@@ -1,12 +1,12 @@
-"""Casts the texts of a whole column to its Arrow type, and reads the values that the cast refuses one by one."""
+"""The readers of all types; of them, those that cast a whole column, and read what the cast refuses one by one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Protocol
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,33 +15,13 @@ import pyarrow.compute as pc
 from ...pgtypes import text_values
 from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
-
-Misfits = dict[int, str]
-"""Index of a row to a description of its value, which does not fit the type. The cell is null."""
+from .readers.byte_strings import read_byte_strings
+from .readers.compiled_reader import CompiledReader
+from .readers.numbers import form_of, read_numbers
+from .readers.reader import Misfits, Reader, TextReader, Texts, as_strings
 
 _FEW_VALUES = 16
 """Up to this number, values are read one by one rather than halved again."""
-
-
-class Reader(Protocol):
-    """Reads the texts of a column as values of a type."""
-
-    @property
-    def type(self) -> pa.DataType:
-        """The type of the values."""
-
-    def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
-        """Returns the values, null for a null text, and the values that do not fit."""
-
-
-class TextReader:
-    """Returns texts unchanged."""
-
-    type = pa.string()
-
-    def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
-        """See Reader.read."""
-        return texts, {}
 
 
 @dataclass(frozen=True)
@@ -62,8 +42,9 @@ class CastReader:
     cast: Callable[[pa.StringArray, pa.DataType], pa.Array]
     read_one: text_values.One
 
-    def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
+    def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
         """See Reader.read."""
+        texts = as_strings(texts)
         if texts.null_count == len(texts):
             return pa.nulls(len(texts), self.type), {}
         if self._has_plain_texts(texts):
@@ -131,8 +112,9 @@ class ListReader:
         """See Reader.type."""
         return list_type(self.element.type, self.dimensions)
 
-    def read(self, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
+    def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
         """See Reader.read."""
+        texts = as_strings(texts)
         lists, misfits = self.split(texts, self.dimensions)
         column, inner = self._read_elements(lists, self.dimensions)
         misfits |= {row: f"{found}, in an element" for row, found in inner.items()}
@@ -382,6 +364,18 @@ def reader_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Rea
     reading     `hex` for binary: hex digits without a prefix; `integer vector`: numbers separated by blanks
     delimiter   the separator of the elements of an array
     """
+    cast = cast_of(type, reading, delimiter)
+    form = form_of(type)
+    if cast is None:
+        return None
+    if type == pa.binary():
+        return CompiledReader(partial(read_byte_strings, hex_only=reading == "hex"), cast)
+    return cast if form is None else CompiledReader(partial(read_numbers, form=form, type=type), cast)
+
+
+@cache
+def cast_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Reader | None:
+    """Returns the reader that casts the texts of a type, which reads those that no compiled reader takes."""
     if reading == "hex" and type == pa.binary():
         return _bytes_reader(hex_only=True)
     if pa.types.is_list(type):

@@ -16,7 +16,8 @@ from ...options.table import listed, nearest
 from ...pgtypes.columns import MAX_DIGITS, TEXT, ColumnType, column_type
 from ...pgtypes.sql_types import SqlType, is_known, known_names, parse_sql_type
 from ..arrays import Array
-from .casts import Misfits, Reader, TextReader, arrow_type, list_type, reader_of
+from .casts import arrow_type, list_type, reader_of
+from .readers.reader import Misfits, Reader, TextReader, Texts, as_noted
 from .versions import Version
 
 
@@ -33,7 +34,7 @@ class TypedColumn:
     sql: str
     readers: tuple[Reader, ...]
 
-    def read(self, texts: pa.StringArray, version_indices: Array) -> tuple[pa.Array, Misfits]:
+    def read(self, texts: Texts, version_indices: Array) -> tuple[pa.Array, Misfits]:
         """Returns the values of the column, and the values that do not fit, which are null.
 
         version_indices   int64[n]: the index of the version of each row
@@ -42,20 +43,21 @@ class TypedColumn:
         readers = {version: self.readers[min(version, len(self.readers) - 1)] for version in occurring}
         if len(set(map(id, readers.values()))) <= 1:
             return self._read_with(readers[occurring[0]] if occurring else self.readers[0], texts)
+        noted = as_noted(texts)
         columns = []
-        order = np.empty(len(texts), np.int64)
+        order = np.empty(len(noted.pairs), np.int64)
         misfits: Misfits = {}
         done = 0
         for version, reader in readers.items():
             rows = np.flatnonzero(version_indices == version)
-            column, misfits_of_version = self._read_with(reader, texts.take(pa.array(rows)))
+            column, misfits_of_version = self._read_with(reader, noted.chosen(rows))
             columns.append(column)
             order[rows] = done + np.arange(len(rows))
             misfits |= {int(rows[row]): found for row, found in misfits_of_version.items()}
             done += len(rows)
         return pa.concat_arrays(columns).take(pa.array(order)), dict(sorted(misfits.items()))
 
-    def _read_with(self, reader: Reader, texts: pa.StringArray) -> tuple[pa.Array, Misfits]:
+    def _read_with(self, reader: Reader, texts: Texts) -> tuple[pa.Array, Misfits]:
         column, misfits = reader.read(texts)
         return (column if column.type == self.type else column.cast(self.type)), misfits
 

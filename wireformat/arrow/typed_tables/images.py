@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
+from ..noted_texts import NotedTexts
 
 Names = tuple[str, ...]
 
@@ -29,26 +29,49 @@ class EncodedLists:
     lists: list[Names | None]
 
 
-ChosenColumn = tuple[Any, Array]
-"""An Arrow column, and int64[n]: the indices of the rows to read from it."""
+class Image(NamedTuple):
+    """The `new` or the `old` images of some rows.
+
+    valid    bool[n]: whether the row has this image
+    names    the column names of each image
+    values   the values of all images, in order
+    starts   int64[n]: the index of each image's first value
+    """
+
+    valid: Array
+    names: EncodedLists
+    values: pa.StringArray | NotedTexts
+    starts: Array
+
+    def texts(self, indices: Array) -> NotedTexts:
+        """Returns a value of each image.
+
+        indices   int64[n]: the index of the value in its image; below 0 for none
+        """
+        is_missing = indices < 0
+        if is_missing.all():  # there may be no values at all
+            return NotedTexts.of(pa.nulls(len(indices), pa.string()))
+        rows = self.starts + indices
+        if not isinstance(self.values, NotedTexts):
+            return NotedTexts.of_rows(self.values, rows, is_missing if is_missing.any() else None)
+        pairs = np.full((len(rows), 2), (0, -1), np.int32)
+        pairs[~is_missing] = self.values.pairs[rows[~is_missing]]
+        return self.values._replace(pairs=pairs)
 
 
 class Images:
-    """The `new` or `old` images of the chosen rows, one column of maps after the other.
+    """The `new` or `old` images of the rows of some sources, one source after the other.
 
     valid   bool[n]: whether the row has this image
     names   the column names of each image
     """
 
-    def __init__(self, columns: Sequence[ChosenColumn]) -> None:
-        ranges = [_entry_ranges(column, rows) for column, rows in columns]
-        self.valid = np.concatenate([valid for _, _, valid in ranges])
-        self.names = _concatenated(
-            [_encoded(column.keys, *entries) for (column, _), entries in zip(columns, ranges, strict=True)]
-        )
-        self._values = [(column.items, starts) for (column, _), (starts, _, _) in zip(columns, ranges, strict=True)]
+    def __init__(self, images: Sequence[Image]) -> None:
+        self.valid = np.concatenate([image.valid for image in images])
+        self.names = joined_lists([image.names for image in images])
+        self._images = images
 
-    def texts(self, name: str, column_index: int, numbered: Array | None = None) -> pa.StringArray:
+    def texts(self, name: str, column_index: int, numbered: Array | None = None) -> NotedTexts:
         """Returns the text of one column in each row, null where the row has none.
 
         column_index   index of the column in its table
@@ -58,17 +81,14 @@ class Images:
         if numbered is not None and numbered.any():
             counts = np.array([len(names or ()) for names in self.names.lists])[self.names.codes]
             indices = np.where(numbered, np.where(column_index < counts, column_index, -1), indices)
-        missing = indices < 0
-        if missing.all():
-            return pa.nulls(len(indices), pa.string())
+        if (indices < 0).all():
+            return NotedTexts.of(pa.nulls(len(indices), pa.string()))
         found = []
         done = 0
-        for values, starts in self._values:
-            rows = slice(done, done + len(starts))
-            done += len(starts)
-            mask = missing[rows] if missing[rows].any() else None
-            found.append(pc.take(values, pa.array(starts + indices[rows], mask=mask), boundscheck=False))
-        return found[0] if len(found) == 1 else pa.concat_arrays(found)
+        for image in self._images:
+            found.append(image.texts(indices[done : done + len(image.valid)]))
+            done += len(image.valid)
+        return found[0] if len(found) == 1 else NotedTexts.of(pa.concat_arrays([texts.strings() for texts in found]))
 
 
 def _index_of(names: Names | None, name: str) -> int:
@@ -81,12 +101,18 @@ def is_numbered(names: Names | None) -> bool:
     return names is not None and bool(names) and all(name == f"${number}" for number, name in enumerate(names, 1))
 
 
-def encoded_lists(columns: Sequence[ChosenColumn]) -> EncodedLists:
-    """Encodes the chosen rows of columns of lists, one column after the other."""
-    return _concatenated([_encoded(column.values, *_entry_ranges(column, rows)) for column, rows in columns])
+def image_of_maps(column: Any, rows: Array) -> Image:
+    """Returns the images in some rows of a column of maps."""
+    starts, counts, valid = _entry_ranges(column, rows)
+    return Image(valid, _encoded(column.keys, starts, counts, valid), column.items, starts)
 
 
-def _concatenated(columns: Sequence[EncodedLists]) -> EncodedLists:
+def encoded_lists(column: Any, rows: Array) -> EncodedLists:
+    """Encodes some rows of a column of lists."""
+    return _encoded(column.values, *_entry_ranges(column, rows))
+
+
+def joined_lists(columns: Sequence[EncodedLists]) -> EncodedLists:
     """Joins encoded columns; equal lists get the same code."""
     if len(columns) == 1:
         return columns[0]

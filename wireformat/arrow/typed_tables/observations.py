@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..arrays import Array
 from .images import combined_codes
-from .rows import TABLE_RELATION, ChangeRows, rows_of_tables
+from .rows import TABLE_RELATION, ChangeRows, chosen_of_batch, rows_of_tables
 from .tables import tables_schema, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 
@@ -44,7 +44,7 @@ def observations(batch: pa.RecordBatch, positions: pa.StructArray) -> pa.RecordB
     rows = rows_of_tables(batch)
     found = []
     if len(rows.kinds):
-        ((_, chosen),) = rows.selections
+        chosen = chosen_of_batch(rows)
         chosen_positions = positions.take(pa.array(chosen))
         fields = pa.table({str(index): column for index, column in enumerate(chosen_positions.flatten())})
         by_position = np.asarray(pc.sort_indices(fields, [(name, "ascending") for name in fields.column_names]))
@@ -55,7 +55,7 @@ def observations(batch: pa.RecordBatch, positions: pa.StructArray) -> pa.RecordB
             first = int(indices[0])
             is_relation = rows.kinds[first] == TABLE_RELATION
             facts = relation_facts(rows, first) if is_relation else image_facts(rows, first)
-            _, row = rows.at(first)
+            row = int(chosen[first])
             found.append(
                 {
                     "table_schema": batch["table_schema"][row].as_py(),

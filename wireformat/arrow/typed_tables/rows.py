@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import BadRows, OptionError, add_hint
-from ...lsn import lsn_text
 from ...options.table import listed, nearest
 from ..arrays import Array
 from ..row_changes import HIDDEN_KINDS, RELATION_ID_COLUMN, TABLE_COLUMNS, TABLE_KINDS, RowChanges, record_batches
-from ..schemas import CHANGES, format_of
+from ..schemas import format_of
 from ..unread import ReadSummary
-from .images import ChosenColumn, EncodedLists, Images, combined_codes, encoded_lists, is_numbered
+from .images import EncodedLists, Images, combined_codes, is_numbered, joined_lists
+from .selections import BatchSelection, Selection, row_position
 
 TABLE_INSERT, TABLE_UPDATE, TABLE_DELETE, TABLE_TRUNCATE, TABLE_RELATION = range(len(TABLE_KINDS))
 """The code of a kind: its index in TABLE_KINDS."""
@@ -106,36 +106,36 @@ def needed_columns(changes: RowChanges, keep: Sequence[str] = ()) -> Iterator[pa
 
 @dataclass(frozen=True)
 class ChangeRows:
-    """Chosen rows of some record batches, one batch after the other.
+    """Chosen rows of some sources, one source after the other.
 
-    selections  record batches, each with int64[n]: the indices of its chosen rows, ascending
-    kinds       int64[m]: the kinds of all chosen rows, as indices into TABLE_KINDS
+    selections  the rows of each source
+    kinds       int64[m]: the kinds of all rows, as indices into TABLE_KINDS
 
-    An index of a chosen row counts from the first row of the first selection.
+    An index of a row counts from the first row of the first selection.
     """
 
-    selections: tuple[tuple[pa.RecordBatch, Array], ...]
+    selections: tuple[Selection, ...]
     kinds: Array
 
     @cached_property
     def new(self) -> Images:
         """The new images."""
-        return Images(self._maps("new"))
+        return Images([selection.new for selection in self.selections])
 
     @cached_property
     def old(self) -> Images:
         """The old images."""
-        return Images(self._maps("old"))
+        return Images([selection.old for selection in self.selections])
 
     @cached_property
     def types(self) -> EncodedLists:
         """The lists of the types of the rows' values, encoded."""
-        return encoded_lists(self._lists("types"))
+        return joined_lists([selection.types for selection in self.selections])
 
     @cached_property
     def unchanged(self) -> EncodedLists:
         """The columns that the rows list as not sent."""
-        return encoded_lists(self._lists("unchanged"))
+        return joined_lists([selection.unchanged for selection in self.selections])
 
     @cached_property
     def numbered(self) -> Array:
@@ -149,17 +149,7 @@ class ChangeRows:
     @property
     def relation_ids(self) -> pa.Array:
         """int64: the OIDs of the tables; null if the row change does not state it."""
-        found = []
-        for batch, rows in self.selections:
-            names = batch.schema.names
-            if RELATION_ID_COLUMN in names:
-                found.append(batch[RELATION_ID_COLUMN].take(pa.array(rows)).cast(pa.int64()))
-            elif "detail" in names:
-                detail = _cast_to_schema(batch["detail"].take(pa.array(rows)), "detail")
-                found.append(pc.map_lookup(detail, "relation_id", "first").cast(pa.int64()))
-            else:
-                found.append(pa.nulls(len(rows), pa.int64()))
-        return pa.concat_arrays(found)
+        return pa.concat_arrays([selection.relation_ids for selection in self.selections])
 
     @cached_property
     def layouts(self) -> Array:
@@ -167,59 +157,39 @@ class ChangeRows:
         columns = (self.new.names, self.old.names, self.types, self.unchanged)
         return combined_codes([self.kinds, *(column.codes for column in columns)])
 
-    def _maps(self, name: str) -> list[ChosenColumn]:
-        text = pa.string()
-        return [
-            (
-                column
-                if (column.type.key_type, column.type.item_type) == (text, text)
-                else _cast_to_schema(column, name),
-                rows,
-            )
-            for column, rows in ((batch[name], rows) for batch, rows in self.selections)
-        ]
-
-    def _lists(self, name: str) -> list[ChosenColumn]:
-        return [
-            (column if column.type.value_type == pa.string() else _cast_to_schema(column, name), rows)
-            for column, rows in ((batch[name], rows) for batch, rows in self.selections)
-        ]
-
     def column(self, name: str, type: pa.DataType) -> pa.Array:
-        """Returns a column of the chosen rows; null in record batches without this column."""
-        found = []
-        for batch, rows in self.selections:
-            if name in batch.schema.names:
-                column = batch[name].take(pa.array(rows))
-                found.append(column if column.type == type else column.cast(type))
-            else:
-                found.append(pa.nulls(len(rows), type))
+        """Returns a column of the rows; null in sources without this column."""
+        found = [selection.column(name, type) for selection in self.selections]
         return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
-    def at(self, index: int) -> tuple[pa.RecordBatch, int]:
-        """Returns the record batch of one chosen row, and the index of the row in it."""
-        for batch, rows in self.selections:
-            if index < len(rows):
-                return batch, int(rows[index])
-            index -= len(rows)
+    def position(self, index: int) -> dict[str, Any]:
+        """Returns the position of a row in its input, as the attributes of an error."""
+        selection, own = self._find(index)
+        return selection.position(own)
+
+    def detail(self, index: int) -> dict[str, str] | None:
+        """Returns the `detail` of a row; None if the rows have no such column."""
+        selection, own = self._find(index)
+        return selection.detail(own)
+
+    def _find(self, index: int) -> tuple[Selection, int]:
+        for selection in self.selections:
+            if index < len(selection):
+                return selection, index
+            index -= len(selection)
         raise IndexError(index)
 
     def chosen(self, indices: Array) -> ChangeRows:
-        """Returns some of the chosen rows; the indices must be ascending."""
+        """Returns some of the rows; the indices must be ascending."""
         if len(indices) == len(self.kinds):
             return self
-        begins = np.cumsum([0, *(len(rows) for _, rows in self.selections)])
+        begins = np.cumsum([0, *(len(selection) for selection in self.selections)])
         bounds = np.searchsorted(indices, begins)
         selections = tuple(
-            (batch, rows[indices[bounds[number] : bounds[number + 1]] - begins[number]])
-            for number, (batch, rows) in enumerate(self.selections)
+            selection.chosen(indices[bounds[number] : bounds[number + 1]] - begins[number])
+            for number, selection in enumerate(self.selections)
         )
         return ChangeRows(selections, self.kinds[indices])
-
-
-def _cast_to_schema(column: pa.Array, name: str) -> pa.Array:
-    """Casts a column to its type in the row-change table."""
-    return column.cast(CHANGES.field(name).type)
 
 
 def rows_of_tables(batch: pa.RecordBatch) -> ChangeRows:
@@ -227,6 +197,13 @@ def rows_of_tables(batch: pa.RecordBatch) -> ChangeRows:
     kinds = _kinds(batch)
     named = batch["table_name"].is_valid().to_numpy(zero_copy_only=False)
     return _chosen(batch, kinds, (kinds >= 0) & (kinds < len(TABLE_KINDS)) & named)
+
+
+def chosen_of_batch(rows: ChangeRows) -> Array:
+    """Returns the indices in their record batch of what `rows_of_tables` has chosen."""
+    (selection,) = rows.selections
+    assert isinstance(selection, BatchSelection), "rows of one record batch"
+    return selection.rows
 
 
 def rows_of_table(changes: RowChanges, schema: str, table: str, keep: Sequence[str] = ()) -> Iterator[ChangeRows]:
@@ -246,23 +223,24 @@ def rows_of_table(changes: RowChanges, schema: str, table: str, keep: Sequence[s
         count += len(found.kinds)
         size += batch.nbytes
         if waiting and (count > _GROUP_ROWS or size > _GROUP_BYTES):
-            yield _joined(waiting)
+            yield joined_rows(waiting)
             waiting, count, size = [], len(found.kinds), batch.nbytes
         waiting.append(found)
     if waiting:
-        yield _joined(waiting)
+        yield joined_rows(waiting)
 
 
-def _joined(rows_of_batches: list[ChangeRows]) -> ChangeRows:
-    """Joins the chosen rows of single record batches."""
-    return ChangeRows(
-        tuple(rows.selections[0] for rows in rows_of_batches), np.concatenate([rows.kinds for rows in rows_of_batches])
-    )
+def joined_rows(parts: Sequence[ChangeRows]) -> ChangeRows:
+    """Returns the rows of all parts, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    selections = tuple(selection for rows in parts for selection in rows.selections)
+    return ChangeRows(selections, np.concatenate([rows.kinds for rows in parts]))
 
 
 def _chosen(batch: pa.RecordBatch, kinds: Array, flags: Array) -> ChangeRows:
     rows = np.flatnonzero(flags)
-    return ChangeRows(((batch, rows),), kinds[rows])
+    return ChangeRows((BatchSelection(batch, rows),), kinds[rows])
 
 
 _CODES = pa.array([*TABLE_KINDS, *HIDDEN_KINDS])
@@ -293,13 +271,3 @@ def _check_tables_are_named(batch: pa.RecordBatch, kinds: Array) -> None:
             "a TRUNCATE without tables",
             **row_position(batch, int(nameless[0])),
         )
-
-
-def row_position(batch: pa.RecordBatch, row: int) -> dict[str, Any]:
-    """Returns the position of a row in its input, as the attributes of an error."""
-    names = batch.schema.names
-    found: dict[str, Any] = {name: batch[name][row].as_py() for name in ("message", "record") if name in names}
-    sequence = batch["sequence"][row].as_py() if "sequence" in names else None
-    if sequence is not None:
-        found["sequence"] = f"{lsn_text(sequence['commit_lsn'])} / {sequence['ordinal']}"
-    return found

@@ -13,13 +13,13 @@ from ...formats.registry import find_row
 from ...options.checks import once, one_of, shown, texts
 from ...options.table_names import one_table
 from ..row_changes import RowChanges
-from ..schemas import DROPPED
+from ..schemas import DROPPED, format_of
 from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
-from .rows import TABLE_RELATION, Source, rows_of_table
+from .rows import TABLE_RELATION, ChangeRows, Source, needed_columns, rows_of_table
 from .tables import versions_of
-from .versions import TableVersions
+from .versions import TableVersions, Version
 
 EVOLUTIONS = ("union", "error", "versions")
 
@@ -162,6 +162,64 @@ def _typed(
         )
         for version in found
     }
+
+
+class TypedPart:
+    """Reads the committed changes of one table group by group. It knows the columns of the table beforehand.
+
+    schema   of the result
+    kept     the fields of the kept columns
+
+    The options are those of `typed`. It skips the checks that need the whole input. Raises OptionError.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        *,
+        schema: Any,
+        options: TypedOptions,
+        evolution: str,
+        kept: Sequence[pa.Field],
+        format: str,
+    ) -> None:
+        self._table = table
+        self._given = schema
+        self._options = options
+        self._evolution = evolution
+        self._kept = [*kept]
+        options.has_relation_ids = find_row(format).has_relation_ids
+        if isinstance(schema, pa.Table):
+            format_of([schema.schema], format)
+        self._versions = (
+            versions_of(schema, *one_table(table), format)
+            if isinstance(schema, pa.Table)
+            else TableVersions(format=format)
+        )
+        self._columns = columns_of_versions(self._versions.versions) if isinstance(schema, pa.Table) else None
+        self.schema = typed_schema(self._columns_of(()), self._kept, options)
+
+    def read(self, rows: ChangeRows) -> tuple[pa.RecordBatch, int]:
+        """Returns the typed rows, and the number of changes that DROPMALFORMED dropped. Raises BadCell and BadRows."""
+        version_indices = self._versions.take(rows, np.arange(len(rows.kinds)))
+        chosen = np.flatnonzero(rows.kinds != TABLE_RELATION)
+        versions = self._versions.versions
+        changes = TableBatch(rows.chosen(chosen), version_indices[chosen], versions, self._table)
+        columns = self._columns_of(versions)
+        if self._evolution == "error":
+            _check_same_columns(self._versions, [changes], {column.name for column in columns})
+        return typed_batch(changes, columns, len(self._kept), self.schema, self._options)
+
+    def _columns_of(self, versions: Sequence[Version]) -> list[TypedColumn]:
+        return given_columns(self._given, versions) if self._columns is None else self._columns
+
+
+def kept_fields(keep: Sequence[str], schema: pa.Schema) -> list[pa.Field]:
+    """Returns the fields of the columns to keep; raises OptionError if the schema does not have them."""
+    names = once("keep", texts("keep", keep))
+    for _ in needed_columns(schema.empty_table(), names):
+        pass
+    return [schema.field(name) for name in names]
 
 
 def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from ..arrays import Array
 from ..row_changes import RowChanges
 from ..schemas import with_format
 from .images import combined_codes
-from .rows import TABLE_RELATION, ChangeRows, Source, rows_of_tables
+from .rows import TABLE_RELATION, ChangeRows, Source, chosen_of_batch, rows_of_tables
 from .versions import TableVersions, Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))
-_POSITIONS = {"message": pa.int64(), "record": pa.int32()}
+POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
+"""The position of a row that is in no transaction."""
 
 Table = tuple[str, str]
 
@@ -36,33 +38,63 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
     TypeError.
     """
     source = Source(changes, format=format)
-    versions: dict[Table, TableVersions] = {}
-    totals: dict[tuple[Table, int], list[Any]] = {}
+    found = TablesFound()
     position: pa.StructType | None = None
     for batch in source.batches():
-        rows = rows_of_tables(batch)
-        positions = _positions(batch)
-        position = position or positions.type
-        for table, indices in _by_table(rows):
-            version_indices = versions.setdefault(table, TableVersions()).take(rows, indices)
-            for version in np.unique(version_indices).tolist():
-                of_version = indices[version_indices == version]
-                first, last = (positions[rows.at(int(index))[1]].as_py() for index in of_version[[0, -1]])
-                total = totals.setdefault((table, version), [first, last, 0])
-                total[1] = last
-                total[2] += int((rows.kinds[of_version] != TABLE_RELATION).sum())
+        position = position or _positions(batch).type
+        found.take_batch(batch)
     source.check()
-    listed = [
-        {
-            "table_schema": table[0],
-            "table_name": table[1],
-            "version": version + 1,
-            **version_columns(versions[table].versions[version]),
-            **dict(zip(("first", "last", "changes"), totals[table, version], strict=True)),
-        }
-        for table, version in sorted(totals)
-    ]
-    return pa.Table.from_pylist(listed, with_format(tables_schema(position or pa.struct(_POSITIONS)), source.format))
+    return found.listed(source.format, position or POSITION)
+
+
+class TablesFound:
+    """The tables of a stream, as far as its rows have been taken, in order."""
+
+    def __init__(self) -> None:
+        self._versions: dict[Table, TableVersions] = {}
+        self._totals: dict[tuple[Table, int], list[Any]] = {}
+
+    def take_batch(self, batch: pa.RecordBatch) -> None:
+        """Takes the rows of a record batch."""
+        rows, positions = rows_of_tables(batch), _positions(batch)
+        chosen = chosen_of_batch(rows)
+        self.take(rows, _by_table(rows), lambda index: positions[int(chosen[index])].as_py())
+
+    def take(
+        self, rows: ChangeRows, tables: Iterable[tuple[Table, Array]], position_of: Callable[[int], dict[str, Any]]
+    ) -> None:
+        """Takes rows.
+
+        tables        the tables, each with the indices of its rows, in order
+        position_of   returns the position of a row, by its index
+        """
+        for table, indices in tables:
+            version_indices = self._versions.setdefault(table, TableVersions()).take(rows, indices)
+            is_change = rows.kinds[indices] != TABLE_RELATION
+            for version in np.unique(version_indices).tolist():
+                is_of = version_indices == version
+                of_version = indices[is_of]
+                first, last = (position_of(int(index)) for index in of_version[[0, -1]])
+                total = self._totals.setdefault((table, version), [first, last, 0])
+                total[1] = last
+                total[2] += int(np.count_nonzero(is_change & is_of))
+
+    def listed(self, format: str | None, position: pa.DataType) -> pa.Table:
+        """Returns the list; see `tables`.
+
+        position   the type of the positions
+        """
+        found = [
+            {
+                "table_schema": table[0],
+                "table_name": table[1],
+                "version": version + 1,
+                **version_columns(self._versions[table].versions[version]),
+                **dict(zip(("first", "last", "changes"), self._totals[table, version], strict=True)),
+            }
+            for table, version in sorted(self._totals)
+        ]
+        return pa.Table.from_pylist(found, with_format(tables_schema(position), format))
 
 
 def tables_schema(position: pa.DataType) -> pa.Schema:
@@ -97,7 +129,7 @@ def _positions(batch: pa.RecordBatch) -> pa.StructArray:
     """Returns the position of each row: its `sequence`, or else its message and record."""
     if "sequence" in batch.schema.names:
         return batch["sequence"]
-    names = [name for name in _POSITIONS if name in batch.schema.names]
+    names = [field.name for field in POSITION if field.name in batch.schema.names]
     return pa.StructArray.from_arrays([batch[name] for name in names], names)
 
 

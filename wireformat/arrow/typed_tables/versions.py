@@ -173,10 +173,9 @@ def image_facts(rows: ChangeRows, index: int) -> ColumnFacts:
 
 def relation_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     """Returns the facts of a RELATION."""
-    batch, row = rows.at(index)
-    if "detail" not in batch.schema.names:
+    detail = rows.detail(index)
+    if detail is None:
         return ColumnFacts({})
-    detail = dict(batch["detail"][row].as_py() or ())
     columns, oids, typmods, keys = (
         json.loads(detail.get(key, "[]")) for key in ("columns", "type_oids", "typmods", "key_columns")
     )

@@ -1,0 +1,105 @@
+"""Committed rows of which the scan's notes still have the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...options.reading import KINDS
+from ..arrays import Array
+from ..committed.assembler import Transactions
+from ..committed.facts import committed_rows
+from ..committed.settled import SettledRows
+from ..row_changes import HIDDEN_KINDS, TABLE_KINDS
+from ..schemas import committed_schema
+from .layouts import are_of_table
+from .rows import NotedRows
+from .selection import NotedSelection, copied_rows, places_of
+
+
+class NotedChanges(NamedTuple):
+    """Committed rows of a scan; valid until the next rows of the scan are requested."""
+
+    noted: NotedRows
+    settled: SettledRows
+
+    @property
+    def codes(self) -> Array:
+        """uint8[n]: the index in KINDS of each row's kind."""
+        return self.noted.codes[self.settled.rows]
+
+    def of_kind(self, kind: str) -> NotedChanges:
+        """Returns the rows of one kind."""
+        return self._replace(settled=self.settled.chosen(self.codes == KINDS.index(kind)))
+
+    def of_table(self, table: tuple[str, str], keep: Sequence[str]) -> pa.RecordBatch | NotedSelection | None:
+        """Returns the rows of a table, copied out of the notes, and those that may be of any table.
+
+        table   schema and name
+        keep    columns of the committed rows that are kept
+
+        Where some of them cannot be copied out of the notes, all are a record batch. None if there are no rows.
+        """
+        rows = self.settled.rows
+        is_noted = self.noted.are_noted_changes(rows)
+        chosen = np.flatnonzero(is_noted)
+        chosen = chosen[are_of_table(self.noted.scanned, self.noted.notes_of(rows[chosen]), table)]
+        others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[self.codes])
+        if len(others):
+            found = rows_of_name(self._chosen(others).batch(), *table)
+            if len(found):
+                every = np.sort(np.concatenate([chosen, others]))
+                return rows_of_name(self._chosen(every).batch(), *table)
+        return self._chosen(chosen)._copied(keep) if len(chosen) else None
+
+    def _chosen(self, chosen: Array) -> NotedChanges:
+        return self._replace(settled=self.settled.chosen(chosen))
+
+    def _copied(self, keep: Sequence[str]) -> NotedSelection:
+        settled, noted = self.settled, self.noted
+        notes = noted.notes_of(settled.rows)
+        columns = {
+            **places_of(noted.scanned, notes),
+            "sequence": settled.sequence,
+            "xid": settled.of_transactions("xid"),
+            "commit_time": settled.of_transactions("commit_time").cast(pa.timestamp("us", "UTC")),
+        }
+        if keep:
+            own = pa.schema([field for field in noted.schema if field.name in keep])
+            committed = committed_schema(noted.schema)
+            schema = pa.schema([committed.field(name) for name in keep])
+            batch = committed_rows(noted.gathered(settled.rows, own), settled, schema)
+            columns |= dict(zip(keep, batch.columns, strict=True))
+        return copied_rows(noted.scanned, notes, columns)
+
+    def batch(self) -> pa.RecordBatch:
+        """Returns the rows with all columns."""
+        schema = committed_schema(self.noted.schema)
+        return committed_rows(self.noted.taken(self.settled.rows), self.settled, schema)
+
+
+_MAY_BE_OF_TABLE = np.array([kind in (*TABLE_KINDS, *HIDDEN_KINDS) for kind in KINDS])
+
+
+def rows_of_name(batch: pa.RecordBatch, schema: str, table: str) -> pa.RecordBatch:
+    """Returns the rows of a table, and those that may be of any table."""
+    is_of = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))
+    is_hidden = pc.is_in(batch["kind"], pa.array([*HIDDEN_KINDS]))
+    nameless = pc.and_(pc.equal(batch["kind"], "TRUNCATE"), pc.is_null(batch["table_name"]))
+    return batch.filter(pc.or_(pc.or_(pc.fill_null(is_of, False), is_hidden), nameless))
+
+
+CommittedRows: TypeAlias = "pa.RecordBatch | NotedChanges"
+
+
+def take_rows(transactions: Transactions, rows: pa.RecordBatch | NotedRows) -> Iterator[CommittedRows]:
+    """Yields the committed rows that these rows complete, in commit order."""
+    if isinstance(rows, pa.RecordBatch):
+        yield from transactions.take(rows)
+        return
+    for found in transactions.take_noted(rows, rows.schema):
+        yield found if isinstance(found, pa.RecordBatch) else NotedChanges(rows, found)

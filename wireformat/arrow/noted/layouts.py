@@ -1,0 +1,300 @@
+"""Layouts: what rows of one table and kind have in common. Only the different ones of a scan become Python objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Array, Int
+from ..jit.compiler import compiled, inner
+from ..jit.same_bytes import same_bytes
+from ..noted_texts import NotedTexts
+from ..scan.kernels.pgoutput_relations import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
+from ..scan.notes import (
+    COMPLETE,
+    DETAIL,
+    ENDS,
+    GIVEN,
+    HAS_UNCHANGED,
+    KIND,
+    MAPS,
+    NAME,
+    NEW,
+    OLD,
+    PRESENT,
+    RELATION,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TYPE,
+    UNCHANGED_LENGTH,
+    VALUE,
+    ScannedRows,
+)
+
+Names = tuple[str, ...]
+
+
+class Layout(NamedTuple):
+    """What is the same in all rows of a layout.
+
+    kind        index in KINDS
+    table       schema and name
+    new, old    the column names of the images, without columns that were not sent; None if there is no such image
+    types       the types of the values of the new image, or of the old one if there is no new
+    unchanged   the columns that this image lists as not sent; None if there are none
+    detail      keys and texts
+    """
+
+    kind: int
+    table: tuple[str, str]
+    new: Names | None
+    old: Names | None
+    types: Names | None
+    unchanged: Names | None
+    detail: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(
+        cls,
+        kind: int,
+        table: tuple[str, str],
+        new: _Image | None,
+        old: _Image | None,
+        detail: tuple[tuple[str, str], ...],
+    ) -> Layout:
+        """Returns the layout of rows with these images."""
+        sent = old if new is None else new
+        return cls(
+            kind,
+            table,
+            None if new is None else new.names,
+            None if old is None else old.names,
+            None if sent is None else sent.types,
+            None if sent is None else sent.unsent or None,
+            detail,
+        )
+
+
+class _Image(NamedTuple):
+    """The names and types of the columns of an image that were sent, and the names of the others."""
+
+    names: Names
+    types: Names
+    unsent: Names
+
+    @classmethod
+    def of(cls, names: Sequence[str], types: Sequence[str], unsent: Sequence[int]) -> _Image:
+        """Returns the image with these columns, of which some were not sent."""
+        if not unsent:
+            return cls(tuple(names), tuple(types), ())
+        left_out = {*unsent}
+        sent = [index for index in range(len(names)) if index not in left_out]
+        return cls(
+            tuple(names[index] for index in sent),
+            tuple(types[index] for index in sent),
+            tuple(names[index] for index in unsent),
+        )
+
+
+def layouts_of(scanned: ScannedRows, rows: Array) -> tuple[Array, list[Layout]]:
+    """Returns the index of the layout of each row, int64[n], and the layouts.
+
+    rows   int64[n]: rows of the notes, row changes
+    """
+    codes, samples = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    slots = np.zeros(1 << max(4, len(rows).bit_length() + 1), np.int64)
+    found = _number_layouts(scanned.rows, rows, scanned.cells, scanned.source, scanned.text, codes, samples, slots)
+    return codes, _layouts(scanned, samples[:found])
+
+
+def _layouts(scanned: ScannedRows, samples: Array) -> list[Layout]:
+    """Returns the layouts of these rows of the notes, int64[n]. Their texts are read together, which is faster."""
+    ends = scanned.rows[ENDS : ENDS + len(MAPS)]
+    stops = ends[:, samples].T.tolist()
+    starts = np.where(samples > 0, ends[:, samples - 1], 0).T.tolist()
+    notes = scanned.rows[:ENDS, samples].T.tolist()
+    names = scanned.rows[TABLE_SCHEMA : TABLE_NAME + 2, samples].T.reshape(-1, 2)
+    pairs = [names.astype(np.int32)]
+    for fields, begins, ends_of_row in zip(notes, starts, stops, strict=True):
+        for map_index in (NEW, OLD, DETAIL):
+            cells = scanned.cells[map_index, :, begins[map_index] : ends_of_row[map_index]]
+            if map_index == DETAIL:
+                pairs += [cells[NAME], cells[VALUE]]
+            elif fields[PRESENT] >> (COMPLETE + map_index) & 1:
+                first = fields[RELATION] + CELLS
+                entries = scanned.dictionary[first : first + CELL_ENTRIES * cells.shape[1]]
+                pairs += [entries[CELL_NAME::CELL_ENTRIES], entries[CELL_TYPE::CELL_ENTRIES]]
+            else:
+                pairs += [cells[NAME], cells[TYPE]]
+    texts = [
+        text or "" for text in NotedTexts(np.concatenate(pairs), scanned.source, scanned.text).strings().to_pylist()
+    ]
+    tables, done = zip(texts[: 2 * len(notes) : 2], texts[1 : 2 * len(notes) : 2], strict=True), 2 * len(notes)
+    found = []
+    for table, fields, begins, ends_of_row in zip(tables, notes, starts, stops, strict=True):
+        images: list[_Image | None] = []
+        for map_index in (NEW, OLD):
+            begin, end = begins[map_index], ends_of_row[map_index]
+            count = end - begin
+            unsent = ()
+            if fields[PRESENT] >> HAS_UNCHANGED & 1:
+                unsent = np.flatnonzero(scanned.cells[map_index, VALUE, begin:end, 1] == UNCHANGED_LENGTH).tolist()
+            image = _Image.of(texts[done : done + count], texts[done + count : done + 2 * count], unsent)
+            images.append(image if fields[PRESENT] >> (GIVEN + map_index) & 1 else None)
+            done += 2 * count
+        count = ends_of_row[DETAIL] - begins[DETAIL]
+        detail = tuple(zip(texts[done : done + count], texts[done + count : done + 2 * count], strict=True))
+        done += 2 * count
+        found.append(Layout.of(fields[KIND], table, images[NEW], images[OLD], detail))
+    return found
+
+
+_HASH_BITS = (1 << 40) - 1
+_LAST_BYTES = 4
+"""So many bytes at the end of a table's name are part of the hash."""
+
+
+@compiled
+def _number_layouts(
+    rows: Array, chosen: Array, cells: Array, source: Array, text: Array, codes: Array, samples: Array, slots: Array
+) -> Int:
+    """Gives rows of the same layout the same code, from 0 on; returns the number of codes.
+
+    rows, cells, source, text   of ScannedRows
+    chosen    int64[n]: rows of the notes
+    codes     int64[n], filled
+    samples   int64[n], filled: a row of each code
+    slots     int64[a power of two above n], zeros: a hash table of codes + 1
+    """
+    found = last = 0
+    for index in range(len(chosen)):
+        row = chosen[index]
+        if found > 0 and _same_layout(rows, cells, source, text, row, samples[last]):
+            codes[index] = last
+            continue
+        present = rows[PRESENT, row] >> GIVEN
+        hashed = present * 257 + rows[KIND, row]
+        start, length = rows[TABLE_NAME, row], rows[TABLE_NAME + 1, row]
+        for step in range(max(length - _LAST_BYTES, 0), length):
+            hashed = (hashed * 257 + np.int64(source[start + step] if start >= 0 else text[~start + step])) & _HASH_BITS
+        for map_index in range(NEW, DETAIL + 1):
+            begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
+            end = rows[ENDS + map_index, row]
+            hashed = (hashed * 257 + end - begin) & _HASH_BITS
+            if map_index != DETAIL and present >> (COMPLETE - GIVEN + map_index) & 1:
+                hashed = (hashed * 257 + rows[RELATION, row]) & _HASH_BITS
+            else:
+                for cell in range(begin, end):
+                    hashed = (hashed * 257 + np.int64(cells[map_index, NAME, cell, 1])) & _HASH_BITS
+            if present >> (HAS_UNCHANGED - GIVEN) & 1:
+                for cell in range(begin, end):
+                    hashed = (hashed * 2 + (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH)) & _HASH_BITS
+        slot = (hashed ^ (hashed >> 17)) & (len(slots) - 1)
+        while slots[slot] and not _same_layout(rows, cells, source, text, row, samples[slots[slot] - 1]):
+            slot = (slot + 1) & (len(slots) - 1)
+        if not slots[slot]:
+            samples[found] = row
+            found += 1
+            slots[slot] = found
+        last = slots[slot] - 1
+        codes[index] = last
+    return found
+
+
+@inner
+def _same_layout(rows: Array, cells: Array, source: Array, text: Array, row: Int, other: Int) -> bool:
+    """Whether two rows have the same layout."""
+    present = rows[PRESENT, row] >> GIVEN
+    if present != rows[PRESENT, other] >> GIVEN or rows[KIND, row] != rows[KIND, other]:
+        return False
+    complete = present >> (COMPLETE - GIVEN) & 3
+    if complete and rows[RELATION, row] != rows[RELATION, other]:
+        return False
+    for field in range(TABLE_SCHEMA, TABLE_NAME + 1, TABLE_NAME - TABLE_SCHEMA):
+        if not _same_text(
+            source, text, rows[field, row], rows[field + 1, row], rows[field, other], rows[field + 1, other]
+        ):
+            return False
+    has_unchanged = present >> (HAS_UNCHANGED - GIVEN) & 1
+    for map_index in range(NEW, DETAIL + 1):
+        begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
+        other_begin = rows[ENDS + map_index, other - 1] if other > 0 else 0
+        count = rows[ENDS + map_index, row] - begin
+        if count != rows[ENDS + map_index, other] - other_begin:
+            return False
+        is_complete = map_index != DETAIL and complete >> map_index & 1
+        if is_complete and not has_unchanged:
+            continue
+        second = VALUE if map_index == DETAIL else TYPE
+        for step in range(count):
+            cell, at = begin + step, other_begin + step
+            if map_index != DETAIL and (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH) != (
+                cells[map_index, VALUE, at, 1] == UNCHANGED_LENGTH
+            ):
+                return False
+            if is_complete:
+                continue
+            for field in range(NAME, second + 1, second):
+                start, length = np.int64(cells[map_index, field, cell, 0]), np.int64(cells[map_index, field, cell, 1])
+                other_start, other_length = (
+                    np.int64(cells[map_index, field, at, 0]),
+                    np.int64(cells[map_index, field, at, 1]),
+                )
+                if not _same_text(source, text, start, length, other_start, other_length):
+                    return False
+    return True
+
+
+@inner
+def _same_text(source: Array, text: Array, start: Int, length: Int, other: Int, other_length: Int) -> bool:
+    """Whether two pairs are the same text; NULL is like the empty one."""
+    if length <= 0 or other_length <= 0:
+        return length <= 0 and other_length <= 0
+    if length != other_length:
+        return False
+    if start == other:
+        return True
+    if start >= 0 and other >= 0:
+        return bool(same_bytes(source, start, source, other, length))
+    if start < 0 and other < 0:
+        return bool(same_bytes(text, ~start, text, ~other, length))
+    own, its = (start, ~other) if start >= 0 else (other, ~start)
+    for step in range(length):
+        if source[own + step] != text[its + step]:
+            return False
+    return True
+
+
+def are_of_table(scanned: ScannedRows, rows: Array, table: tuple[str, str]) -> Array:
+    """Returns bool[n]: whether these rows of the notes are of a table.
+
+    table   schema and name
+    """
+    schema, name = (text.encode() for text in table)
+    are_of = np.zeros(len(rows), bool)
+    names = np.frombuffer(schema + name, np.uint8)
+    _compare_names(scanned.rows, rows, scanned.source, scanned.text, names, len(schema), are_of)
+    return are_of
+
+
+@compiled
+def _compare_names(
+    rows: Array, chosen: Array, source: Array, text: Array, names: Array, schema_bytes: Int, are_of: Array
+) -> None:
+    """Fills are_of, bool[n], for the rows chosen, int64[n]; names is uint8[m], the name of the schema and the table."""
+    for index in range(len(chosen)):
+        row = chosen[index]
+        if rows[TABLE_NAME + 1, row] != len(names) - schema_bytes or rows[TABLE_SCHEMA + 1, row] != schema_bytes:
+            continue
+        is_same = True
+        for part in range(2):
+            field = TABLE_NAME if part == 0 else TABLE_SCHEMA  # tables differ more often than schemas
+            begin = schema_bytes if part == 0 else 0
+            start = rows[field, row]
+            for step in range(rows[field + 1, row] if is_same else 0):
+                if names[begin + step] != (source[start + step] if start >= 0 else text[~start + step]):
+                    is_same = False
+                    break
+        are_of[index] = is_same

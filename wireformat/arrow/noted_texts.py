@@ -1,0 +1,129 @@
+"""The texts of a column where they were noted, not copied yet, and the copy that makes a string column of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import LimitExceeded
+from ..limits import COLUMN_BYTES
+from .arrays import Array, Int, read_only
+from .jit.compiler import compiled
+from .jit.intrinsics import BLOCK, copy_block
+
+
+class NotedTexts(NamedTuple):
+    """Texts as pairs (start, length) into two buffers, as a scan notes them: see arrow/scan/notes.py."""
+
+    pairs: Array
+    """int32[n, 2]: a start >= 0 is an offset in `source`, a start < 0 is the offset ~start in `text`; a length < 0 is
+    NULL"""
+    source: Array
+    """uint8[m], read-only"""
+    text: Array
+    """uint8[k]; at least BLOCK bytes follow its last text"""
+
+    @classmethod
+    def of(cls, texts: pa.StringArray) -> NotedTexts:
+        """Returns the texts of a string or binary column, which are not copied."""
+        return cls.of_rows(texts, np.arange(len(texts)))
+
+    @classmethod
+    def of_rows(cls, texts: pa.StringArray, rows: Array, is_missing: Array | None = None) -> NotedTexts:
+        """Returns the texts of some rows, int64[m]; those that are missing, bool[m], are NULL whatever their row is."""
+        validity, offset_bytes, data = texts.buffers()
+        rows = rows + texts.offset if is_missing is None else np.where(is_missing, 0, rows + texts.offset)
+        offsets = np.frombuffer(offset_bytes or bytes(8), np.int32)
+        pairs = np.empty((len(rows), 2), np.int32)
+        starts = offsets[rows]
+        pairs[:, 0] = starts
+        np.subtract(offsets[1:][rows], starts, out=pairs[:, 1])
+        if texts.null_count:
+            is_valid = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[rows]
+            pairs[:, 1] |= is_valid.astype(np.int32) - 1
+        if is_missing is not None:
+            pairs[is_missing, 1] = -1
+        return cls(pairs, read_only(np.frombuffer(data or b"", np.uint8)), np.zeros(BLOCK, np.uint8))
+
+    def chosen(self, rows: Array) -> NotedTexts:
+        """Returns the texts of some rows, int64[m]."""
+        return self._replace(pairs=self.pairs[rows])
+
+    def strings(self) -> pa.StringArray:
+        """Returns the texts as a string column; raises LimitExceeded if they do not fit in one."""
+        return copied(self.pairs, len(self.pairs), self.source, self.text, pa.string(), _checked)
+
+
+def _checked(size: int) -> int:
+    if size > COLUMN_BYTES:
+        raise LimitExceeded(f"limits.COLUMN_BYTES is {COLUMN_BYTES}, a column of texts has {size} bytes")
+    return size
+
+
+def copied(
+    pairs: Array, count: int, source: Array, text: Array, arrow_type: pa.DataType, check: Callable[[int], int]
+) -> pa.Array:
+    """Returns the texts at pairs[:count] as a string or binary column.
+
+    check   takes the bytes of all texts and returns them; raises if they do not fit in a column
+    """
+    offset_buffer = pa.allocate_buffer(4 * (count + 1))
+    offsets = np.frombuffer(offset_buffer, np.int32)
+    valid = np.zeros((count + 7) // 8, np.uint8)
+    nulls, total = _measure(pairs, count, offsets, valid)
+    size = check(int(total))
+    data = pa.allocate_buffer(size + BLOCK, resizable=True)
+    _copy(pairs, count, offsets, source, text, np.frombuffer(data, np.uint8))
+    data.resize(size, shrink_to_fit=False)
+    return pa.Array.from_buffers(
+        arrow_type, count, [pa.py_buffer(valid) if nulls else None, offset_buffer, data], nulls
+    )
+
+
+@compiled
+def _measure(pairs: Array, count: Int, offsets: Array, valid: Array) -> tuple[Int, Int]:
+    """Fills offsets[count + 1] from the lengths in pairs[:, 1], and a bit of `valid` for each text that is not NULL.
+
+    Returns the number of NULLs, and the bytes of all texts. The offsets are only valid if these fit in an int32.
+    """
+    total = np.int64(0)
+    nulls = 0
+    for item in range(count):
+        offsets[item] = total
+        length = np.int64(pairs[item, 1])
+        if length < 0:
+            nulls += 1
+        else:
+            total += length
+            valid[item >> 3] |= 1 << (item & 7)
+    offsets[count] = total
+    return nulls, total
+
+
+@compiled
+def _copy(pairs: Array, count: Int, offsets: Array, source: Array, text: Array, target: Array) -> None:
+    """Copies every text to target[offsets[i] : offsets[i + 1]]."""
+    # Whole blocks are copied. The next text overwrites the bytes after a text, and target has space after the last
+    # one. Texts that follow each other in `text`, such as the names of a relation, are copied together.
+    item = 0
+    while item < count:
+        start = np.int64(pairs[item, 0])
+        length = np.int64(pairs[item, 1])
+        to = np.int64(offsets[item])
+        item += 1
+        if start >= 0:
+            if start + length + BLOCK <= len(source):
+                for step in range(0, length, BLOCK):
+                    copy_block(target, to + step, source, start + step)
+            else:
+                for step in range(length):
+                    target[to + step] = source[start + step]
+        else:
+            while item < count and pairs[item, 0] == start - length and pairs[item, 1] > 0 and length > 0:
+                length += np.int64(pairs[item, 1])
+                item += 1
+            for step in range(0, length, BLOCK):  # BLOCK bytes follow the last text
+                copy_block(target, to + step, text, ~start + step)

@@ -1,0 +1,46 @@
+"""A reader whose compiled part takes the usual forms of a type's texts, and leaves the others to a cast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...arrays import Array
+from ...noted_texts import NotedTexts
+from .reader import Misfits, Reader, Texts, as_noted, as_strings
+
+
+@dataclass(frozen=True)
+class CompiledReader:
+    """Values that compiled code reads, all but a few.
+
+    read_usual  returns the values, and int64[m]: the rows whose texts are not in a usual form, which are null
+    others      reads the texts of those rows: the reference, since both read a text as the same value
+    """
+
+    read_usual: Callable[[NotedTexts], tuple[pa.Array, Array]]
+    others: Reader
+
+    @property
+    def type(self) -> pa.DataType:
+        """See Reader.type."""
+        return self.others.type
+
+    def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
+        """See Reader.read."""
+        noted = as_noted(texts)
+        column, left = self.read_usual(noted)
+        if not len(left):
+            return column, {}
+        if len(left) == len(column):
+            return self.others.read(as_strings(texts))
+        values, misfits = self.others.read(noted.chosen(left).strings())
+        if len(misfits) < len(left):
+            is_left = np.zeros(len(column), bool)
+            is_left[left] = True
+            column = pc.replace_with_mask(column, pa.array(is_left), values)
+        return column, {int(left[row]): found for row, found in misfits.items()}
