@@ -13,6 +13,7 @@ from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
 from ..noted_texts import NotedTexts
+from .readers.reader import Texts
 
 Names = tuple[str, ...]
 
@@ -48,7 +49,7 @@ class Images:
         )
         self._values = [(column.items, starts) for (column, _), (starts, _, _) in zip(columns, ranges, strict=True)]
 
-    def texts(self, name: str, column_index: int, numbered: Array | None = None) -> NotedTexts:
+    def texts(self, name: str, column_index: int, numbered: Array | None = None) -> Texts:
         """Returns the text of one column in each row, null where the row has none.
 
         column_index   index of the column in its table
@@ -60,15 +61,17 @@ class Images:
             indices = np.where(numbered, np.where(column_index < counts, column_index, -1), indices)
         missing = indices < 0
         if missing.all():
-            return NotedTexts.of(pa.nulls(len(indices), pa.string()))
+            return pa.nulls(len(indices), pa.string())
         found = []
         done = 0
         for values, starts in self._values:
             rows = slice(done, done + len(starts))
             done += len(starts)
-            is_missing = missing[rows] if missing[rows].any() else None
-            found.append(NotedTexts.of_rows(values, starts + indices[rows], is_missing))
-        return found[0] if len(found) == 1 else NotedTexts.of(pa.concat_arrays([texts.strings() for texts in found]))
+            entries = starts + indices[rows]
+            if missing[rows].any():
+                entries[missing[rows]] = -1
+            found.append(NotedTexts.of_rows(values, entries))
+        return found[0] if len(found) == 1 else pa.concat_arrays([texts.strings() for texts in found])
 
 
 def _index_of(names: Names | None, name: str) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ...arrays import Array, Int
 from ...ascii import LOWER_F, LOWER_T
 from ...jit.compiler import compiled
-from ...noted_texts import NotedTexts
+from ...noted_texts import NotedTexts, unused
 from .digits import decimal, integer
 from .times import DATE, NOT_TAKEN, TIME, TIMESTAMP, TIMESTAMP_WITH_ZONE, moment
 
@@ -55,16 +55,21 @@ _FORMS = {
 def read_numbers(texts: NotedTexts, form: Form, type: pa.DataType) -> tuple[pa.Array, Array]:
     """Returns the values, and int64[m]: the rows whose texts are not in the usual form, which are null."""
     count = len(texts.pairs)
-    values = np.empty(2 * count if form.number == DECIMAL else count, np.int64)
+    values = unused(2 * count if form.number == DECIMAL else count, np.int64)
     states = np.empty(count, np.uint8)
     taken, left = _read_numbers(*texts, form.number, form.largest, form.scale, values, states)
     if form.number == BOOLEAN:
-        data = np.packbits(values.astype(bool), bitorder="little")
-    else:
-        data = values if type.bit_width >= 64 else values.astype(np.dtype(f"int{type.bit_width}"))
+        values = np.packbits(values.astype(bool), bitorder="little")
+    elif type.bit_width < 64:
+        wide, values = values, unused(count, _NARROW[type.bit_width])
+        np.copyto(values, wide, casting="same_kind")
     validity = None if taken == count else pa.py_buffer(np.packbits(states == _TAKEN, bitorder="little"))
-    column = pa.Array.from_buffers(type, count, [validity, pa.py_buffer(data)], count - taken)
+    column = pa.Array.from_buffers(type, count, [validity, pa.py_buffer(values)], count - taken)
     return column, np.flatnonzero(states == _LEFT) if left else np.empty(0, np.int64)
+
+
+_NARROW = {8: np.int8, 16: np.int16, 32: np.int32}
+"""Bits of a value to its type, where these are less than 64."""
 
 
 @compiled
