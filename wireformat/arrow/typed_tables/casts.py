@@ -237,6 +237,14 @@ def _cast(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
     return texts.cast(type)
 
 
+def _cast_decimal(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
+    """Refuses numbers with too many digits before the point: Arrow would cast those beyond 128 bits to others."""
+    fits = rf"^-?0*\d{{0,{type.precision - type.scale}}}(?:\.\d*)?$"
+    if not pc.all(pc.match_substring_regex(texts, fits), min_count=0).as_py():
+        raise pa.ArrowInvalid("too many digits")
+    return texts.cast(type)
+
+
 _BOOLEANS = pa.array(["t", "true", "1", "f", "false", "0"])
 
 
@@ -311,7 +319,7 @@ def _float(type: pa.DataType) -> Reader:
 
 def _decimal(type: pa.DataType) -> Reader:
     read_one = text_values.decimal(type.precision, type.scale)
-    return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast, read_one)
+    return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast_decimal, read_one)
 
 
 def _timestamp(type: pa.DataType) -> Reader:

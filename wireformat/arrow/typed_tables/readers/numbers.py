@@ -55,8 +55,18 @@ def read_numbers(texts: NotedTexts, form: Form, type: pa.DataType) -> tuple[pa.A
     values = unused(2 * count if form.number == DECIMAL else count, np.int64)
     is_taken = np.empty(count, bool)
     _read_numbers(*texts, form.number, form.largest, form.scale, values, is_taken)
+    return array_of(values, is_taken, texts, type)
+
+
+def array_of(values: Array, is_taken: Array, texts: NotedTexts, type: pa.DataType) -> tuple[pa.Array, Array]:
+    """Returns the values that are taken, and the rows of the other texts that are not NULL.
+
+    values     int64[n], of decimals int64[2 * n]
+    is_taken   bool[n]
+    """
+    count = len(is_taken)
     nulls = count - np.count_nonzero(is_taken)
-    if form.number == BOOLEAN:
+    if pa.types.is_boolean(type):
         values = np.packbits(values.astype(bool), bitorder="little")
     elif type.bit_width < 64:
         wide, values = values, unused(count, _NARROW[type.bit_width])
@@ -78,29 +88,29 @@ def _read_numbers(
     # A loop for each form: in one loop for all of them, numbers would not stay in registers.
     if form == INTEGER:
         for item in range(len(pairs)):
-            data, start, length = _text(pairs, item, source, text)
+            data, start, length = text_at(pairs, item, source, text)
             is_usual, number = integer(data, start, length, largest) if length > 0 else (False, np.int64(0))
             is_taken[item], values[item] = is_usual, number
     elif form == BOOLEAN:
         for item in range(len(pairs)):
-            data, start, length = _text(pairs, item, source, text)
+            data, start, length = text_at(pairs, item, source, text)
             byte = np.int64(data[start]) if length == 1 else np.int64(0)
             is_taken[item], values[item] = (byte == LOWER_T) | (byte == LOWER_F), byte == LOWER_T
     elif form == DECIMAL:
         for item in range(len(pairs)):
-            data, start, length = _text(pairs, item, source, text)
+            data, start, length = text_at(pairs, item, source, text)
             is_taken[item] = length > 0 and decimal(data, start, length, largest, scale, values, 2 * item)
             if not is_taken[item]:
                 values[2 * item], values[2 * item + 1] = 0, 0
     else:
         for item in range(len(pairs)):
-            data, start, length = _text(pairs, item, source, text)
+            data, start, length = text_at(pairs, item, source, text)
             number = moment(data, start, length, form) if length > 0 else np.int64(NOT_TAKEN)
             is_taken[item], values[item] = number != NOT_TAKEN, number if number != NOT_TAKEN else 0
 
 
 @hot
-def _text(pairs: Array, item: Int, source: Array, text: Array) -> tuple[Array, Int, Int]:
+def text_at(pairs: Array, item: Int, source: Array, text: Array) -> tuple[Array, Int, Int]:
     """The buffer of a text, its start in it and its length."""
     start = np.int64(pairs[item, 0])
     if start < 0:
