@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...pgtypes import text_values
+from ...pgtypes.columns import MAX_DIGITS
 from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 from .readers.byte_strings import read_byte_strings
@@ -238,8 +239,9 @@ def _cast(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
 
 
 def _cast_decimal(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
-    """Refuses numbers with too many digits before the point: Arrow would cast those beyond 128 bits to others."""
-    fits = rf"^-?0*\d{{0,{type.precision - type.scale}}}(?:\.\d*)?$"
+    """Refuses numbers of more than 38 digits, or too many before the point: Arrow may cast those to other numbers."""
+    whole = type.precision - type.scale
+    fits = rf"^-?0*\d{{0,{whole}}}(?:\.\d{{0,{MAX_DIGITS - whole}}})?$"
     if not pc.all(pc.match_substring_regex(texts, fits), min_count=0).as_py():
         raise pa.ArrowInvalid("too many digits")
     return texts.cast(type)
