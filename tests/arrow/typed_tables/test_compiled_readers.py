@@ -130,7 +130,7 @@ def test_a_compiled_reader_is_its_cast(type: str, data: st.DataObject) -> None:
 def test_usual_forms_are_read_without_the_cast(type: str) -> None:
     """Else the property would hold of a reader that takes nothing."""
     texts: dict[str, list[str | None]] = {
-        "boolean": ["t", "f"],
+        "boolean": ["t", "f", "true", "false", "1", "0"],
         "date": ["0001-01-01", "2026-11-22", "9999-12-31"],
         "time": ["00:00:00", "23:59:59.999999", "12:30:00.5"],
         "timestamp": ["0001-01-01 00:00:00", "2026-11-22 12:30:00.5", "9999-12-31 23:59:59.999999"],

@@ -240,10 +240,12 @@ def _cast(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
 
 def _cast_decimal(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
     """Refuses numbers of more than 38 digits, or too many before the point: Arrow may cast those to other numbers."""
-    whole = type.precision - type.scale
-    fits = rf"^-?0*\d{{0,{whole}}}(?:\.\d{{0,{MAX_DIGITS - whole}}})?$"
-    if not pc.all(pc.match_substring_regex(texts, fits), min_count=0).as_py():
-        raise pa.ArrowInvalid("too many digits")
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest + max(type.scale, 0) > MAX_DIGITS:
+        whole = type.precision - type.scale
+        fits = rf"^-?0*\d{{0,{whole}}}(?:\.\d{{0,{MAX_DIGITS - whole}}})?$"
+        if not pc.all(pc.match_substring_regex(texts, fits), min_count=0).as_py():
+            raise pa.ArrowInvalid("too many digits")
     return texts.cast(type)
 
 

@@ -111,22 +111,23 @@ def decimal(data: Array, start: Int, length: Int, whole: Int, scale: Int, values
     after = end - dot - 1 if dot < end else 0
     if before < 1 or (before > whole and (before > 1 or data[first] != DIGIT_0)):
         return False
-    values[at], values[at + 1] = 0, 0
+    if before + scale <= MOST_DIGITS:
+        number = digits(data, first, before)
+        fraction = digits(data, end - after, after)
+        values[at] = sign * (number * POWERS[scale] + fraction * POWERS[scale - after])
+        values[at + 1] = values[at] >> 63
+        return number >= 0 and fraction >= 0
     # Each step appends digits: those before the point, those after it, and zeros up to the scale.
-    step = np.int64(MOST_DIGITS if before + scale <= MOST_DIGITS else _CHUNK)
+    values[at], values[at + 1] = 0, 0
     place = first
     last = end + scale - after
     while place < last:
         stop = dot if place < dot else (end if place < end else last)
-        count = stop - place if stop - place < step else step
+        count = stop - place if stop - place < _CHUNK else _CHUNK
         number = digits(data, place, count) if place < end else np.int64(0)
         if number < 0:
             return False
-        if step == MOST_DIGITS:
-            values[at] = values[at] * POWERS[count] + sign * number
-            values[at + 1] = values[at] >> 63
-        else:
-            append(values, at, POWERS[count], sign * number)
+        append(values, at, POWERS[count], sign * number)
         place += count
         if place == dot and dot < end:
             place += 1

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ...arrays import Array, Int
-from ...ascii import LOWER_F, LOWER_T
+from ...ascii import DIGIT_0, DIGIT_1, LOWER_E, LOWER_F, LOWER_T
 from ...jit.compiler import compiled, hot
+from ...jit.intrinsics import read_32
 from ...noted_texts import NotedTexts, unused
 from .digits import decimal, integer
 from .times import DATE, NOT_TAKEN, TIME, TIMESTAMP, TIMESTAMP_WITH_ZONE, moment
@@ -94,8 +95,7 @@ def _read_numbers(
     elif form == BOOLEAN:
         for item in range(len(pairs)):
             data, start, length = text_at(pairs, item, source, text)
-            byte = np.int64(data[start]) if length == 1 else np.int64(0)
-            is_taken[item], values[item] = (byte == LOWER_T) | (byte == LOWER_F), byte == LOWER_T
+            is_taken[item], values[item] = boolean(data, start, length)
     elif form == DECIMAL:
         for item in range(len(pairs)):
             data, start, length = text_at(pairs, item, source, text)
@@ -107,6 +107,23 @@ def _read_numbers(
             data, start, length = text_at(pairs, item, source, text)
             number = moment(data, start, length, form) if length > 0 else np.int64(NOT_TAKEN)
             is_taken[item], values[item] = number != NOT_TAKEN, number if number != NOT_TAKEN else 0
+
+
+@hot
+def boolean(data: Array, start: Int, length: Int) -> tuple[bool, Int]:
+    """Whether the text is `t`, `f`, `1`, `0`, `true` or `false`, and 1 if it is a true one."""
+    if length == 1:
+        byte = np.int64(data[start])
+        is_true = (byte == LOWER_T) | (byte == DIGIT_1)
+        return is_true | (byte == LOWER_F) | (byte == DIGIT_0), np.int64(is_true)
+    if length < 4:
+        return False, np.int64(0)
+    word = read_32(data, start)
+    is_true = length == 4 and word == _TRUE
+    return is_true or (length == 5 and word == _FALS and data[start + 4] == LOWER_E), np.int64(is_true)
+
+
+_TRUE, _FALS = (int.from_bytes(text, "big") for text in (b"true", b"fals"))
 
 
 @hot
