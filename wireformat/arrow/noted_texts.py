@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,20 +32,13 @@ class NotedTexts(NamedTuple):
         return cls.of_rows(texts, np.arange(len(texts)))
 
     @classmethod
-    def of_rows(cls, texts: pa.StringArray, rows: Array, is_missing: Array | None = None) -> NotedTexts:
-        """Returns the texts of some rows, int64[m]; those that are missing, bool[m], are NULL whatever their row is."""
+    def of_rows(cls, texts: pa.StringArray, rows: Array) -> NotedTexts:
+        """Returns the texts of some rows, int64[m]; a row < 0 gives NULL."""
         validity, offset_bytes, data = texts.buffers()
-        rows = rows + texts.offset if is_missing is None else np.where(is_missing, 0, rows + texts.offset)
-        offsets = np.frombuffer(offset_bytes or bytes(8), np.int32)
-        pairs = np.empty((len(rows), 2), np.int32)
-        starts = offsets[rows]
-        pairs[:, 0] = starts
-        np.subtract(offsets[1:][rows], starts, out=pairs[:, 1])
-        if texts.null_count:
-            is_valid = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[rows]
-            pairs[:, 1] |= is_valid.astype(np.int32) - 1
-        if is_missing is not None:
-            pairs[is_missing, 1] = -1
+        offsets = read_only(np.frombuffer(offset_bytes or bytes(4), np.int32)[texts.offset :])
+        bits = read_only(np.frombuffer(validity if texts.null_count else b"", np.uint8))
+        pairs = unused(len(rows) * 2, np.int32).reshape(-1, 2)
+        _note_rows(rows, offsets, bits, texts.offset, pairs)
         return cls(pairs, read_only(np.frombuffer(data or b"", np.uint8)), np.zeros(BLOCK, np.uint8))
 
     def chosen(self, rows: Array) -> NotedTexts:
@@ -55,6 +48,27 @@ class NotedTexts(NamedTuple):
     def strings(self) -> pa.StringArray:
         """Returns the texts as a string column; raises LimitExceeded if they do not fit in one."""
         return copied(self.pairs, len(self.pairs), self.source, self.text, pa.string(), _checked)
+
+
+def unused(count: int, dtype: type[np.number[Any]]) -> Array:
+    """Returns an array whose values are not set, in Arrow's memory, which is used again; numpy's would be new pages."""
+    return np.frombuffer(pa.allocate_buffer(count * np.dtype(dtype).itemsize), dtype)
+
+
+@compiled
+def _note_rows(rows: Array, offsets: Array, bits: Array, first_bit: Int, pairs: Array) -> None:
+    """Fills pairs[n, 2] for rows[n].
+
+    offsets, bits   int32[m + 1], uint8[k]: of an Arrow array, `bits` from its first byte on; none if nothing is null
+    first_bit       the bit of the first row
+    """
+    for item in range(len(rows)):
+        row = rows[item]
+        bit = row + first_bit
+        if row < 0 or (len(bits) > 0 and not bits[bit >> 3] >> (bit & 7) & 1):
+            pairs[item, 0], pairs[item, 1] = 0, -1
+        else:
+            pairs[item, 0], pairs[item, 1] = offsets[row], offsets[row + 1] - offsets[row]
 
 
 def _checked(size: int) -> int:

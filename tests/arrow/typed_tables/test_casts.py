@@ -139,6 +139,8 @@ MISFITS = {
     ("double precision", "1e400"): "a number too large for 64 bits",
     ("double precision", "one"): "a text that is not a number",
     ("numeric(5,2)", "1234.00"): "a number with more than 3 digits before the point",
+    ("numeric(38,18)", "340282366920938463804"): "a number with more than 20 digits before the point",
+    ("numeric(38,18)", "90089649000000000000.9091408000000000908"): "a number with more than 18 digits after the point",
     ("numeric(5,2)", "1e999999999"): "a number with more than 3 digits before the point",
     ("numeric(5,2)", "0.001"): "a number with more than 2 digits after the point",
     ("numeric(5,2)", "NaN"): "NaN or an infinity, which a decimal cannot hold",

@@ -11,7 +11,6 @@ from ..arrays import Array, Int
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
 from ..noted_texts import NotedTexts
-from ..scan.kernels.pgoutput_relations import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from ..scan.notes import (
     COMPLETE,
     DETAIL,
@@ -32,6 +31,7 @@ from ..scan.notes import (
     VALUE,
     ScannedRows,
 )
+from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 
 Names = tuple[str, ...]
 

@@ -18,6 +18,7 @@ from ..arrays import Array
 from ..row_changes import RELATION_ID_COLUMN
 from ..schemas import SEQUENCE
 from .columns import TypedColumn
+from .readers.reader import as_strings
 from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_UPDATE, ChangeRows
 from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version
@@ -149,7 +150,7 @@ def typed_batch(
         for image, images in (("new", rows.new), ("old", rows.old)):
             text = images.texts(column.name, column_index, rows.numbered if image == "new" else None)
             if column.name in options.keys:
-                key_texts.setdefault(column.name, []).append(text.strings())
+                key_texts.setdefault(column.name, []).append(as_strings(text))
             value_of_image[image], misfits = column.read(text, changes.version_indices)
             bad_values += [_BadValue(row, image, column, found) for row, found in misfits.items()]
         value, old_value = value_of_image["new"], value_of_image["old"]

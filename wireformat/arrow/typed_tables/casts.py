@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...pgtypes import text_values
+from ...pgtypes.columns import MAX_DIGITS
 from ...pgtypes.text_values import Misfit
 from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 from .readers.byte_strings import read_byte_strings
@@ -237,6 +238,17 @@ def _cast(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
     return texts.cast(type)
 
 
+def _cast_decimal(texts: pa.StringArray, type: pa.DataType) -> pa.Array:
+    """Refuses numbers of more than 38 digits, or too many before the point: Arrow may cast those to other numbers."""
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest + max(type.scale, 0) > MAX_DIGITS:
+        whole = type.precision - type.scale
+        fits = rf"^-?0*\d{{0,{whole}}}(?:\.\d{{0,{MAX_DIGITS - whole}}})?$"
+        if not pc.all(pc.match_substring_regex(texts, fits), min_count=0).as_py():
+            raise pa.ArrowInvalid("too many digits")
+    return texts.cast(type)
+
+
 _BOOLEANS = pa.array(["t", "true", "1", "f", "false", "0"])
 
 
@@ -311,7 +323,7 @@ def _float(type: pa.DataType) -> Reader:
 
 def _decimal(type: pa.DataType) -> Reader:
     read_one = text_values.decimal(type.precision, type.scale)
-    return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast, read_one)
+    return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast_decimal, read_one)
 
 
 def _timestamp(type: pa.DataType) -> Reader:

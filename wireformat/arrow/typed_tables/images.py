@@ -13,6 +13,7 @@ from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
 from ..noted_texts import NotedTexts
+from .readers.reader import Texts, as_strings
 
 Names = tuple[str, ...]
 
@@ -43,19 +44,21 @@ class Image(NamedTuple):
     values: pa.StringArray | NotedTexts
     starts: Array
 
-    def texts(self, indices: Array) -> NotedTexts:
+    def texts(self, indices: Array) -> Texts:
         """Returns a value of each image.
 
         indices   int64[n]: the index of the value in its image; below 0 for none
         """
         is_missing = indices < 0
         if is_missing.all():  # there may be no values at all
-            return NotedTexts.of(pa.nulls(len(indices), pa.string()))
-        rows = self.starts + indices
+            return pa.nulls(len(indices), pa.string())
+        entries = self.starts + indices
+        if is_missing.any():
+            entries[is_missing] = -1
         if not isinstance(self.values, NotedTexts):
-            return NotedTexts.of_rows(self.values, rows, is_missing if is_missing.any() else None)
-        pairs = np.full((len(rows), 2), (0, -1), np.int32)
-        pairs[~is_missing] = self.values.pairs[rows[~is_missing]]
+            return NotedTexts.of_rows(self.values, entries)
+        pairs = self.values.pairs[entries]
+        pairs[is_missing] = 0, -1
         return self.values._replace(pairs=pairs)
 
 
@@ -71,7 +74,7 @@ class Images:
         self.names = joined_lists([image.names for image in images])
         self._images = images
 
-    def texts(self, name: str, column_index: int, numbered: Array | None = None) -> NotedTexts:
+    def texts(self, name: str, column_index: int, numbered: Array | None = None) -> Texts:
         """Returns the text of one column in each row, null where the row has none.
 
         column_index   index of the column in its table
@@ -82,13 +85,13 @@ class Images:
             counts = np.array([len(names or ()) for names in self.names.lists])[self.names.codes]
             indices = np.where(numbered, np.where(column_index < counts, column_index, -1), indices)
         if (indices < 0).all():
-            return NotedTexts.of(pa.nulls(len(indices), pa.string()))
+            return pa.nulls(len(indices), pa.string())
         found = []
         done = 0
         for image in self._images:
             found.append(image.texts(indices[done : done + len(image.valid)]))
             done += len(image.valid)
-        return found[0] if len(found) == 1 else NotedTexts.of(pa.concat_arrays([texts.strings() for texts in found]))
+        return found[0] if len(found) == 1 else pa.concat_arrays([as_strings(texts) for texts in found])
 
 
 def _index_of(names: Names | None, name: str) -> int:

@@ -32,6 +32,8 @@ class CompiledReader:
 
     def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
         """See Reader.read."""
+        if not isinstance(texts, NotedTexts) and texts.null_count == len(texts):
+            return pa.nulls(len(texts), self.type), {}
         noted = as_noted(texts)
         column, left = self.read_usual(noted)
         if not len(left):

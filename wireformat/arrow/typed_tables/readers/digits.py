@@ -85,11 +85,12 @@ def integer(data: Array, start: Int, length: Int, largest: Int) -> tuple[bool, I
         top = np.int64(data[first]) - DIGIT_0
         first += 1
     number = digits(data, first, start + length - first) if count < 20 else np.int64(-1)
-    if count < 1 or number < 0 or top < 0 or top > 9 or (top == 9 and number > _LARGEST_REST):
-        return False, np.int64(0)
-    number += top * 1_000_000_000_000_000_000
-    number = -number if negative else number
-    return number <= largest and ~number <= largest, number
+    if top != 0:
+        if top < 0 or top > 9 or (top == 9 and number > _LARGEST_REST) or number < 0:
+            return False, np.int64(0)
+        number += top * 1_000_000_000_000_000_000
+    is_usual = (number >= 0) & (number - negative <= largest) & (count > 0)
+    return is_usual, -number if negative else number
 
 
 @hot
@@ -110,22 +111,23 @@ def decimal(data: Array, start: Int, length: Int, whole: Int, scale: Int, values
     after = end - dot - 1 if dot < end else 0
     if before < 1 or (before > whole and (before > 1 or data[first] != DIGIT_0)):
         return False
-    values[at], values[at + 1] = 0, 0
+    if before + scale <= MOST_DIGITS:
+        number = digits(data, first, before)
+        fraction = digits(data, end - after, after)
+        values[at] = sign * (number * POWERS[scale] + fraction * POWERS[scale - after])
+        values[at + 1] = values[at] >> 63
+        return number >= 0 and fraction >= 0
     # Each step appends digits: those before the point, those after it, and zeros up to the scale.
-    step = np.int64(MOST_DIGITS if before + scale <= MOST_DIGITS else _CHUNK)
+    values[at], values[at + 1] = 0, 0
     place = first
     last = end + scale - after
     while place < last:
         stop = dot if place < dot else (end if place < end else last)
-        count = stop - place if stop - place < step else step
+        count = stop - place if stop - place < _CHUNK else _CHUNK
         number = digits(data, place, count) if place < end else np.int64(0)
         if number < 0:
             return False
-        if step == MOST_DIGITS:
-            values[at] = values[at] * POWERS[count] + sign * number
-            values[at + 1] = values[at] >> 63
-        else:
-            _append(values, at, POWERS[count], sign * number)
+        append(values, at, POWERS[count], sign * number)
         place += count
         if place == dot and dot < end:
             place += 1
@@ -133,8 +135,8 @@ def decimal(data: Array, start: Int, length: Int, whole: Int, scale: Int, values
 
 
 @hot
-def _append(values: Array, at: Int, unit: Int, number: Int) -> None:
-    """Multiplies the 128 bits in values[at : at + 2] by a unit and adds a number, 32 bits at a time."""
+def append(values: Array, at: Int, unit: Int, number: Int) -> None:
+    """Multiplies the 128 bits in values[at : at + 2] by a unit and adds a number, both of up to nine digits."""
     low, high = values[at], values[at + 1]
     one = (low & _HALF) * unit + number
     two = (low >> 32 & _HALF) * unit + (one >> 32)

@@ -8,17 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from ...arrays import Array, Int
-from ...ascii import LOWER_F, LOWER_T
-from ...jit.compiler import compiled
-from ...noted_texts import NotedTexts
+from ...ascii import DIGIT_0, DIGIT_1, LOWER_E, LOWER_F, LOWER_T
+from ...jit.compiler import compiled, hot
+from ...jit.intrinsics import read_32
+from ...noted_texts import NotedTexts, unused
 from .digits import decimal, integer
 from .times import DATE, NOT_TAKEN, TIME, TIMESTAMP, TIMESTAMP_WITH_ZONE, moment
 
 INTEGER, DECIMAL, BOOLEAN = range(-3, 0)
 """Forms, as those of times."""
-
-_NULL, _TAKEN, _LEFT = range(3)
-"""What became of a text; what is not in the usual form is left."""
 
 
 class Form(NamedTuple):
@@ -55,47 +53,83 @@ _FORMS = {
 def read_numbers(texts: NotedTexts, form: Form, type: pa.DataType) -> tuple[pa.Array, Array]:
     """Returns the values, and int64[m]: the rows whose texts are not in the usual form, which are null."""
     count = len(texts.pairs)
-    values = np.empty(2 * count if form.number == DECIMAL else count, np.int64)
-    states = np.empty(count, np.uint8)
-    taken, left = _read_numbers(*texts, form.number, form.largest, form.scale, values, states)
-    if form.number == BOOLEAN:
-        data = np.packbits(values.astype(bool), bitorder="little")
-    else:
-        data = values if type.bit_width >= 64 else values.astype(np.dtype(f"int{type.bit_width}"))
-    validity = None if taken == count else pa.py_buffer(np.packbits(states == _TAKEN, bitorder="little"))
-    column = pa.Array.from_buffers(type, count, [validity, pa.py_buffer(data)], count - taken)
-    return column, np.flatnonzero(states == _LEFT) if left else np.empty(0, np.int64)
+    values = unused(2 * count if form.number == DECIMAL else count, np.int64)
+    is_taken = np.empty(count, bool)
+    _read_numbers(*texts, form.number, form.largest, form.scale, values, is_taken)
+    return array_of(values, is_taken, texts, type)
+
+
+def array_of(values: Array, is_taken: Array, texts: NotedTexts, type: pa.DataType) -> tuple[pa.Array, Array]:
+    """Returns the values that are taken, and the rows of the other texts that are not NULL.
+
+    values     int64[n], of decimals int64[2 * n]
+    is_taken   bool[n]
+    """
+    count = len(is_taken)
+    nulls = count - np.count_nonzero(is_taken)
+    if pa.types.is_boolean(type):
+        values = np.packbits(values.astype(bool), bitorder="little")
+    elif type.bit_width < 64:
+        wide, values = values, unused(count, _NARROW[type.bit_width])
+        np.copyto(values, wide, casting="same_kind")
+    validity = pa.py_buffer(np.packbits(is_taken, bitorder="little")) if nulls else None
+    column = pa.Array.from_buffers(type, count, [validity, pa.py_buffer(values)], nulls)
+    return column, np.flatnonzero(~is_taken & (texts.pairs[:, 1] >= 0)) if nulls else np.empty(0, np.int64)
+
+
+_NARROW = {8: np.int8, 16: np.int16, 32: np.int32}
+"""Bits of a value to its type, where these are less than 64."""
 
 
 @compiled
 def _read_numbers(
-    pairs: Array, source: Array, text: Array, form: Int, largest: Int, scale: Int, values: Array, states: Array
-) -> tuple[Int, Int]:
-    """Fills values int64[n], of decimals int64[2 * n], and states uint8[n]; returns how many are taken and left."""
-    taken = left = 0
-    for item in range(len(pairs)):
-        start = np.int64(pairs[item, 0])
-        length = np.int64(pairs[item, 1])
-        data = source if start >= 0 else text
-        start = start if start >= 0 else ~start
-        number = np.int64(0)
-        is_taken = False
-        if length > 0:
-            if form == INTEGER:
-                is_taken, number = integer(data, start, length, largest)
-            elif form == DECIMAL:
-                is_taken = decimal(data, start, length, largest, scale, values, 2 * item)
-            elif form == BOOLEAN:
-                number = np.int64(data[start] == LOWER_T)
-                is_taken = (length == 1) & ((number == 1) | (data[start] == LOWER_F))
-            else:
-                number = moment(data, start, length, form)
-                is_taken = number != NOT_TAKEN
-        states[item] = _TAKEN if is_taken else (_NULL if length < 0 else _LEFT)
-        taken += is_taken
-        left += (length >= 0) & (not is_taken)
-        if form != DECIMAL:
-            values[item] = number if is_taken else 0
-        elif not is_taken:
-            values[2 * item], values[2 * item + 1] = 0, 0
-    return taken, left
+    pairs: Array, source: Array, text: Array, form: Int, largest: Int, scale: Int, values: Array, is_taken: Array
+) -> None:
+    """Fills values int64[n], of decimals int64[2 * n], and is_taken bool[n]: whether it is in the usual form."""
+    # A loop for each form: in one loop for all of them, numbers would not stay in registers.
+    if form == INTEGER:
+        for item in range(len(pairs)):
+            data, start, length = text_at(pairs, item, source, text)
+            is_usual, number = integer(data, start, length, largest) if length > 0 else (False, np.int64(0))
+            is_taken[item], values[item] = is_usual, number
+    elif form == BOOLEAN:
+        for item in range(len(pairs)):
+            data, start, length = text_at(pairs, item, source, text)
+            is_taken[item], values[item] = boolean(data, start, length)
+    elif form == DECIMAL:
+        for item in range(len(pairs)):
+            data, start, length = text_at(pairs, item, source, text)
+            is_taken[item] = length > 0 and decimal(data, start, length, largest, scale, values, 2 * item)
+            if not is_taken[item]:
+                values[2 * item], values[2 * item + 1] = 0, 0
+    else:
+        for item in range(len(pairs)):
+            data, start, length = text_at(pairs, item, source, text)
+            number = moment(data, start, length, form) if length > 0 else np.int64(NOT_TAKEN)
+            is_taken[item], values[item] = number != NOT_TAKEN, number if number != NOT_TAKEN else 0
+
+
+@hot
+def boolean(data: Array, start: Int, length: Int) -> tuple[bool, Int]:
+    """Whether the text is `t`, `f`, `1`, `0`, `true` or `false`, and 1 if it is a true one."""
+    if length == 1:
+        byte = np.int64(data[start])
+        is_true = (byte == LOWER_T) | (byte == DIGIT_1)
+        return is_true | (byte == LOWER_F) | (byte == DIGIT_0), np.int64(is_true)
+    if length < 4:
+        return False, np.int64(0)
+    word = read_32(data, start)
+    is_true = length == 4 and word == _TRUE
+    return is_true or (length == 5 and word == _FALS and data[start + 4] == LOWER_E), np.int64(is_true)
+
+
+_TRUE, _FALS = (int.from_bytes(text, "big") for text in (b"true", b"fals"))
+
+
+@hot
+def text_at(pairs: Array, item: Int, source: Array, text: Array) -> tuple[Array, Int, Int]:
+    """The buffer of a text, its start in it and its length."""
+    start = np.int64(pairs[item, 0])
+    if start < 0:
+        return text, ~start, np.int64(pairs[item, 1])
+    return source, start, np.int64(pairs[item, 1])

@@ -84,7 +84,7 @@ def _two_digits(data: Array, at: Int) -> Int:
 def _day(data: Array, at: Int) -> Int:
     """Days since 1970 of ten bytes."""
     word = read_64(data, at) ^ _DATE
-    year = number_of(word >> 32)
+    year = number_of(word >> 32 & 0xFFFFFFFF)
     month = number_of(word >> 8 & 0xFFFF)
     day = _two_digits(data, at + 8)
     if not are_digits(word, _DATE_ZERO_BITS) or year < 1 or month < 1 or month > 12:
@@ -104,7 +104,7 @@ def _day(data: Array, at: Int) -> Int:
 def _clock(data: Array, at: Int, end: Int) -> Int:
     """Microseconds since midnight of eight bytes or more."""
     word = read_64(data, at) ^ _CLOCK
-    hour = number_of(word >> 48)
+    hour = number_of(word >> 48 & 0xFFFF)
     minute = number_of(word >> 24 & 0xFFFF)
     second = number_of(word & 0xFFFF)
     rest = end - at - 8
