@@ -23,7 +23,7 @@ def _change(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
         return event(lsn=lsn, table_schema=schema, table_name=table, **read_images(cursor, event))
 
     cursor.at += len(TABLE)
-    return read_unquoted(cursor, options.known_tables, read)
+    return read_unquoted(cursor, options.known_tables, options.keeps_table, read)
 
 
 def _written(event: RowChange, encoding: str) -> bytes:

@@ -27,22 +27,30 @@ T = TypeVar("T")
 
 
 def read_unquoted(
-    cursor: Cursor, known: frozenset[tuple[str, str]], read: Callable[[type[RowChange], str, str], T]
+    cursor: Cursor,
+    known: frozenset[tuple[str, str]],
+    keeps: Callable[[tuple[str, str]], bool],
+    read: Callable[[type[RowChange], str, str], T],
 ) -> T:
     """What `read` makes of the record after the table, called with event, schema and table; raises DecodeError.
+
+    keeps   whether anybody asks for a table: where the record of another one cannot be read, that is the end of it
 
     The cursor is at the schema; before `read` is called it is after the mark.
     """
     start = cursor.at
     error: DecodeError | None = None
     for event, blank, mark, end in _candidates(cursor, known):
-        schema = cursor.text(cursor.data[start:blank], start, "table_schema")
-        table = cursor.text(cursor.data[blank + 1 : mark], blank + 1, "table_name")
-        cursor.at = end
+        names: tuple[str, str] | None = None
         try:
-            return read(event, schema, table)
+            schema = cursor.text(cursor.data[start:blank], start, "table_schema")
+            names = schema, cursor.text(cursor.data[blank + 1 : mark], blank + 1, "table_name")
+            cursor.at = end
+            return read(event, *names)
         except DecodeError as found:
-            error = error or found.in_table(schema, table)
+            error = error or (found.in_table(*names) if names else found)
+            if names and not keeps(names):
+                break
     if error is not None:
         raise error
     cursor.at = start

@@ -120,6 +120,15 @@ def test_names_in_other_encodings(format: str, encoding: str) -> None:
     agree(messages, format=format, mode="PERMISSIVE")
 
 
+def test_a_bad_record_whose_table_could_end_at_a_later_mark() -> None:
+    """Of gaussdb-text, where the first mark that can be read tells: a table that nobody asked for ends the search."""
+    good = b"table s t INSERT: a[integer]:1"
+    for bad in (b"table s t DELETE: (n\xff s t DELETE: a[integer]:1", b"table s t DELETE: (n s t DELETE: a[integer]:1"):
+        for messages in ([bad], [good, bad]):
+            for tables in (["x.*"], ["s.t"], ["s.*"]):
+                agree(messages, format="gaussdb-text", mode="PERMISSIVE", tables=tables)
+
+
 _TABLES = st.sampled_from(["t", "T 1", "t.u", 'q"', "a_table_with_a_long_name", "s"])
 _COLUMNS = st.lists(st.sampled_from(["a", "B c", "d.e", "column_of_twenty_bytes", 'x"y', "é"]), unique=True, max_size=5)
 
