@@ -22,8 +22,8 @@ class NotedTexts(NamedTuple):
     """
 
     pairs: Array
-    """int32[n, 2], writable: a start >= 0 is an offset in `source`, a start < 0 is the offset ~start in `text`; a length < 0 is
-    NULL"""
+    """int32[n, 2], writable: a start >= 0 is an offset in `source`, a start < 0 is the offset ~start in `text`; a
+    length < 0 is NULL"""
     source: Array
     """uint8[m], read-only"""
     text: Array
