@@ -16,15 +16,18 @@ from .jit.intrinsics import BLOCK, copy_block
 
 
 class NotedTexts(NamedTuple):
-    """Texts as pairs (start, length) into two buffers, as a scan notes them: see arrow/scan/notes.py."""
+    """Texts as pairs (start, length) into two buffers, as a scan notes them: see arrow/scan/notes.py.
+
+    The arrays are contiguous, and of these types always: for others, compiled code would be compiled once more.
+    """
 
     pairs: Array
-    """int32[n, 2]: a start >= 0 is an offset in `source`, a start < 0 is the offset ~start in `text`; a length < 0 is
-    NULL"""
+    """int32[n, 2], writable: a start >= 0 is an offset in `source`, a start < 0 is the offset ~start in `text`; a
+    length < 0 is NULL"""
     source: Array
     """uint8[m], read-only"""
     text: Array
-    """uint8[k]; at least BLOCK bytes follow its last text"""
+    """uint8[k], writable; at least BLOCK bytes follow its last text"""
 
     @classmethod
     def of(cls, texts: pa.StringArray) -> NotedTexts:

@@ -93,7 +93,7 @@ def _read_fixed(
     skipped = 64 - 8 * width if least < 0 else 0
     for item in range(len(pairs)):
         data, start, length = text_at(pairs, item, source, text)
-        number = np.int64(0)
+        number = 0
         is_taken[item] = False
         if length == width:
             for at in range(start, start + length):
@@ -167,12 +167,12 @@ def _read_decimals(
         own_scale = read_16(data, start + 6)
         if length != _HEADER + 2 * count or (negative != 0 and negative != _NEGATIVE) or own_scale > scale:
             continue
-        first = read_16(data, start + _HEADER) if count > 0 else np.int64(0)
+        first = read_16(data, start + _HEADER) if count > 0 else 0
         before = weight * _GROUP + 1 + (first > 9) + (first > 99) + (first > 999)
         if before > whole if first > 0 and weight >= 0 else (first == 0 and (count > 0 or weight != 0)):
             continue
         is_good = True
-        zeros = np.int64(0)
+        zeros = 0
         for group_index in range(count):
             group = read_16(data, start + _HEADER + 2 * group_index)
             group_digits = _GROUP
@@ -182,7 +182,7 @@ def _read_decimals(
                 cut = POWERS[_GROUP - group_digits]
                 is_good &= group // cut * cut == group
                 group_digits_number = group // cut
-                zeros = np.int64(0)
+                zeros = 0
             else:
                 group_digits_number = group
             is_good &= group <= 9999
@@ -192,7 +192,7 @@ def _read_decimals(
         zeros += scale - own_scale
         while zeros > 0:
             step = zeros if zeros < 9 else 9
-            append(values, at, POWERS[step], np.int64(0))
+            append(values, at, POWERS[step], 0)
             zeros -= step
         if is_good:
             is_taken[item] = True

@@ -50,7 +50,7 @@ def _read_byte_strings(
 ) -> Int:
     """Fills offsets[n + 1], target[: offsets[n]], a bit of `valid` for each value, is_left[n]; returns the nulls."""
     nulls = 0
-    used = np.int64(0)
+    used = 0
     for item in range(len(pairs)):
         offsets[item] = used
         start = np.int64(pairs[item, 0])
@@ -59,12 +59,12 @@ def _read_byte_strings(
         start = start if start >= 0 else ~start
         end = start + length
         has_prefix = length >= 2 and data[start] == BACKSLASH and data[start + 1] == LOWER_X
-        bad = np.int64(-1 if length < 0 else 0)
+        bad = -1 if length < 0 else 0
         to = used
         if has_prefix or hex_only:
             start += 2 if has_prefix else 0
             if (end - start) & 1:
-                bad = np.int64(-1)
+                bad = -1
                 end = start
             for at in range(start, end, 2):
                 byte = _DIGITS[data[at]] << 4 | _DIGITS[data[at + 1]]
@@ -78,16 +78,16 @@ def _read_byte_strings(
                 if byte == BACKSLASH and start < end and data[start] == BACKSLASH:
                     start += 1
                 elif byte == BACKSLASH:
-                    byte = np.int64(-1)
+                    byte = -1
                     if start + 2 < end:
-                        byte = np.int64(0)
+                        byte = 0
                         for at in range(start, start + 3):
                             digit = np.int64(data[at]) - DIGIT_0
-                            byte = byte << 3 | digit if digit >= 0 and digit < 8 else np.int64(-1)
-                        byte = byte if byte < 256 else np.int64(-1)
+                            byte = byte << 3 | digit if digit >= 0 and digit < 8 else -1
+                        byte = byte if byte < 256 else -1
                     start += 3
                 elif byte > 0x7F:
-                    byte = np.int64(-1)
+                    byte = -1
                 bad |= byte
                 target[to] = byte & 0xFF
                 to += 1

@@ -55,11 +55,11 @@ def number_of(word: Int) -> Int:
 def digits(data: Array, start: Int, length: Int) -> Int:
     """The number that up to MOST_DIGITS digits are, 0 for none; -1 if they are not all digits."""
     end = start + length
-    number = np.int64(0)
-    unit = np.int64(1)
+    number = 0
+    unit = 1
     while end > start:
         skipped = 64 - 8 * (end - start) if end - start < 8 else 0
-        word = np.int64(0)
+        word = 0
         if end >= 8:
             word = read_64(data, end - 8)
         else:
@@ -67,9 +67,9 @@ def digits(data: Array, start: Int, length: Int) -> Int:
                 word = word << 8 | np.int64(data[at])
         word = (word ^ ZEROS) << skipped >> skipped  # a high bit fills the word and is found here
         if not are_digits(word, HIGH_NIBBLES):
-            return np.int64(-1)
+            return -1
         number += number_of(word) * unit
-        unit = np.int64(100_000_000) if unit == 1 else np.int64(10_000_000_000_000_000)
+        unit = 100_000_000 if unit == 1 else 10_000_000_000_000_000
         end -= 8
     return number
 
@@ -80,14 +80,14 @@ def integer(data: Array, start: Int, length: Int, largest: Int) -> tuple[bool, I
     negative = data[start] == MINUS
     first = start + 1 if negative else start
     count = start + length - first
-    top = np.int64(0)
+    top = 0
     if count > MOST_DIGITS:
         top = np.int64(data[first]) - DIGIT_0
         first += 1
-    number = digits(data, first, start + length - first) if count < 20 else np.int64(-1)
+    number = digits(data, first, start + length - first) if count < 20 else -1
     if top != 0:
         if top < 0 or top > 9 or (top == 9 and number > _LARGEST_REST) or number < 0:
-            return False, np.int64(0)
+            return False, 0
         number += top * 1_000_000_000_000_000_000
     is_usual = (number >= 0) & (number - negative <= largest) & (count > 0)
     return is_usual, -number if negative else number
@@ -99,7 +99,7 @@ def decimal(data: Array, start: Int, length: Int, whole: Int, scale: Int, values
 
     Writes values[at : at + 2]: the number in units of its last digit, as the 128 bits of an Arrow decimal.
     """
-    sign = np.int64(-1 if data[start] == MINUS else 1)
+    sign = -1 if data[start] == MINUS else 1
     first = start + 1 if sign < 0 else start
     end = start + length
     dot = end - scale - 1
@@ -124,7 +124,7 @@ def decimal(data: Array, start: Int, length: Int, whole: Int, scale: Int, values
     while place < last:
         stop = dot if place < dot else (end if place < end else last)
         count = stop - place if stop - place < _CHUNK else _CHUNK
-        number = digits(data, place, count) if place < end else np.int64(0)
+        number = digits(data, place, count) if place < end else 0
         if number < 0:
             return False
         append(values, at, POWERS[count], sign * number)

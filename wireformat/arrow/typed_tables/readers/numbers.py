@@ -90,7 +90,7 @@ def _read_numbers(
     if form == INTEGER:
         for item in range(len(pairs)):
             data, start, length = text_at(pairs, item, source, text)
-            is_usual, number = integer(data, start, length, largest) if length > 0 else (False, np.int64(0))
+            is_usual, number = integer(data, start, length, largest) if length > 0 else (False, 0)
             is_taken[item], values[item] = is_usual, number
     elif form == BOOLEAN:
         for item in range(len(pairs)):
@@ -105,7 +105,7 @@ def _read_numbers(
     else:
         for item in range(len(pairs)):
             data, start, length = text_at(pairs, item, source, text)
-            number = moment(data, start, length, form) if length > 0 else np.int64(NOT_TAKEN)
+            number = moment(data, start, length, form) if length > 0 else NOT_TAKEN
             is_taken[item], values[item] = number != NOT_TAKEN, number if number != NOT_TAKEN else 0
 
 
@@ -117,7 +117,7 @@ def boolean(data: Array, start: Int, length: Int) -> tuple[bool, Int]:
         is_true = (byte == LOWER_T) | (byte == DIGIT_1)
         return is_true | (byte == LOWER_F) | (byte == DIGIT_0), np.int64(is_true)
     if length < 4:
-        return False, np.int64(0)
+        return False, 0
     word = read_32(data, start)
     is_true = length == 4 and word == _TRUE
     return is_true or (length == 5 and word == _FALS and data[start + 4] == LOWER_E), np.int64(is_true)
