@@ -14,6 +14,7 @@ from rich.console import Console
 
 from . import (
     bench_arrow,
+    bench_capture,
     bench_committed,
     bench_corners,
     bench_formats,
@@ -90,6 +91,7 @@ class Group(str, Enum):
     pgoutput = "pgoutput"
     typed = "typed"
     committed = "committed"
+    capture = "capture"
     growth = "growth"
     corners = "corners"
     spark = "spark"
@@ -107,6 +109,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     Group.committed: lambda capture, effort, say: race(
         bench_committed.CONTESTANTS, capture, effort.committed_rounds, say
     ),
+    Group.capture: lambda capture, effort, say: race(bench_capture.CONTESTANTS, capture, effort.python_rounds, say),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.corners: lambda capture, effort, say: bench_corners.measure(effort.corner_rounds, say),
     Group.spark: lambda capture, effort, say: bench_spark.measure(

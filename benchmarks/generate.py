@@ -205,11 +205,11 @@ def make_part(part: int, changes: int) -> dict[str, pa.Table]:
 
 
 def first_events(events: Iterable[wf.Event], changes: int) -> Iterator[wf.Event]:
-    """The events up to the last of so many row changes."""
+    """The events of the transactions that hold so many row changes, to the end of the last one."""
     for event in events:
         yield event
         changes -= isinstance(event, wf.RowChange)
-        if not changes:
+        if changes <= 0 and isinstance(event, wf.Commit):
             return
 
 
@@ -236,13 +236,16 @@ def as_postgres(events: Iterable[wf.Event]) -> Iterator[wf.Event]:
             typmods=(-1,) * len(columns),
             key_columns=(columns[0].name,),
         )
+    transaction: list[wf.Event] = []
     for event in events:
-        if isinstance(event, wf.Begin):
-            yield wf.Begin(xid=event.csn, commit_lsn=event.first_lsn, commit_time=event.commit_time)
-        elif isinstance(event, wf.Commit):
+        transaction.append(event)
+        if isinstance(event, wf.Commit):
+            begin, *changes, _ = transaction
+            assert isinstance(begin, wf.Begin)
+            yield wf.Begin(xid=begin.csn, commit_lsn=event.lsn, commit_time=event.commit_time)
+            yield from changes
             yield wf.Commit(commit_lsn=event.lsn, end_lsn=event.lsn, commit_time=event.commit_time)
-        else:
-            yield event
+            transaction = []
 
 
 def json_lines(events: Iterable[wf.Event]) -> pa.Table:

@@ -167,6 +167,22 @@ SECTIONS: dict[str, Section] = {
         },
         pictures.changes_per_second,
     ),
+    "capture": Section(
+        "Captures",
+        "wf.Capture in one thread, from messages in memory to the row changes of committed transactions, and to the "
+        "typed table of one of 20 tables. The messages are read twice for the typed table: its types are taken from "
+        "the rows.",
+        {
+            **NAME,
+            **INPUT,
+            **SPEED,
+            **PEAK,
+            **ratio_to(bench_formats.STRUCT),
+            **ratio_to(bench_pgoutput.STRUCT),
+            **SPREAD,
+        },
+        pictures.changes_per_second,
+    ),
     "committed": Section(
         "Transactions in Arrow",
         f"wf.arrow.Transactions, on one core, over row changes in batches of {bench_committed.BATCH_ROWS:,} rows, "

@@ -1,0 +1,57 @@
+"""wf.Capture from bytes, in one thread: changes of committed transactions, and the typed table of one table of many."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pyarrow as pa
+
+import wireformat as wf
+
+from .bench_formats import CONTESTANTS as BY_HAND
+from .bench_formats import STRUCT
+from .bench_pgoutput import CONTESTANTS as BY_HAND_OF_PGOUTPUT
+from .bench_pgoutput import STRUCT as STRUCT_OF_PGOUTPUT
+from .contestants import Contestant
+from .generate import BINARY, ONE_TABLE, PGOUTPUT
+
+COMMITTED, TYPED = "Capture.committed", "Capture.typed, 1 table of 20"
+
+
+def count(rows: pa.RecordBatchReader) -> int:
+    """Reads all rows."""
+    return sum(batch.num_rows for batch in rows)
+
+
+def committed(messages: pa.ChunkedArray, format: str) -> int:
+    """Goes through the row changes of committed transactions."""
+    return count(wf.Capture(messages, format, threads=1).committed())
+
+
+def typed(messages: pa.ChunkedArray, format: str) -> int:
+    """Goes through the table, whose types are taken from its rows: the messages are read twice."""
+    return count(wf.Capture(messages, format, threads=1).typed(".".join(ONE_TABLE)))
+
+
+def of_format(name: str, format: str) -> str:
+    """The name of a contestant."""
+    return f"{name}, {format}"
+
+
+CONTESTANTS = (
+    *(
+        contestant
+        for format in (BINARY, PGOUTPUT)
+        for contestant in (
+            Contestant(
+                of_format(COMMITTED, format),
+                partial(committed, format=format),
+                len(wf.arrow.CHANGES),
+                format,
+                delivers="changes",
+            ),
+            Contestant(of_format(TYPED, format), partial(typed, format=format), 8, format, delivers="one_table"),
+        )
+    ),
+    *(one for one in (*BY_HAND, *BY_HAND_OF_PGOUTPUT) if one.name in (STRUCT, STRUCT_OF_PGOUTPUT)),
+)
