@@ -67,7 +67,9 @@ def heads(messages: Iterable[Any]) -> Iterator[bytes]:
         raise TypeError(f"messages: expected an iterable of bytes-like objects, got {type(messages).__name__}")
     count = 0
     for message in messages:
-        data = message.as_py() if hasattr(message, "as_py") else message
+        data = message
+        if hasattr(message, "as_py"):  # of Arrow; as_py would copy the whole message
+            data = message.as_buffer() if "binary" in str(message.type) else message.as_py()
         if data is None:
             continue
         try:

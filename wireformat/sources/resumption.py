@@ -131,7 +131,7 @@ def _numbers(row: dict[str, Any]) -> tuple[int | None, int | None]:
 class KnownRelations:
     """The relations of pgoutput that were described before the oldest message that is still needed."""
 
-    _KINDS = ("RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
+    _KINDS = pa.array(["RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE"])
 
     def __init__(self, known: Iterable[Relation] = ()) -> None:
         self._relations = Relations()
@@ -146,7 +146,7 @@ class KnownRelations:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
-        for index in pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(self._KINDS))).to_pylist():
+        for index in pc.indices_nonzero(pc.is_in(batch["kind"], self._KINDS)).to_pylist():
             self._later += [(batch["message"][index].as_py(), event) for event in _events(batch, index)]
 
     def before(self, message: int | None) -> tuple[Relation, ...]:

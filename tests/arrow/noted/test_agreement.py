@@ -25,6 +25,16 @@ TABLES = {"a": 1, "b": 2}
 
 
 @st.composite
+def damaged_streams(draw: st.DrawFn) -> tuple[str, list[bytes]]:
+    """The same, with a message that ends too early."""
+    format, messages = draw(streams())
+    if messages:
+        index = draw(st.integers(0, len(messages) - 1))
+        messages[index] = messages[index][:-1]
+    return format, messages
+
+
+@st.composite
 def streams(draw: st.DrawFn) -> tuple[str, list[bytes]]:
     """A format and messages: transactions that are plain, streamed, prepared, rolled back, sent again, or go on."""
     flavour = draw(st.sampled_from(["pgoutput", "gaussdb"]))
@@ -164,7 +174,7 @@ def test_histories(made: tuple[str, list[bytes]], mode: str, two_phase: str) -> 
 
 
 @given(
-    streams(),
+    st.one_of(streams(), streams(), damaged_streams()),
     st.sampled_from(["FAILFAST", "PERMISSIVE", "DROPMALFORMED"]),
     st.sampled_from([1, 3, 1000]),
     st.booleans(),

@@ -144,10 +144,10 @@ class Transactions:
         return found
 
     def _first_message(self, attempt: Attempt[RowRange]) -> int | None:
-        for batch in _in_order(self._open_rows.rows_of([attempt])):
-            if "message" in batch.schema.names and len(batch):
-                return int(batch["message"][0].as_py())
-        return None
+        if not attempt.handles or "message" not in self.schema.names:
+            return None
+        ((number, start, _), _) = attempt.handles[0]  # they are in input order
+        return int(self._open_rows.get(number)["message"][start].as_py())
 
     @property
     def schema(self) -> pa.Schema:

@@ -171,9 +171,6 @@ def _number_layouts(
     found = last = 0
     for index in range(len(chosen)):
         row = chosen[index]
-        if found > 0 and _same_layout(rows, cells, source, text, row, samples[last]):
-            codes[index] = last
-            continue
         present = rows[PRESENT, row] >> GIVEN
         hashed = present * 257 + rows[KIND, row]
         start, length = rows[TABLE_NAME, row], rows[TABLE_NAME + 1, row]
@@ -192,14 +189,19 @@ def _number_layouts(
                 for cell in range(begin, end):
                     hashed = (hashed * 2 + (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH)) & _HASH_BITS
         slot = (hashed ^ (hashed >> 17)) & (len(slots) - 1)
-        while slots[slot] and not _same_layout(rows, cells, source, text, row, samples[slots[slot] - 1]):
-            slot = (slot + 1) & (len(slots) - 1)
-        if not slots[slot]:
+        is_last = found > 0  # the layout of the row before is tried first
+        code = last if is_last else slots[slot] - 1
+        while code >= 0 and not _same_layout(rows, cells, source, text, row, samples[code]):
+            if not is_last:
+                slot = (slot + 1) & (len(slots) - 1)
+            is_last = False
+            code = slots[slot] - 1
+        if code < 0:
+            code = found
             samples[found] = row
             found += 1
             slots[slot] = found
-        last = slots[slot] - 1
-        codes[index] = last
+        codes[index] = last = code
     return found
 
 

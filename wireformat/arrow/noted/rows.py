@@ -43,6 +43,10 @@ RECORD_COLUMNS = (
 )
 """The columns of the records that are no row changes."""
 
+MANY_OF = 4
+"""A quarter of the rows is many: `detail` is then gathered by itself, so that the cells of the others are not copied,
+although details of BEGIN are left out."""
+
 _BITS_OF_IMAGES = 3 << (GIVEN + NEW) | 1 << HAS_UNCHANGED | 3 << (COMPLETE + NEW)
 """What PRESENT says of the maps NEW and OLD."""
 
@@ -199,9 +203,10 @@ def gathered_notes(scanned: ScannedRows, rows: Array, schema: pa.Schema) -> pa.R
     """Returns some columns of these rows of the notes, int64[n], ascending."""
     if not len(rows):
         return pa.RecordBatch.from_pylist([], schema)
+    if MANY_OF * len(rows) < scanned.row_count:
+        return _record_batch(chosen_notes(scanned, rows, (NEW, OLD, DETAIL)), schema)
     names = [name for name in schema.names if name != "detail"]
-    chosen = chosen_notes(scanned, rows, (NEW, OLD))
-    batch = _record_batch(chosen, pa.schema([schema.field(name) for name in names]))
+    batch = _record_batch(chosen_notes(scanned, rows, (NEW, OLD)), pa.schema([schema.field(name) for name in names]))
     columns = dict(zip(names, batch.columns, strict=True))
     if len(names) < len(schema):
         if (scanned.rows[PRESENT, rows] >> (GIVEN + DETAIL) & 1).any():
@@ -223,7 +228,7 @@ def _record_batch(scanned: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
 def chosen_notes(scanned: ScannedRows, rows: Array, maps: Sequence[int]) -> ScannedRows:
     """Returns these rows of the notes, int64[n], ascending, without the cells of other maps.
 
-    maps   NEW and OLD, or DETAIL
+    maps   NEW and OLD, or DETAIL, or all
 
     Cells are copied only if some cells of these maps are left out.
     """
@@ -233,7 +238,7 @@ def chosen_notes(scanned: ScannedRows, rows: Array, maps: Sequence[int]) -> Scan
     firsts = [np.where(rows > 0, scanned.rows[ENDS + one, rows - 1], 0) for one in maps]
     counts = [chosen[ENDS + one] - first for one, first in zip(maps, firsts, strict=True)]
     chosen[ENDS : ENDS + len(MAPS)] = 0
-    chosen[PRESENT] &= ~_BITS_OF_IMAGES if DETAIL in maps else ~(1 << (GIVEN + DETAIL))
+    chosen[PRESENT] &= ~((0 if NEW in maps else _BITS_OF_IMAGES) | (0 if DETAIL in maps else 1 << (GIVEN + DETAIL)))
     shifts = []  # how far the cells of each row move
     for one, first, count in zip(maps, firsts, counts, strict=True):
         chosen[ENDS + one] = np.cumsum(count)
