@@ -158,8 +158,9 @@ def _change(chance: Random, lsn: int) -> wf.RowChange:
 class Capture(NamedTuple):
     """The same row changes from each source, in a file each.
 
-    A row a message: payload (binary); and how many records are in it, how many of them are row changes (changes), and
-    how many a filter for ONE_TABLE leaves (one_table). Of JSON_LINES a row a line, which is one row change.
+    A row a message: payload (binary); how many records are in it, and how many of them are row changes (changes), are
+    left by a filter for ONE_TABLE (one_table), are row changes of ONE_TABLE (table_changes). Of JSON_LINES a row a
+    line, which is one row change.
     """
 
     folder: Path
@@ -218,8 +219,8 @@ def encoded(events: Iterable[wf.Event], format: str, options: dict[str, bool | i
     tally = Tally()
     messages = wf.encode(tally.watch(events), format, options=options)
     payloads, totals = zip(*((payload, tally.counts()) for payload in messages), strict=True)
-    counts = np.diff(np.array([(0, 0, 0), *totals]), axis=0)  # the encoder takes no event before it needs it
-    columns = dict(zip(("records", "changes", "one_table"), counts.T, strict=True))
+    counts = np.diff(np.array([(0, 0, 0, 0), *totals]), axis=0)  # the encoder takes no event before it needs it
+    columns = dict(zip(("records", "changes", "one_table", "table_changes"), counts.T, strict=True))
     return pa.table({"payload": pa.array(payloads, pa.binary()), **columns})
 
 
@@ -258,7 +259,7 @@ class Tally:
     """Counts events on their way to the encoder."""
 
     def __init__(self) -> None:
-        self.records = self.changes = self.one_table = 0
+        self.records = self.changes = self.one_table = self.table_changes = 0
 
     def watch(self, events: Iterable[wf.Event]) -> Iterator[wf.Event]:
         """Hand on the events."""
@@ -266,11 +267,13 @@ class Tally:
             self.records += 1
             if isinstance(event, wf.RowChange):
                 self.changes += 1
-                self.one_table += (event.table_schema, event.table_name) == ONE_TABLE
+                is_of_table = (event.table_schema, event.table_name) == ONE_TABLE
+                self.one_table += is_of_table
+                self.table_changes += is_of_table
             else:
                 self.one_table += 1
             yield event
 
-    def counts(self) -> tuple[int, int, int]:
-        """Records, row changes, and what a filter for ONE_TABLE leaves, so far."""
-        return self.records, self.changes, self.one_table
+    def counts(self) -> tuple[int, int, int, int]:
+        """Records, row changes, what a filter for ONE_TABLE leaves, and its row changes, so far."""
+        return self.records, self.changes, self.one_table, self.table_changes

@@ -170,8 +170,7 @@ SECTIONS: dict[str, Section] = {
     "capture": Section(
         "Captures",
         "wf.Capture in one thread, from messages in memory to the row changes of committed transactions, and to the "
-        "typed table of one of 20 tables. The messages are read twice for the typed table: its types are taken from "
-        "the rows.",
+        "typed table of one of 20 tables, whose types are given.",
         {
             **NAME,
             **INPUT,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     bench_arrow,
+    bench_capture,
     bench_committed,
     bench_corners,
     bench_formats,
@@ -28,6 +29,7 @@ GROUPS = {
     "text": [one.name for one in bench_text.CONTESTANTS],
     "pgoutput": [one.name for one in bench_pgoutput.CONTESTANTS],
     "typed": [one.name for one in bench_typed.CONTESTANTS],
+    "capture": [one.name for one in bench_capture.CONTESTANTS],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
     "committed": [one.name for one in bench_committed.CONTESTANTS],
     "transactions": [
