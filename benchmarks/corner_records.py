@@ -152,8 +152,8 @@ def relation(number: int) -> wf.Relation:
     )
 
 
-def postgres(change: Change, per: int = ROWS_PER_TRANSACTION) -> Callable[[int], pa.Array]:
-    """Messages, in transactions."""
+def postgres(change: Change, per: int = ROWS_PER_TRANSACTION, tables: int = 1) -> Callable[[int], pa.Array]:
+    """Messages, in transactions, after descriptions of so many tables."""
 
     def make(rows: int) -> pa.Array:
         events = transactions(
@@ -163,7 +163,7 @@ def postgres(change: Change, per: int = ROWS_PER_TRANSACTION) -> Callable[[int],
             change,
             lambda row: wf.Commit(commit_lsn=row + 9, end_lsn=row + 10, commit_time=TIME),
         )
-        return as_array(wf.encode(chain(islice(events, 1), [relation(0)], events), PGOUTPUT))
+        return as_array(wf.encode(chain(islice(events, 1), map(relation, range(tables)), events), PGOUTPUT))
 
     return make
 
@@ -187,13 +187,7 @@ def described(tables: int, every: int) -> Callable[[int], pa.Array]:
             yield relation(table)
         yield row_of(row, table)
 
-    def make(rows: int) -> pa.Array:
-        made = postgres(change)(rows)
-        if every:
-            return made
-        return pa.concat_arrays([as_array(wf.encode(map(relation, range(tables)), PGOUTPUT)), made])
-
-    return make
+    return postgres(change, tables=1 if every else tables)
 
 
 def logical_message(row: int, content: str | bytes | None = None) -> wf.Message:
