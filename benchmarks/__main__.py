@@ -30,7 +30,7 @@ from . import (
 )
 from .contestants import race
 from .generate import Capture, ready_capture
-from .measure import Result, Say
+from .measure import TURN_SECONDS, Result, Say
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
@@ -53,6 +53,8 @@ class Effort(NamedTuple):
     growth_rounds: int
     committed_rounds: int
     corner_rounds: int
+    corner_changes: int
+    corner_turn: float
     start_rounds: int
     spark_copies: int
     transactions: tuple[int, ...]
@@ -65,6 +67,8 @@ FULL = Effort(
     growth_rounds=5,
     committed_rounds=3,
     corner_rounds=3,
+    corner_changes=bench_corners.CHANGES,
+    corner_turn=TURN_SECONDS,
     start_rounds=3,
     spark_copies=bench_spark.COPIES,
     transactions=(1_000_000, 4_000_000, 16_000_000),
@@ -76,6 +80,8 @@ QUICK = Effort(
     growth_rounds=1,
     committed_rounds=1,
     corner_rounds=1,
+    corner_changes=bench_corners.QUICK_CHANGES,
+    corner_turn=0,
     start_rounds=1,
     spark_copies=1,
     transactions=(100_000, 400_000),
@@ -111,7 +117,9 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     ),
     Group.capture: lambda capture, effort, say: race(bench_capture.CONTESTANTS, capture, effort.python_rounds, say),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
-    Group.corners: lambda capture, effort, say: bench_corners.measure(effort.corner_rounds, say),
+    Group.corners: lambda capture, effort, say: bench_corners.measure(
+        effort.corner_changes, effort.corner_rounds, say, turn=effort.corner_turn
+    ),
     Group.spark: lambda capture, effort, say: bench_spark.measure(
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say
     ),

@@ -1,195 +1,85 @@
-"""Corners: the same row changes with what is rare or hard to read, each against the easy case of its format.
+"""Corners: row changes with what is rare or hard to read, each against an easy case.
 
 One core, `wf.arrow.changes` with all columns. A corner is one row of CORNERS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import chain
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import wireformat as wf
 
-from .generate import BINARY, JSON, PGOUTPUT, SEED, TEXT, as_postgres, first_events, transactions
-from .measure import Result, Say, interleaved, repeated, timed
+from .corner import Corner
+from .corner_binary import BINARY_VALUES
+from .corner_encodings import ENCODINGS
+from .corner_records import RECORDS
+from .measure import TURN_SECONDS, Result, Say, interleaved, repeated, timed
 
 CHANGES = 20_000
 """Row changes of each corner: some megabytes, a message batch or more."""
 
-SERIAL = ("test-decoding", "mppdb-json")
-FORMATS = (BINARY, JSON, TEXT, *SERIAL, PGOUTPUT)
+QUICK_CHANGES = 500
 
-EASY = "ASCII"
+CORNERS: tuple[Corner, ...] = tuple(sorted((*ENCODINGS, *RECORDS, *BINARY_VALUES), key=lambda corner: corner.format))
+"""Those of a format follow each other, so that they are measured in turn."""
 
-Change = Callable[[wf.Event], wf.Event]
+_BY_NAME = {corner.name: corner for corner in CORNERS}
 
 
-class Corner(NamedTuple):
-    """One kind of messages.
+def measure(
+    changes: int, rounds: int, say: Say, corners: Sequence[Corner] = CORNERS, turn: float = TURN_SECONDS
+) -> dict[str, Result]:
+    """Results by name. The corners of a format are measured in turn.
 
-    formats     in which it is measured
-    change      makes the events of the corner out of those of the capture
-    written     the encoding of the messages
-    options     of wf.arrow.changes
+    turn   how many seconds a corner is repeated in each round, at the least
     """
-
-    name: str
-    formats: Sequence[str]
-    change: Change
-    written: str = "utf-8"
-    options: Mapping[str, Any] = {}
-
-
-WORDS = {
-    "ascii": ("number", "client", "state", "total", "money", "when", "present", "note", "table"),
-    "chinese": ("编号", "客户", "状态", "金额", "货币", "日期", "礼物", "备注", "表"),
-    "traditional": ("編號", "客戶", "狀態", "金額", "貨幣", "日期", "禮物", "備註", "表"),
-    "japanese": ("番号", "顧客", "状態", "合計", "通貨", "日付", "ギフト", "備考", "表"),
-    "korean": ("번호", "고객", "상태", "합계", "통화", "날짜", "선물", "비고", "표"),
-    "german": ("Schlüssel", "Käufer", "für", "Höhe", "Währung", "später", "Präsent", "Größe", "größte"),
-    "russian": ("номер", "клиент", "статус", "сумма", "валюта", "дата", "подарок", "заметка", "таблица"),
-}
-"""Of a language: names of the eight columns, and of the table. The values of text columns begin with one of them."""
-
-TEXT_TYPES = ("character", "character varying", "text")
-
-
-def in_language(language: str, event: wf.Event) -> wf.Event:
-    """The event with names and texts of a language, in every row."""
-    words = WORDS[language]
-    if isinstance(event, wf.Relation):
-        names = {"table_name": f"{words[-1]}_{event.table_name}", "columns": words[:-1], "key_columns": words[:1]}
-        return replace(event, **names)
-    if not isinstance(event, wf.RowChange):
-        return event
-    sides = {side: _in_language(words, getattr(event, side)) for side in ("new", "old")}
-    return replace(event, table_name=f"{words[-1]}_{event.table_name}", **sides)
-
-
-def _in_language(words: Sequence[str], image: wf.TupleData | None) -> wf.TupleData | None:
-    if image is None:
-        return None
-    values = [
-        f"{words[index]} {_ascii(value)}" if isinstance(value, str) and type in TEXT_TYPES else value
-        for index, (value, type) in enumerate(zip(image.values, image.types, strict=True))
-    ]
-    return replace(image, names=tuple(words[: len(image.names)]), values=tuple(values))
-
-
-def _ascii(value: str) -> str:
-    return value.encode("ascii", "ignore").decode()
-
-
-def with_bad_value(byte: int, event: wf.Event) -> wf.Event:
-    """The event with one value in its new image that has this byte, if it is written in Latin-1."""
-    changed = in_language("ascii", event)
-    if not isinstance(changed, wf.RowChange) or changed.new is None:
-        return changed
-    values = list(changed.new.values)
-    place = next(index for index, type in enumerate(changed.new.types) if type in TEXT_TYPES)
-    values[place] = f"caf{chr(byte)} {values[place]}"
-    return replace(changed, new=replace(changed.new, values=tuple(values)))
-
-
-def in_encoding(encoding: str, language: str) -> Corner:
-    """Names and values of another encoding, in every row."""
-    return Corner(f"{encoding}, {language}", FORMATS, partial(in_language, language), encoding, {"encoding": encoding})
-
-
-def replacing(encoding: str, byte: int) -> Corner:
-    """One value in every new image is not valid in the encoding."""
-    options = {"encoding": encoding, "encoding_errors": "replace"}
-    return Corner(f"{encoding}, replace", FORMATS, partial(with_bad_value, byte), "latin-1", options)
-
-
-CORNERS = (
-    Corner(EASY, FORMATS, partial(in_language, "ascii")),
-    in_encoding("gbk", "chinese"),
-    in_encoding("gb18030", "chinese"),
-    in_encoding("gb18030", "german"),
-    in_encoding("big5", "traditional"),
-    in_encoding("euc_jp", "japanese"),
-    in_encoding("shift_jis", "japanese"),
-    in_encoding("euc_kr", "korean"),
-    in_encoding("latin-1", "german"),
-    in_encoding("koi8-r", "russian"),
-    in_encoding("cp1251", "russian"),
-    replacing("utf-8", 0xE9),
-    replacing("gbk", 0xFF),
-    replacing("gb18030", 0xFF),
-)
-
-
-def serial(event: wf.Event) -> wf.Event:
-    """The event as serial plugins and test_decoding write it: they know the transaction by its number."""
-    if isinstance(event, wf.Begin):
-        return wf.Begin(xid=event.csn)
-    if isinstance(event, wf.Commit):
-        return wf.Commit(xid=event.xid - 900_000 if event.xid else None)
-    return replace(event, lsn=None)
-
-
-def as_format(events: Iterable[wf.Event], format: str) -> Iterable[wf.Event]:
-    """The events as the format writes them."""
-    if format == PGOUTPUT:
-        return as_postgres(events)
-    return map(serial, events) if format in SERIAL else events
-
-
-def messages_of(corner: Corner, format: str, events: Sequence[wf.Event]) -> pa.Array:
-    """The messages of a corner in a format."""
-    options = {"sending-batch": 1} if format in (BINARY, JSON, TEXT) else {}
-    changed = map(corner.change, as_format(events, format))
-    return pa.array(wf.encode(changed, format, options=options, encoding=corner.written), pa.binary())
-
-
-def measure(rounds: int, say: Say, corners: Sequence[Corner] = CORNERS) -> dict[str, Result]:
-    """Results by name, in the order of the formats. The corners of a format are measured in turn."""
     results = {}
-    events = [*first_events(chain.from_iterable(transactions(SEED)), CHANGES)]
-    for format in FORMATS:
-        own = {name_of(corner.name, format): corner for corner in corners if format in corner.formats}
-        made = {}
-        for name, corner in own.items():
-            say(f"{name}: making messages")
-            made[name] = messages_of(corner, format, events)
-        runs = {name: partial(_run, own[name], format, made[name]) for name in own}
+    for _, group in groupby(corners, key=lambda corner: corner.format):
+        runs, facts = {}, {}
+        for corner in group:
+            say(f"{corner.name}: making messages")
+            messages = corner.make(changes)
+            rows = len(_decoded(corner, messages))
+            facts[corner.name] = (_size(messages), rows)
+            runs[corner.name] = partial(_run, corner, messages, rows, turn)
         for name, seconds in interleaved(runs, rounds, say).items():
+            size, rows = facts[name]
             results[name] = Result(
-                name=name,
-                input_bytes=pc.sum(pc.binary_length(made[name])).as_py(),
-                changes=CHANGES,
-                columns=len(wf.arrow.CHANGES),
-                seconds=seconds,
+                name=name, input_bytes=size, changes=rows, columns=len(wf.arrow.CHANGES), seconds=seconds
             )
     return results
 
 
-def _run(corner: Corner, format: str, messages: pa.Array) -> float:
+def _decoded(corner: Corner, messages: Any) -> pa.Table:
+    return wf.arrow.changes(messages, corner.format, threads=1, **corner.options)
+
+
+def _size(messages: Any) -> int:
+    return sum(len(one if isinstance(one, bytes) else one.as_py()) for one in messages)
+
+
+def _run(corner: Corner, messages: Any, rows: int, turn: float) -> float:
     def check(table: pa.Table) -> None:
-        if table.num_rows < CHANGES:
-            raise AssertionError(f"{corner.name}: {table.num_rows} rows, there are {CHANGES} row changes")
+        if table.num_rows != rows:
+            raise AssertionError(f"{corner.name}: {table.num_rows} rows, there were {rows} before")
 
-    return repeated(lambda: timed(lambda: wf.arrow.changes(messages, format, threads=1, **corner.options), check))
-
-
-def name_of(corner: str, format: str) -> str:
-    """What the result of a corner in a format is called."""
-    return f"{format}: {corner}"
+    return repeated(lambda: timed(lambda: _decoded(corner, messages), check), turn)
 
 
 def times_slower(result: Result, group: Mapping[str, Result]) -> float:
-    """How many times as long a byte takes as in the easy case of the same format."""
-    easy = group[name_of(EASY, result.name.partition(":")[0])]
+    """How many times as long a byte, or a row of a corner whose rows are tiny, takes as in its easy case."""
+    corner = _BY_NAME[result.name]
+    easy = group[corner.easy or corner.name]
+    if corner.per_row:
+        return easy.changes_per_second / result.changes_per_second
     return easy.megabytes_per_second / result.megabytes_per_second
 
 
-def slowest(group: Mapping[str, Result]) -> float:
-    """The most that any corner is slower."""
-    return max(times_slower(result, group) for result in group.values())
+def slowest(group: Mapping[str, Result], most: float = 3) -> float:
+    """The most that any corner is slower, of those that may be so many times slower."""
+    return max(times_slower(result, group) for result in group.values() if _BY_NAME[result.name].most == most)

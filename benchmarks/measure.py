@@ -93,10 +93,10 @@ TURN_SECONDS = 1.0
 used again. The first touch of memory that was given back between turns would else be most of what is measured."""
 
 
-def repeated(run: Callable[[], float]) -> float:
+def repeated(run: Callable[[], float], turn: float = TURN_SECONDS) -> float:
     """The median of as many runs as fit into a turn, one at least."""
     seconds = [run()]
-    while sum(seconds) < TURN_SECONDS:
+    while sum(seconds) < turn:
         seconds.append(run())
     return median(seconds)
 

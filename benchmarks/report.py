@@ -205,9 +205,9 @@ SECTIONS: dict[str, Section] = {
     ),
     "corners": Section(
         "Corners",
-        f"wf.arrow.changes, on one core, over {bench_corners.CHANGES:,} row changes. Every row has what the corner is "
-        "named after: names and texts in another encoding, or a value with an invalid byte, which is replaced. The "
-        "easy case has the same changes in ASCII.",
+        f"wf.arrow.changes, on one core, over {bench_corners.CHANGES:,} row changes or other records, which have what "
+        "the corner is named after. Encodings are compared with the same changes in ASCII, binary values with texts, "
+        "and other corners with plain rows. Times are those for a byte, or for a row where rows are tiny.",
         {
             "format and corner": NAME["contestant"],
             **INPUT,

@@ -17,6 +17,7 @@ from . import (
     bench_transactions,
     bench_typed,
 )
+from .corner_records import HALF
 from .measure import Result
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -174,6 +175,13 @@ TARGETS = (
         most=1.2,
     ),
     Target("Corners: time for a byte, against the easy case", "corners", bench_corners.slowest, " x", most=3),
+    Target(
+        "Corners: the same, with half of the records corrupt",
+        "corners",
+        lambda results: bench_corners.slowest(results, HALF),
+        " x",
+        most=HALF,
+    ),
     Target(
         "First start, with an empty compile cache",
         "start",

@@ -139,11 +139,12 @@ def test_the_counts_of_messages_are_right(part, format: str) -> None:
         kinds = ["INSERT", "UPDATE", "DELETE"]
         assert row["changes"] == wf.arrow.changes(payload, format, kinds=kinds).num_rows
         assert row["one_table"] == wf.arrow.changes(payload, format, tables=tables).num_rows
-    assert pc.sum(messages["changes"]).as_py() == CHANGES
+    assert 0 <= pc.sum(messages["changes"]).as_py() - CHANGES < generate.CHANGES_PER_TRANSACTION
 
 
 def test_every_json_line_is_one_row_change(part) -> None:
-    assert part[JSON_LINES]["changes"].to_pylist() == [1] * CHANGES
+    assert set(part[JSON_LINES]["changes"].to_pylist()) == {1}
+    assert len(part[JSON_LINES]) == pc.sum(part[BINARY]["changes"]).as_py()
 
 
 @pytest.mark.parametrize("format", [JSON, TEXT])
@@ -160,5 +161,5 @@ def test_the_data_are_as_large_as_planned(part) -> None:
 
 def test_the_same_seed_gives_the_same_data(part) -> None:
     again = generate.make_part(0, 500)[JSON_LINES]
-    assert again.equals(part[JSON_LINES].slice(0, 500))
+    assert again.equals(part[JSON_LINES].slice(0, len(again)))
     assert not generate.make_part(1, 500)[JSON_LINES].equals(again)

@@ -37,9 +37,7 @@ GROUPS = {
         for size in (1_000_000, 4_000_000)
         for chunks in bench_transactions.CHUNKS
     ],
-    "corners": [
-        bench_corners.name_of(corner.name, format) for corner in bench_corners.CORNERS for format in corner.formats
-    ],
+    "corners": [corner.name for corner in bench_corners.CORNERS],
     "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
     "start": [bench_start.COLD, bench_start.UNLINKED, bench_start.WARM],
 }
@@ -100,7 +98,7 @@ def test_growth_is_measured_against_ten_times_the_least() -> None:
 
 def test_a_corner_is_measured_against_the_easy_case_of_its_format() -> None:
     title = "Corners: time for a byte, against the easy case"
-    slow = replace(RESULTS["corners"][bench_corners.name_of("gbk, chinese", "pgoutput")], seconds=(3.5,))
+    slow = replace(RESULTS["corners"]["pgoutput: gbk, chinese"], seconds=(3.5,))
     assert verdicts(RESULTS)[title] == ("1 x", "pass")
     assert verdicts(results("corners", slow=slow))[title] == ("3.5 x", "miss")
 

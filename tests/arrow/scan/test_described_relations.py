@@ -58,7 +58,7 @@ def test_the_declaration_reads_none_of_them(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_more_relations_with_numbers_of_the_same_slot_than_slots_are_tried() -> None:
-    oids = [5 + SLOTS * index for index in range(PROBES + 5)]
+    oids = [5 + 4 * SLOTS * index for index in range(2 * PROBES)]
     described = [hand.relation(hand.column(b"c%d" % oid), oid=oid) for oid in oids]
     rows = [hand.change(b"I", hand.image(b"N", hand.text(b"x")), oid=oid) for oid in oids]
     agree([*described, *rows, *rows, *described, *rows[::-1]], format="pgoutput")

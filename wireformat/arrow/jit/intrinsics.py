@@ -1,4 +1,4 @@
-"""Functions that read big-endian numbers, compare bytes and copy short texts a machine word at a time.
+"""Functions that read big-endian numbers, multiply them, compare bytes and copy short texts a machine word at a time.
 
 The plain functions define the behaviour. They are used where numba does not compile, or checks bounds. Elsewhere, one
 or two machine instructions replace each, since numba would compile the plain ones to a load and a check per byte.
@@ -14,6 +14,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.base import BaseContext
+from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
 from ..ascii import APOSTROPHE, BACKSLASH, QUOTE, SPACE
@@ -51,6 +52,18 @@ def _plain_find_special(data: Any, at: int) -> int:
         if byte < SPACE or byte == QUOTE or byte == APOSTROPHE or byte == BACKSLASH:
             return offset
     return BLOCK
+
+
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+def _plain_product(one: Any, other: Any) -> Any:
+    one_high, one_low = one >> _HALF, one & _LOW
+    other_high, other_low = other >> _HALF, other & _LOW
+    low, first, second = one_low * other_low, one_low * other_high, one_high * other_low
+    middle = (low >> _HALF) + (first & _LOW) + (second & _LOW)
+    high = one_high * other_high + (first >> _HALF) + (second >> _HALF) + (middle >> _HALF)
+    return high, (low & _LOW) | ((middle & _LOW) << _HALF)
 
 
 def _word_read(size: int) -> Callable[..., Any]:
@@ -111,6 +124,17 @@ def _word_same_block(typing_context: Any, data: Any, at: Any, other: Any, start:
     return types.boolean(data, types.int64, other, types.int64), generate
 
 
+@intrinsic
+def _word_product(typing_context: Any, one: Any, other: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        wide, word = ir.IntType(128), ir.IntType(64)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        halves = [builder.trunc(builder.lshr(product, wide(64)), word), builder.trunc(product, word)]
+        return context.make_tuple(builder, signature.return_type, halves)
+
+    return UniTuple(types.uint64, 2)(types.uint64, types.uint64), generate
+
+
 def _pointer(context: BaseContext, builder: ir.IRBuilder, kind: Any, array: Any, at: Any, word: ir.Type) -> Any:
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(cgutils.gep_inbounds(builder, data, at), word.as_pointer())
@@ -121,8 +145,10 @@ if CHECKED:
     copy_block = inner(_plain_copy_block)
     same_block = inner(_plain_same_block)
     find_special = inner(_plain_find_special)
+    product = inner(_plain_product)
 else:
     read_16, read_32, read_64 = _word_read(2), _word_read(4), _word_read(8)
     copy_block = _word_copy_block
     same_block = _word_same_block
     find_special = _word_find_special
+    product = _word_product

@@ -12,6 +12,7 @@ import numpy as np
 from ...arrays import Array, Int
 from ...ascii import DIGIT_0, DOT, LOWER_E, MINUS, PLUS
 from ...jit.compiler import inner
+from ...jit.intrinsics import product
 from ..primitives import read_32, read_64, write_number
 from .forms import SIZE_OF_FORM
 from .outcomes import BAD, write_word
@@ -19,8 +20,6 @@ from .outcomes import BAD, write_word
 LEAST_POWER, MOST_POWER = -324, 292
 """Of the powers of ten by which floats of 64 bits are divided."""
 
-_LOW = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
 _MOST = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -47,22 +46,11 @@ _NAN, _INFINITY = (np.frombuffer(word, np.uint8) for word in (b"NaN", b"Infinity
 
 
 @inner
-def _times(one: Int, other: Int) -> tuple[Int, Int]:
-    """The higher and the lower half of the product of two uint64."""
-    one_high, one_low = one >> _HALF, one & _LOW
-    other_high, other_low = other >> _HALF, other & _LOW
-    low, first, second = one_low * other_low, one_low * other_high, one_high * other_low
-    middle = (low >> _HALF) + (first & _LOW) + (second & _LOW)
-    high = one_high * other_high + (first >> _HALF) + (second >> _HALF) + (middle >> _HALF)
-    return high, (low & _LOW) | ((middle & _LOW) << _HALF)
-
-
-@inner
 def _divided(number: Int, index: Int) -> Int:
     """The number times an inverse, without its lowest 128 bits; the last bit is set if any of these is."""
     factor = np.uint64(number)
-    carried, _ = _times(INVERSES[index, 1], factor)
-    high, low = _times(INVERSES[index, 0], factor)
+    carried, _ = product(INVERSES[index, 1], factor)
+    high, low = product(INVERSES[index, 0], factor)
     if low > _MOST - carried:
         high += np.uint64(1)
         low = carried - (_MOST - low) - np.uint64(1)

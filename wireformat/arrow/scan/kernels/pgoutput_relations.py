@@ -18,7 +18,7 @@ from ....formats.pgoutput.relations import ASKS, ENDS, NOTHING, TELLS, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
 from ...arrays import Array, Int
-from ...jit.compiler import compiled
+from ...jit.compiler import compiled, inner
 from ...jit.same_bytes import same_bytes
 from ..message_batches import MessageBatch
 from ..notes import LINES, QUOTED, ScanInput
@@ -48,9 +48,9 @@ for _dialect, _records in RECORDS.items():
 
 MESSAGE_TAG_BYTE, RELATION_TAG_BYTE, ENVELOPE_TAG = (bytes([tag]) for tag in (MESSAGE_TAG, RELATION_TAG, ENVELOPE))
 
-SLOTS, PROBES = 1 << 15, 16
-"""How many relations are remembered by their number, and Relation messages by their bytes; how many slots are tried.
-What has no slot is found by Python."""
+SLOTS, PROBES = 1 << 8, 16
+"""How many slots there are at first, a power of two, for relations by their number and for Relation messages by their
+bytes; and how many slots are tried. What has no slot is found by Python."""
 
 KEY, ENTRY = range(2)
 """Fields of a slot of a relation: its number, whether a block is open, and the generation; its dictionary entry."""
@@ -61,6 +61,12 @@ the dictionary, and its index in the table of relations. LENGTH is 0 if the slot
 
 MOST_KEPT = 1 << 24
 """Bytes of Relation messages that are kept."""
+
+
+@inner
+def home_slot(hashed: Int, slots: Int) -> Int:
+    """The first slot that is tried for a Relation message with this hash."""
+    return (hashed ^ hashed >> 17 ^ hashed >> 34) & slots - 1
 
 
 class PreparedRelations:
@@ -105,7 +111,14 @@ class KnownMessages:
             self.generation += 1
 
     def make_room(self, size: int) -> None:
-        """Makes room for the bytes of one more message."""
+        """Makes room for one more message of so many bytes."""
+        if 2 * len(self.table.relations) > len(self.slots):
+            filled = self.slots[self.slots[:, LENGTH] > 0]
+            self.slots = np.zeros((4 * len(self.slots), SEEN_FIELDS), np.int64)
+            homes = home_slot(filled[:, HASH], len(self.slots))
+            for home, slot in zip(homes.tolist(), filled, strict=True):
+                free = (home + probe & len(self.slots) - 1 for probe in range(PROBES))
+                self.slots[next((at for at in free if not self.slots[at, LENGTH]), home)] = slot
         if self.used + size > len(self.text):
             larger = np.empty(max(2 * len(self.text), self.used + size), np.uint8)
             larger[: self.used] = self.text[: self.used]
@@ -142,6 +155,8 @@ class _Walk:
         while True:
             in_block = int(relations.block is not None)
             state[USED] = known.used
+            if len(self._cache) < len(known.slots):  # there are many relations; those in the cache are found again
+                self._cache = np.zeros((len(known.slots), 2), np.int64)
             message = _follow(
                 message_batch.buffer,
                 message_batch.starts,
@@ -219,9 +234,9 @@ def _follow(
     generation    what else the keys of the cache include; with another one, the cache is empty
     entry, index  what Python has found for the first message: its relation's entry in the dictionary and, if it is a
                   Relation message, its index in the table; -1 if it has found nothing
-    cache         int64[SLOTS, 2], relations by their number; see KEY
+    cache         int64[n, 2], relations by their number; see KEY
     text          uint8[n], the Relation messages that are kept, with room for the first message
-    slots         int64[SLOTS, SEEN_FIELDS], Relation messages; see START
+    slots         int64[n, SEEN_FIELDS], Relation messages; see START
     codes         int64[m], filled
     described     int64[2, m], filled: messages that describe a relation, and its index
     state         int64[2], changed; see USED
@@ -250,7 +265,7 @@ def _follow(
                 hashed ^= hashed >> 7
                 hashed ^= hashed << 17
             hashed ^= read_64(buffer, stop - 8)
-            slot = (hashed ^ hashed >> 17 ^ hashed >> 34) & (SLOTS - 1)
+            slot = home_slot(hashed, len(slots))
             home = slot
             for _ in range(PROBES):
                 if slots[slot, LENGTH] == 0:
@@ -263,7 +278,7 @@ def _follow(
                 ):
                     entry, index = slots[slot, SEEN_ENTRY], slots[slot, INDEX]
                     break
-                slot = slot + 1 & (SLOTS - 1)
+                slot = slot + 1 & len(slots) - 1
             else:
                 slot = home
             if entry < 0:
@@ -281,12 +296,12 @@ def _follow(
         else:
             continue
         key = generation << 33 | in_block << 32 | number
-        slot = number & (SLOTS - 1)
+        slot = number & len(cache) - 1
         home = slot
         for _ in range(PROBES):
             if cache[slot, KEY] == key or cache[slot, KEY] >> 33 != generation:
                 break
-            slot = slot + 1 & (SLOTS - 1)
+            slot = slot + 1 & len(cache) - 1
         else:
             slot = home
         if entry < 0:
