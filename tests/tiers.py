@@ -24,6 +24,8 @@ CAPTURES_OF_A_FORMAT = 2
 
 CASES_ENOUGH = {
     "tests/agreement/test_detours.py::test_every_detour_beside_every_other": 2,
+    "tests/arrow/scan/test_learned_relations.py::test_memory_that_is_full_begins_anew": 3,
+    "tests/arrow/scan/test_learned_relations.py::test_thousands_of_tables": 2,
     "tests/arrow/scan/test_scratch.py::test_little_room_gives_the_same_rows": 3,
     "tests/arrow/scan/test_scratch.py::test_texts_that_are_too_many_for_a_batch_make_more_batches": 2,
     "tests/arrow/scan/test_transcode.py::test_both_engines_agree_on_relations": 5,

@@ -86,7 +86,7 @@ def test_thousands_of_tables(format: str) -> None:
     messages = messages_of(format, [insert(format, f"t{n % tables}", ("a", "b"), n) for n in range(3 * tables)])
     complete = sum(complete for _, complete, _ in complete_rows(format, messages * 3))
     assert complete > 6 * tables
-    assert len(agree(messages, format=format).events) == 3 * tables
+    assert len(agree(messages[::9], format=format).events) == tables // 3
 
 
 @each_format

@@ -132,26 +132,15 @@ def note_heartbeat_time(arrays: ScanArrays, row: Int, time: Int) -> None:
 @inner
 def is_wanted(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bool:
     """Whether the filters keep a good row; a pattern is two pairs, a length of -1 is *."""
-    rows, dictionary = arrays.rows, arrays.dictionary
-    kinds = arrays.settings[KINDS_WANTED]
-    kind = rows[KIND, row]
-    if not kinds >> kind & 1:
+    buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
+    if not arrays.settings[KINDS_WANTED] >> rows[KIND, row] & 1:
         return False
     if len(patterns) == 0 or rows[TABLE_NAME + 1, row] < 0:
         return True
     relation = rows[RELATION, row]
     if relation > 0 and dictionary[relation + COLUMNS, 1] != UNDECIDED:
         return dictionary[relation + COLUMNS, 1] == WANTED
-    found = is_named(arrays, row, patterns, names)
-    if relation > 0:
-        dictionary[relation + COLUMNS, 1] = WANTED if found else UNWANTED
-    return found
-
-
-@inner
-def is_named(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bool:
-    """Whether a pattern names the table of a row."""
-    buffer, rows, text = arrays.buffer, arrays.rows, arrays.text
+    matches = False
     for pattern in range(len(patterns)):
         matches = True
         for part in range(0, 4, 2):
@@ -165,8 +154,10 @@ def is_named(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> boo
                         matches = False
                         break
         if matches:
-            return True
-    return False
+            break
+    if relation > 0:
+        dictionary[relation + COLUMNS, 1] = WANTED if matches else UNWANTED
+    return matches
 
 
 @compiled

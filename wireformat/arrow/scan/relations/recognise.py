@@ -130,20 +130,6 @@ def _keep(buffer: Array, text: Array, start: Int, length: Int, used: Int) -> Int
 
 
 @inner
-def _text_to_learn(arrays: ScanArrays, row: Int, map_index: Int, begin: Int, count: Int, patterns: Int) -> Int:
-    """How many bytes `learn` keeps; `patterns` is the length of HEAD and TAIL."""
-    rows, dictionary = arrays.rows, arrays.dictionary
-    image = arrays.cells[map_index]
-    size = rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row] + patterns
-    column = arrays.cursor[NEXT_ENTRY] + CELLS
-    for cell in range(begin, begin + count):
-        size += np.int64(image[NAME, cell, 1]) + np.int64(image[TYPE, cell, 1])
-        size += np.int64(dictionary[column + CELL_FACTS, 1])
-        column += CELL_ENTRIES
-    return size
-
-
-@inner
 def learn(
     arrays: ScanArrays,
     row: Int,
@@ -169,11 +155,15 @@ def learn(
     relation = cursor[NEXT_ENTRY]
     used = cursor[LEARNED_USED]
     next_entry = relation + CELLS + CELL_ENTRIES * count
-    if (
-        next_entry > dictionary.shape[0]
-        or used + _text_to_learn(arrays, row, map_index, begin, count, head_end - head + tail_end - tail)
-        > cursor[LEARNED_END]
-    ):
+    has_room = next_entry <= dictionary.shape[0]
+    if has_room:
+        size = rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row] + head_end - head + tail_end - tail
+        column = relation + CELLS + CELL_FACTS
+        for cell in range(begin, end):
+            size += np.int64(image[NAME, cell, 1]) + np.int64(image[TYPE, cell, 1]) + np.int64(dictionary[column, 1])
+            column += CELL_ENTRIES
+        has_room = used + size <= cursor[LEARNED_END]
+    if not has_room:
         cursor[LEARNED_FULL] = max(cursor[LEARNED_FULL], WANTS_ROOM)
         return first
     begin_text = used
