@@ -44,7 +44,7 @@ OTHER_SAMPLES = {
 """Messages of the other formats."""
 
 
-_IMAGE = wf.TupleData(("a", "b"), ("1", None), ("integer", "text"))
+_IMAGE = wf.TupleData(("a", "b", "c"), ("1", None, r"\x00ff"), ("integer", "text", "bytea"))
 TYPED = list(
     wf.encode([wf.Insert(lsn=number, table_schema="s", table_name="t", new=_IMAGE) for number in range(3)], FORMAT)
 )
@@ -92,7 +92,7 @@ def use_everything() -> str:
     digest.update(repr(rows(wf.arrow.changes(whole, "pgoutput"))).encode())
     for changes in (wf.arrow.changes(TYPED, FORMAT), pa.Table.from_pylist([], wf.arrow.CHANGES)):
         for copy in (changes, pa.ipc.open_stream(_as_stream(changes)).read_all()):  # memory that may be written, or not
-            digest.update(repr(wf.arrow.typed(copy, "s.t", schema={"a": "integer"}).to_pylist()).encode())
+            digest.update(repr(wf.arrow.typed(copy, "s.t", schema={"a": "integer", "c": "bytea"}).to_pylist()).encode())
     return digest.hexdigest()
 
 
