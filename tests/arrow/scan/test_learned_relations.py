@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.arrow.engine.scanner import Scanner
-from wireformat.arrow.scan.notes import COMPLETE, NEW, PRESENT, STEPPED
+from wireformat.arrow.scan.dictionary import DICTIONARY
+from wireformat.arrow.scan.notes import COMPLETE, LEARNED_FULL, NEW, NO_ROOM, PRESENT, STEPPED, WANTS_ROOM, ScanInput
 from wireformat.arrow.scan.relations import learned
 from wireformat.formats.registry import find_format
 from wireformat.options import ReadOptions
@@ -97,6 +99,16 @@ def test_memory_that_is_full_begins_anew(format: str, monkeypatch: pytest.Monkey
     agree(messages * 3, format=format)
     monkeypatch.setattr("wireformat.arrow.scan.message_batches.CHUNK_BYTES", 1000)
     agree(messages, format=format)
+
+
+def test_what_is_learned_takes_eight_megabytes_at_most() -> None:
+    relations = learned.LearnedRelations(ScanInput(DICTIONARY, np.zeros(0, np.int64), b""))
+    for _ in range(20):
+        relations.cursor[LEARNED_FULL] = max(relations.cursor[LEARNED_FULL], WANTS_ROOM)
+        relations.make_room()
+    assert relations.cursor[LEARNED_FULL] == NO_ROOM
+    size = relations.room + relations.dictionary.nbytes - DICTIONARY.nbytes
+    assert 4 << 20 < size <= 8 << 20
 
 
 @each_format

@@ -21,8 +21,8 @@ from ..notes import (
 
 LEAST_ENTRIES, MOST_ENTRIES = 1 << 12, 1 << 19
 LEAST_TEXT, MOST_TEXT = 1 << 15, 1 << 22
-"""How many entries of the dictionary, and bytes of text, there is room for: that of some ten tables, and of some ten
-thousand."""
+"""How many entries of the dictionary, and bytes of text, there is room for: that of some
+hundred tables of eight columns, and of some ten thousand."""
 
 
 class LearnedRelations:
@@ -56,7 +56,7 @@ class LearnedRelations:
             if entries >= MOST_ENTRIES or text >= MOST_TEXT:
                 self.cursor[LEARNED_FULL] = NO_ROOM
             else:
-                self._grow(4 * entries, 4 * text)
+                self._grow(min(4 * entries, MOST_ENTRIES), min(4 * text, MOST_TEXT))
 
     def lend(self, text: Array) -> None:
         """Writes the learned texts to the text of the notes, before a step."""
