@@ -70,9 +70,9 @@ from ..notes import (
     XID,
     ScanArrays,
 )
-from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, unquote, write_number
+from ..primitives import is_ascii, read_16, read_32, read_64, same_bytes, transcode_flag, unquote, write_number
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
-from ..relations.recognise import find_relation, learn, note_complete, note_pattern, same_pattern
+from ..relations.recognise import find_relation, learn, note_complete, note_pattern
 from ..row_notes import note_detail, note_lsn, note_number
 
 BARE_HEARTBEAT, BARE_BYTES = ord(gauss_batch.BARE_HEARTBEAT), gauss_batch.BARE_HEARTBEAT_BYTES
@@ -110,7 +110,7 @@ def row_image(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, 
             return FULL, at
         if relation > 0:
             size = np.int64(dictionary[column, 1])
-            if stop - at < size + 4 or not same_pattern(buffer, at, text, ~np.int64(dictionary[column, 0]), size):
+            if stop - at < size + 4 or not same_bytes(buffer, at, text, ~np.int64(dictionary[column, 0]), size):
                 return UNLIKE, at
             column += CELL_ENTRIES
             at += size

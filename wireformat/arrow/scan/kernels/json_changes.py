@@ -36,8 +36,9 @@ from ..notes import (
     VALUE,
     ScanArrays,
 )
+from ..primitives import same_bytes
 from ..relations.entries import COLUMNS, NEXT, SCHEMA, TABLE, TAIL, UNWANTED
-from ..relations.recognise import find_relation, learn, note_complete, note_pattern, same_pattern
+from ..relations.recognise import find_relation, learn, note_complete, note_pattern
 from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
 from .literals import BAD_LENGTH, literal, number_end, special_at, undo
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
@@ -175,7 +176,7 @@ def tail_end(arrays: ScanArrays, at: Int, stop: Int, relation: Int) -> Int:
     """Where the values of the new image begin, if what comes before them at `at` is that of the relation; or -1."""
     dictionary = arrays.dictionary
     length = np.int64(dictionary[relation + TAIL, 1])
-    if stop - at < length or not same_pattern(
+    if stop - at < length or not same_bytes(
         arrays.buffer, at, arrays.text, ~np.int64(dictionary[relation + TAIL, 0]), length
     ):
         return -1

@@ -56,10 +56,10 @@ from ..notes import (
     VALUE,
     ScanArrays,
 )
-from ..primitives import is_ascii
+from ..primitives import is_ascii, same_bytes
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, SCHEMA, UNWANTED
 from ..relations.entries import TABLE as TABLE_PAIR
-from ..relations.recognise import find_relation, learn, note_complete, note_pattern, same_pattern
+from ..relations.recognise import find_relation, learn, note_complete, note_pattern
 from ..tokens import ROW_CHANGES, TABLE
 from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
 from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
@@ -169,7 +169,7 @@ def columns(arrays: ScanArrays, at: Int, stop: Int, row: Int, map_index: Int, to
             return -1 if relation > 0 else TOO_FEW_CELLS
         if relation > 0:
             size = np.int64(dictionary[column, 1])
-            if stop - at < size or not same_pattern(buffer, at, text, ~np.int64(dictionary[column, 0]), size):
+            if stop - at < size or not same_bytes(buffer, at, text, ~np.int64(dictionary[column, 0]), size):
                 return -1
             column += CELL_ENTRIES
             begin = at + size

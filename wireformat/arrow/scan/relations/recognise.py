@@ -14,7 +14,7 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...jit.compiler import hot, inner
-from ...jit.intrinsics import BLOCK, read_64, same_block
+from ...jit.intrinsics import read_64
 from ..notes import (
     COMPLETE,
     CURSOR_FIELDS,
@@ -35,7 +35,7 @@ from ..notes import (
     WANTS_ROOM,
     ScanArrays,
 )
-from ..primitives import transcode_flag
+from ..primitives import same_bytes, transcode_flag
 from .entries import CELL_ENTRIES, CELL_FACTS, CELL_NAME, CELL_TYPE, CELLS, COLUMNS, HEAD, NEXT, SCHEMA, TAIL, UNDECIDED
 
 PROBES = 16
@@ -46,21 +46,6 @@ LOW_BITS, FACTOR = 0x7FFFFFFF, 0x9E3779B1
 
 MOST_RELATIONS = 8
 """So many relations of one table are learned. Rows with other lists of columns are read in full."""
-
-
-@hot
-def same_pattern(buffer: Array, at: Int, text: Array, start: Int, length: Int) -> bool:
-    """Whether `length` bytes are the same in both places; both are at least 8, or the length is."""
-    if length >= BLOCK:
-        last = length - BLOCK
-        for step in range(0, last, BLOCK):
-            if not same_block(buffer, at + step, text, start + step):
-                return False
-        return same_block(buffer, at + last, text, start + last)
-    difference = read_64(buffer, at + length - 8) ^ read_64(text, start + length - 8)
-    if length < 8:
-        return difference & ~(-1 << 8 * length) == 0
-    return difference | (read_64(buffer, at) ^ read_64(text, start)) == 0
 
 
 @hot
@@ -85,7 +70,7 @@ def find_relation(buffer: Array, at: Int, end: Int, text: Array, dictionary: Arr
         relation = cursor[CURSOR_FIELDS + (slot + probe & SLOTS - 1)]
         if relation == 0:
             return 0
-        if np.int64(dictionary[relation + HEAD, 1]) == end - at and same_pattern(
+        if np.int64(dictionary[relation + HEAD, 1]) == end - at and same_bytes(
             buffer, at, text, ~np.int64(dictionary[relation + HEAD, 0]), end - at
         ):
             return relation
