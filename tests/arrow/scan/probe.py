@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
+import pkgutil
 import sys
 import time
 from contextlib import suppress
@@ -15,10 +17,12 @@ import pyarrow as pa
 
 import wireformat as wf
 from wireformat.arrow.jit import compiler as compiled
+from wireformat.arrow.noted_texts import NotedTexts
+from wireformat.arrow.typed_tables.readers.binary_forms import FORMS, read_binary, read_binary_decimals
 
 from ...engines import FORMAT, rows
-from ...handmade import SAMPLES, commit, message, row_bodies, user
-from ...handmade_pgoutput import ALL, DESCRIBED, ROWS
+from ...handmade import SAMPLES, commit, message, row_bodies, u16, u32, u64, user
+from ...handmade_pgoutput import ALL, DESCRIBED, ROWS, binary, change, column, image, relation
 
 _OBJECT = (
     b'{"table_name":"s.t1","op_type":"UPDATE","columns_name":["a"],"columns_type":["text"],"columns_val":["\'x\'"],'
@@ -44,17 +48,36 @@ OTHER_SAMPLES = {
 """Messages of the other formats."""
 
 
+_ONE = u16(1) + u16(0) + u16(0) + u16(0) + u16(7)
+_BINARY = {
+    16385: b"a type of the user",
+    17: b"bytea",
+    701: u64(0),
+    1186: bytes(16),
+    1700: _ONE,
+    **{
+        array: u32(1) + u32(0) + u32(element) + u32(1) + u32(1) + u32(len(value)) + value
+        for array, element, value in ((1007, 23, u32(7)), (1231, 1700, _ONE))
+    },
+}
+BINARY_VALUES = [
+    relation(*(column(b"c%d" % oid, oid) for oid in _BINARY)),
+    change(b"I", image(b"N", *map(binary, _BINARY.values()))),
+]
+"""A value in binary form of each group of types."""
+
 _IMAGE = wf.TupleData(("a", "b", "c"), ("1", None, r"\x00ff"), ("integer", "text", "bytea"))
-TYPED = list(
-    wf.encode([wf.Insert(lsn=number, table_schema="s", table_name="t", new=_IMAGE) for number in range(3)], FORMAT)
-)
-"""Messages with rows of one table."""
+_CHANGES = [wf.Insert(lsn=number, table_schema="s", table_name="t", new=_IMAGE) for number in range(3)]
+TYPED = list(wf.encode([wf.Begin(lsn=1, csn=1, first_lsn=1), *_CHANGES, wf.Commit(lsn=9, xid=1)], FORMAT))
+"""Messages of a transaction with rows of one table."""
 
 
 def entry_points() -> dict[str, Any]:
     """The compiled functions that Python calls, by name."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("wireformat.arrow.")]
-    found = [thing for module in modules for thing in vars(module).values()]
+    names = [module.name for module in pkgutil.walk_packages(wf.arrow.__path__, "wireformat.arrow.")]
+    modules = [importlib.import_module(name) for name in names]  # not only those that were used
+    things = [thing for module in modules for thing in vars(module).values()]
+    found = [one for thing in things for one in (thing.values() if isinstance(thing, dict) else [thing])]
     return {one.__name__: one for one in found if isinstance(one, numba.core.dispatcher.Dispatcher)}
 
 
@@ -89,10 +112,15 @@ def use_everything() -> str:
         digest.update(repr(rows(wf.arrow.changes(texts, format, mode="PERMISSIVE"))).encode())
         digest.update(repr(list(wf.decode(texts, format, mode="PERMISSIVE"))).encode())
     whole = [DESCRIBED, ROWS["insert"][0]]  # with every value sent, and nothing that the declaration reads
-    digest.update(repr(rows(wf.arrow.changes(whole, "pgoutput"))).encode())
+    for messages in (whole, BINARY_VALUES):
+        digest.update(repr(rows(wf.arrow.changes(messages, "pgoutput"))).encode())
     for changes in (wf.arrow.changes(TYPED, FORMAT), pa.Table.from_pylist([], wf.arrow.CHANGES)):
         for copy in (changes, pa.ipc.open_stream(_as_stream(changes)).read_all()):  # memory that may be written, or not
             digest.update(repr(wf.arrow.typed(copy, "s.t", schema={"a": "integer", "c": "bytea"}).to_pylist()).encode())
+    digest.update(repr(wf.Capture(TYPED, FORMAT).typed("s.t").read_all().to_pylist()).encode())
+    cells = NotedTexts.of(pa.array([b"\x00\x00\x00\x07", b"\0\1\0\0\0\0\0\0\0\7"]))
+    digest.update(repr(read_binary(cells, FORMS["integer", pa.int32()], pa.int32())[0].to_pylist()).encode())
+    digest.update(repr(read_binary_decimals(cells, pa.decimal128(4, 1))[0].to_pylist()).encode())
     return digest.hexdigest()
 
 
