@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -115,8 +115,8 @@ def _quick_to_load(dispatcher: Any) -> Any:
 def cache_folder() -> str:
     """Returns the first usable one of NUMBA_CACHE_DIR, the user's cache folder, the temporary folder and a new folder.
 
-    The package's own folder may be read-only. The folder's name has a digest of all compiled sources, since numba
-    checks only the file of the entry point.
+    The package's own folder may be read-only. The folder's name has a digest of the sources, since numba checks only
+    the file of the entry point.
     """
     name = f"wireformat-{digest()}"
     owner = os.getuid() if hasattr(os, "getuid") else None
@@ -164,7 +164,7 @@ def outside_mark(function: Callable[..., Any]) -> str:
     path = Path(function.__code__.co_filename)
     inside = len(function.__module__.split(".")) > 1
     folder = path.parents[len(function.__module__.split(".")) - 2] if inside else path.parent
-    return f"_{digest(str(folder))}" if inside else f"_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+    return f"_{digest(str(folder), ())}" if inside else f"_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
 
 
 _CODE_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
@@ -174,17 +174,35 @@ _CODE_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120 - Path takes longer
 
 
-def digest(package: str = _PACKAGE) -> str:
-    """Returns a digest of everything that affects compiled code: all sources, the compiling libraries, their settings.
+LEFT_OUT = frozenset(
+    {
+        "api.py",
+        "arrow/committed",
+        "arrow/engine",
+        "capture.py",
+        "cli",
+        "plugin",
+        "sources",
+        "stream/committed_changes.py",
+    }
+)
+"""Files and folders of the package that no module with compiled functions imports, directly or not: a change in them
+compiles nothing anew."""
 
-    Compiled code can contain constants of any module. Reading all of them takes 3 ms.
+
+def digest(package: str = _PACKAGE, left_out: Collection[str] = LEFT_OUT) -> str:
+    """Returns a digest of everything that affects compiled code: the sources, the compiling libraries, their settings.
+
+    Compiled code can contain constants of any module that its own imports. Reading all of them takes 3 ms.
     """
     settings = [str(getattr(numba.config, name, None)) for name in _CODE_SETTINGS]
     hashed = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, np.__version__, settings)).encode())
     for folder, folders, names in os.walk(package):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        inside = folder[len(package) + 1 :].replace(os.sep, "/")
+        before = f"{inside}/" if inside else ""
+        folders[:] = sorted(name for name in folders if name != "__pycache__" and before + name not in left_out)
         for name in sorted(names):
-            if name.endswith((".py", ".pyc")) and not name.startswith("."):
+            if name.endswith((".py", ".pyc")) and not name.startswith(".") and before + name not in left_out:
                 path = os.path.join(folder, name)  # noqa: PTH118
                 with open(path, "rb", buffering=0) as file:  # noqa: PTH123
                     source = file.read()
