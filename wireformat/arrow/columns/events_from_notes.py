@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -64,9 +64,11 @@ from ..scan.notes import (
 )
 from .complete_images import expand_complete_images
 from .gather import cell_count, strings, text_pairs
-from .row_limits import in_ranges
+from .layouts import numbered_layouts
+from .row_limits import in_ranges, rows_at
 
 _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
+_IS_ROW_CHANGE = np.array([kind in _ROW_CHANGES for kind in KINDS])
 _OTHERS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
@@ -99,16 +101,74 @@ _DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
 FEW_TEXTS = 32
 """Up to this number of texts it is faster to copy them one by one than to set up an Arrow array."""
 
+FEW_ROWS = 16
+"""Up to this number of row changes it is faster to read each on its own than to find those that are alike."""
+
 
 def located_events(scanned: ScannedRows) -> Iterator[Located]:
     """Yields the events of the rows, in order, each with the indices of its message and record."""
-    expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.dictionary)
-    for rows, notes in in_ranges(scanned, lambda rows: (rows, _NotesAsLists(rows))):
-        for row, fields in enumerate(notes.rows):
+    for rows, events in in_ranges(scanned, lambda rows: (rows, _Events(rows))):
+        positions = rows.rows[[MESSAGE, RECORD], : rows.row_count].T.tolist()
+        for row, (message, record) in enumerate(positions):
             if row in rows.events:
                 yield from rows.events[row]
             else:
-                yield Located(fields[MESSAGE], fields[RECORD], notes.event(row, fields))
+                yield Located(message, record, events.event(row))
+
+
+class _Events:
+    """The events of good rows. Of row changes with the same layout only the first is read in full."""
+
+    def __init__(self, scanned: ScannedRows) -> None:
+        is_good = np.ones(scanned.row_count, bool)
+        is_good[[*scanned.events]] = False
+        changes = np.flatnonzero(is_good & _IS_ROW_CHANGE[scanned.rows[KIND, : scanned.row_count]])
+        codes = np.full(scanned.row_count, -1)
+        samples = changes[:0]
+        if len(changes) > FEW_ROWS:
+            codes[changes], samples = numbered_layouts(scanned, changes)
+        is_read = is_good & (codes < 0)
+        is_read[samples] = True
+        read = np.flatnonzero(is_read)
+        self._codes: list[int] = codes.tolist()
+        self._notes = _NotesAsLists(rows_at(scanned, read))
+        self._index = dict(zip(read.tolist(), range(len(read)), strict=True))
+        self._first = [cast(RowChange, self._notes.event(self._index[row])) for row in samples.tolist()]
+        if len(samples):
+            self._images = {image: _ImageValues(scanned, image) for image in (NEW, OLD)}
+            self._lsns, self._xids = (_numbers(scanned, field) for field in (LSN, XID))
+
+    def event(self, row: int) -> Event:
+        """Returns the event of a row."""
+        if self._codes[row] < 0:
+            return self._notes.event(self._index[row])
+        first = self._first[self._codes[row]]
+        return first.__class__(
+            lsn=self._lsns[row],
+            table_schema=first.table_schema,
+            table_name=first.table_name,
+            new=self._images[NEW].of_row(row, first.new),
+            old=self._images[OLD].of_row(row, first.old),
+            xid=self._xids[row],
+            old_kind=first.old_kind,
+            relation_id=first.relation_id,
+            binary=first.binary,
+        )
+
+
+class _ImageValues:
+    """The values of the new or old images of all rows."""
+
+    def __init__(self, scanned: ScannedRows, image: int) -> None:
+        ends = scanned.rows[ENDS + image, : scanned.row_count]
+        self._ends: list[int] = [0, *ends.tolist()]
+        self._values = _values(scanned, image)
+
+    def of_row(self, row: int, first: TupleData | None) -> TupleData | None:
+        """Returns the image of a row that has the columns of another one; None if there is no such image."""
+        if first is None:
+            return None
+        return TupleData(first.names, tuple(self._values[self._ends[row] : self._ends[row + 1]]), first.types)
 
 
 class _NotesAsLists:
@@ -118,6 +178,7 @@ class _NotesAsLists:
     """
 
     def __init__(self, scanned: ScannedRows) -> None:
+        expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.dictionary)
         self.rows: list[list[int]] = scanned.rows[:, : scanned.row_count].T.tolist()
         self._schemas, self._tables = (
             _texts(text_pairs(scanned, field), scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
@@ -125,8 +186,9 @@ class _NotesAsLists:
         self._source = scanned.source
         self._maps = [_MapCells(scanned, map_index) for map_index in range(len(MAPS))]
 
-    def event(self, row: int, fields: list[int]) -> Event:
+    def event(self, row: int) -> Event:
         """Returns the event of one good row."""
+        fields = self.rows[row]
         kind = KINDS[fields[KIND]]
         lsn = _number(fields, LSN)
         if kind in _ROW_CHANGES:
@@ -177,14 +239,21 @@ class _MapCells:
         cells = scanned.cells[map_index]
         count = cell_count(scanned, map_index)
         self.names = _texts(cells[NAME], count, scanned)
-        self.values = _texts(cells[VALUE], count, scanned)
-        for cell in np.flatnonzero(cells[VALUE, :count, 1] == UNCHANGED_LENGTH).tolist():
-            self.values[cell] = UNCHANGED
+        self.values = _values(scanned, map_index)
         self._types = _texts(cells[TYPE], count, scanned) if map_index != DETAIL else []
 
     def tuple_data(self, bounds: slice) -> TupleData:
         """Returns the row image with these cells."""
         return TupleData(tuple(self.names[bounds]), tuple(self.values[bounds]), tuple(self._types[bounds]))
+
+
+def _values(scanned: ScannedRows, map_index: int) -> list[Any]:
+    """Returns the values of all cells of a map column."""
+    pairs = scanned.cells[map_index, VALUE, : cell_count(scanned, map_index)]
+    values = _texts(pairs, len(pairs), scanned)
+    for cell in np.flatnonzero(pairs[:, 1] == UNCHANGED_LENGTH).tolist():
+        values[cell] = UNCHANGED
+    return values
 
 
 def _texts(pairs: Array, count: int, scanned: ScannedRows) -> list[Any]:
@@ -204,3 +273,13 @@ def _text(scanned: ScannedRows, start: int, length: int) -> str | None:
 
 def _number(fields: list[int], field: int) -> int | None:
     return unsigned(fields[field]) if fields[PRESENT] >> field & 1 else None
+
+
+def _numbers(scanned: ScannedRows, field: int) -> list[int | None]:
+    """Returns a number of all rows."""
+    rows = scanned.rows[:, : scanned.row_count]
+    is_there = rows[PRESENT] >> field & 1 != 0
+    numbers = rows[field].astype(np.uint64).astype(object)
+    numbers[~is_there] = None
+    found: list[int | None] = numbers.tolist()
+    return found

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from ...options.reading import KINDS
 from ..arrays import Array
+from ..columns.layouts import are_of_table
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
 from ..row_changes import HIDDEN_KINDS, TABLE_KINDS
 from ..schemas import committed_schema
-from .layouts import are_of_table
 from .rows import NotedRows
 from .selection import NotedSelection, copied_rows, places_of
 

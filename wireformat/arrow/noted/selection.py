@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ...options.reading import KINDS
 from ..arrays import Array, Int, read_only
+from ..columns.layouts import Layout, Names, layouts_of
 from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, copy_block
 from ..noted_texts import NotedTexts
@@ -21,7 +22,6 @@ from ..scan.notes import ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALU
 from ..typed_tables.images import EncodedLists, Image
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import sequence_text
-from .layouts import Layout, Names, layouts_of
 
 _TABLE_KINDS = np.array([TABLE_KINDS.index(kind) if kind in TABLE_KINDS else -1 for kind in KINDS])
 """The code of each kind in typed tables."""

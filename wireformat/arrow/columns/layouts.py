@@ -103,10 +103,19 @@ def layouts_of(scanned: ScannedRows, rows: Array) -> tuple[Array, list[Layout]]:
 
     rows   int64[n]: rows of the notes, row changes
     """
+    codes, samples = numbered_layouts(scanned, rows)
+    return codes, _layouts(scanned, samples)
+
+
+def numbered_layouts(scanned: ScannedRows, rows: Array) -> tuple[Array, Array]:
+    """Returns the number of the layout of each row, int64[n], and a row of each layout, int64[m].
+
+    rows   int64[n]: rows of the notes, row changes
+    """
     codes, samples = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     slots = np.zeros(1 << max(4, len(rows).bit_length() + 1), np.int64)
     found = _number_layouts(scanned.rows, rows, scanned.cells, scanned.source, scanned.text, codes, samples, slots)
-    return codes, _layouts(scanned, samples[:found])
+    return codes, samples[:found]
 
 
 def _layouts(scanned: ScannedRows, samples: Array) -> list[Layout]:

@@ -1,0 +1,65 @@
+"""Events of row changes with the same layout: only the first of them is read in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import wireformat as wf
+from wireformat.arrow.columns import events_from_notes
+
+from ...golden_cases import CASES, Case
+from ...handmade_pgoutput import NULL, UNCHANGED, binary, change, column, image, relation, text
+from ...servers.captures import capture_names, read_capture
+
+LIKE_ONE_ANOTHER = [
+    relation(column(b"a", 23, is_key=True), column(b"b"), column(b"c", 16390)),
+    *(
+        change(kind, *old, image(b"N", text(b"1"), first, second), xid=xid)
+        for xid in (b"", b"\0\0\0\7")
+        for kind, old in (
+            (b"I", []),
+            (b"U", []),
+            (b"U", [image(b"K", text(b"0"), NULL, NULL)]),
+            (b"U", [image(b"O", text(b"0"), NULL, NULL)]),
+        )
+        for first in (NULL, UNCHANGED, text(b""), text(b"x"))
+        for second in (UNCHANGED, text(b"x"), binary(b"\1"))
+    ),
+    change(b"D", image(b"K", text(b"0"), NULL, NULL)),
+    change(b"D", image(b"O", text(b"0"), NULL, NULL)),
+]
+
+
+@pytest.fixture(autouse=True)
+def every_row_has_a_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_from_notes, "FEW_ROWS", 0)
+
+
+def check(messages: Sequence[bytes], format: str, **options: Any) -> list[wf.Event]:
+    found, wanted = (
+        list(wf.decode(messages, format, mode="PERMISSIVE", engine=engine, **options))
+        for engine in ("scan", "declaration")
+    )
+    assert found == wanted
+    assert [getattr(event, "relation_id", None) for event in found] == [
+        getattr(event, "relation_id", None) for event in wanted
+    ]  # which does not count in comparisons
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_golden_captures(case: Case) -> None:
+    check(case.messages, case.format, **case.reading)
+
+
+@pytest.mark.parametrize("name", capture_names())
+def test_captures_of_servers(name: str) -> None:
+    check(read_capture(name).messages, "pgoutput" if "pgoutput" in name else "test-decoding")
+
+
+def test_rows_that_differ_in_one_thing() -> None:
+    found = check([message for message in LIKE_ONE_ANOTHER for _ in range(2)], "pgoutput")
+    assert len({repr(event) for event in found}) > 50
