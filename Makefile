@@ -8,6 +8,8 @@ PYTHON_IN_VENV := $(CURDIR)/.venv/bin/python
 export PYSPARK_PYTHON := $(PYTHON_IN_VENV)
 export PYSPARK_DRIVER_PYTHON := $(PYTHON_IN_VENV)
 unexport SPARK_HOME
+# Without bytecode every process of a test run compiles the package and the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA = JAVA_HOME="$$(tools/java_home.sh)" && export JAVA_HOME &&
 RUN = "$(PYTHON_IN_VENV)"
 

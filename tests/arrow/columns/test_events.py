@@ -55,7 +55,7 @@ def test_golden_captures(case: Case) -> None:
     check(case.messages, case.format, **case.reading)
 
 
-@pytest.mark.parametrize("name", capture_names())
+@pytest.mark.parametrize("name", sorted(capture_names(), reverse=True))
 def test_captures_of_servers(name: str) -> None:
     check(read_capture(name).messages, "pgoutput" if "pgoutput" in name else "test-decoding")
 
