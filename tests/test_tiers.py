@@ -73,6 +73,7 @@ def folders(items: list[pytest.Item]) -> set[str]:
     return {item.path.relative_to(ROOT / "tests").parts[0] for item in items}
 
 
+@pytest.mark.slow
 def test_every_folder_and_every_layer_has_quick_tests(items: list[pytest.Item], quick: list[pytest.Item]) -> None:
     assert folders(items) - folders(quick) == {"test_wheel.py"}, "a wheel is built and installed, which takes its time"
     layers = {path.parent.name for path in (ROOT / "wireformat").glob("*/__init__.py")}

@@ -25,6 +25,7 @@ CAPTURES_OF_A_FORMAT = 2
 CASES_ENOUGH = {
     "tests/agreement/test_detours.py::test_every_detour_beside_every_other": 2,
     "tests/arrow/columns/test_events.py::test_captures_of_servers": 2,
+    "tests/arrow/committed/test_assembler.py::test_captures": 2,
     "tests/arrow/scan/test_binary_text.py::test_each_value_is_as_the_table_of_types_says": 30,
     "tests/arrow/scan/test_learned_relations.py::test_memory_that_is_full_begins_anew": 3,
     "tests/arrow/scan/test_learned_relations.py::test_thousands_of_tables": 2,

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.measure import forget_peak, in_fresh_process, interleaved, peak_bytes, resident_bytes
 
 
+@pytest.mark.slow
 def test_all_run_in_turn_and_each_round_begins_with_another_one() -> None:
     order: list[str] = []
     runs = {name: lambda name=name: order.append(name) or len(order) for name in "abc"}

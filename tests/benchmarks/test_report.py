@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from benchmarks import (
     bench_arrow,
     bench_capture,
@@ -115,6 +117,7 @@ def test_every_contestant_has_its_line() -> None:
         assert [line[0] for line in found[section.title][1:]] == GROUPS[group]
 
 
+@pytest.mark.slow
 def test_the_page_names_pictures_that_are_there(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
     report.write_page(page, RESULTS, "a machine")

@@ -49,6 +49,7 @@ def test_it_is_what_the_program_makes(program: ModuleType, messages: pa.ChunkedA
         assert found == made
 
 
+@pytest.mark.slow
 def test_its_batches_are_those_of_the_encoder(program: ModuleType, messages: pa.ChunkedArray) -> None:
     encoded = wf.encode(program.events(), FORMAT, options=program.OPTIONS)
     assert list(islice(encoded, 3)) == messages.slice(0, 3).to_pylist()
@@ -78,6 +79,7 @@ def test_its_numbers_grow(changes: pa.Table) -> None:
     assert lsns == sorted(lsns)
 
 
+@pytest.mark.slow
 def test_updates_and_deletes_tell_old_rows_that_were_there(changes: pa.Table) -> None:
     rows = changes.filter(changes["table_name"].is_valid()).select(["table_schema", "table_name", "new", "old"])
     identities = {

@@ -53,6 +53,7 @@ def test_every_line_is_read_and_written_again(name: str) -> None:
     assert list(wf.encode(answer.events, format, options=EVERYTHING[format])) == written
 
 
+@pytest.mark.slow
 def test_as_a_file_of_a_client() -> None:
     """All records that PostgreSQL prints, each with a line feed behind it; many hold line feeds of their own."""
     messages = [line for name in ("postgres_test_decoding", "postgres_server_runs") for line in lines(name)]
