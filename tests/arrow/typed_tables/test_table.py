@@ -379,7 +379,9 @@ def test_what_may_have_changed_the_table_is_refused(row: dict[str, Any], words: 
         ({"schema": {"_old": "text"}}, "a column _old of its own"),
         ({"schema": pa.schema([("id", pa.uint8())])}, "texts cannot be read as the type uint8 of column id"),
         ({"schema": pa.schema([("id", pa.timestamp("ns"))])}, "texts cannot be read as the type timestamp"),
-        ({"schema": wf.arrow.tables(changes())}, "has no shop.orders"),
+        ({"schema": wf.arrow.tables(changes())}, "option schema: the list of tables has no shop.orders"),
+        ({"versions": wf.arrow.tables(changes())}, "option versions: the list of tables has no shop.orders"),
+        ({"versions": pa.table({"x": [1]})}, "option versions: expected the list that `tables` gives, missing"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], words: str) -> None:

@@ -107,7 +107,7 @@ def _typed(
             f"option versions: expected the pyarrow Table that `tables` gives, got {shown(given_versions)}"
         )
     keep = once("keep", texts("keep", keep))
-    tables_list = schema if isinstance(schema, pa.Table) else given_versions
+    option, tables_list = ("schema", schema) if isinstance(schema, pa.Table) else ("versions", given_versions)
     source = Source(
         changes,
         keep,
@@ -120,7 +120,7 @@ def _typed(
     versions = (
         TableVersions(format=source.format)
         if tables_list is None
-        else versions_of(tables_list, namespace, name, source.format)
+        else versions_of(tables_list, namespace, name, source.format, option)
     )
     batches = []
     listed = len(versions.versions)

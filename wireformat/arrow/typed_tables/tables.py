@@ -153,15 +153,16 @@ def _hint(listed: pa.Table, schema: str, table: str) -> str:
     return wanted + suggestion(wanted, there)
 
 
-def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -> TableVersions:
+def versions_of(listed: pa.Table, schema: str, table: str, format: str | None, option: str = "schema") -> TableVersions:
     """Returns the versions of a table from the result of `tables`; raises OptionError if the table is not listed.
 
     format   the format of the rows that name the types; None if it is not known
+    option   the name of the option that gave the list
     """
     versions = TableVersions(format=format)
     missing = [name for name in tables_schema(pa.null()).names if name not in listed.column_names]
     if missing:
-        raise OptionError(f"option schema: expected the list that `tables` gives, missing: {', '.join(missing)}")
+        raise OptionError(f"option {option}: expected the list that `tables` gives, missing: {', '.join(missing)}")
     for row in listed.to_pylist():
         if (row["table_schema"], row["table_name"]) != (schema, table):
             continue
@@ -170,5 +171,5 @@ def versions_of(listed: pa.Table, schema: str, table: str, format: str | None) -
         keys = None if row["key_columns"] is None else tuple(row["key_columns"])
         versions.versions.append(Version(types, True, typmods, keys, format=format))
     if not versions.versions:
-        raise OptionError(f"option schema: the list of tables has no {_hint(listed, schema, table)}")
+        raise OptionError(f"option {option}: the list of tables has no {_hint(listed, schema, table)}")
     return versions
