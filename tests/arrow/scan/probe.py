@@ -19,6 +19,7 @@ import wireformat as wf
 from wireformat.arrow.jit import compiler as compiled
 from wireformat.arrow.noted_texts import NotedTexts
 from wireformat.arrow.typed_tables.readers.binary_forms import FORMS, read_binary, read_binary_decimals
+from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
 
 from ...engines import FORMAT, rows
 from ...handmade import SAMPLES, commit, message, row_bodies, u16, u32, u64, user
@@ -67,7 +68,7 @@ BINARY_VALUES = [
 """A value in binary form of each group of types."""
 
 _IMAGE = wf.TupleData(("a", "b", "c"), ("1", None, r"\x00ff"), ("integer", "text", "bytea"))
-_CHANGES = [wf.Insert(lsn=number, table_schema="s", table_name="t", new=_IMAGE) for number in range(3)]
+_CHANGES = [wf.Insert(lsn=number, table_schema="s", table_name="t", new=_IMAGE) for number in range(FEW_TEXTS)]
 TYPED = list(wf.encode([wf.Begin(lsn=1, csn=1, first_lsn=1), *_CHANGES, wf.Commit(lsn=9, xid=1)], FORMAT))
 """Messages of a transaction with rows of one table."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
@@ -75,7 +76,7 @@ def of_type(type: str) -> tuple[CompiledReader, Any]:
     column = column_type(parse_sql_type(type))
     reader = reader_of(arrow_type(column.arrow), column.reading)
     assert isinstance(reader, CompiledReader)
-    return reader, cast_of(arrow_type(column.arrow), column.reading)
+    return replace(reader, few=0), cast_of(arrow_type(column.arrow), column.reading)
 
 
 def noted(texts: Sequence[str | None], is_in_source: Sequence[bool]) -> NotedTexts:

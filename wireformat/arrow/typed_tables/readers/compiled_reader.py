@@ -13,6 +13,9 @@ from ...arrays import Array
 from ...noted_texts import NotedTexts
 from .reader import Misfits, Reader, Texts, as_noted, as_strings
 
+FEW_TEXTS = 256
+"""So few texts are cast in less time than it takes to load a compiled reader, and far less than to compile it."""
+
 
 @dataclass(frozen=True)
 class CompiledReader:
@@ -20,10 +23,12 @@ class CompiledReader:
 
     read_usual  returns the values, and int64[m]: the rows whose texts are not in a usual form, which are null
     others      reads the texts of those rows: the reference, since both read a text as the same value
+    few         fewer texts than this are left to `others`
     """
 
     read_usual: Callable[[NotedTexts], tuple[pa.Array, Array]]
     others: Reader
+    few: int = FEW_TEXTS
 
     @property
     def type(self) -> pa.DataType:
@@ -35,6 +40,8 @@ class CompiledReader:
         if not isinstance(texts, NotedTexts) and texts.null_count == len(texts):
             return pa.nulls(len(texts), self.type), {}
         noted = as_noted(texts)
+        if len(noted.pairs) < self.few:
+            return self.others.read(as_strings(texts))
         column, left = self.read_usual(noted)
         if not len(left):
             return column, {}
