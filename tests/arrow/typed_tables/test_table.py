@@ -227,6 +227,9 @@ def test_a_change_of_columns_as_an_error() -> None:
     with pytest.raises(wf.BadRows, match="version 2"):
         wf.arrow.typed(changes(*EVOLVED), TABLE, schema=given, evolution="error")
     assert wf.arrow.typed(changes(*EVOLVED), TABLE, schema=given)["id"].to_pylist() == [1, 5000000000, 2]
+    listed = wf.arrow.tables(changes(*EVOLVED))
+    later = wf.arrow.typed(changes(EVOLVED[1], EVOLVED[1]), TABLE, versions=listed, evolution="error")
+    assert later.num_rows == 2, "both changes have the same columns, whichever came before"
 
 
 def test_completed_rows() -> None:

@@ -235,17 +235,22 @@ def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -
 
 
 def _check_same_columns(versions: TableVersions, batches: list[TableBatch], given: set[str] | None) -> None:
-    """Raises BadRows at the first change with other columns than the first change, or than the given columns."""
+    """Raises BadRows at the first change with other columns than the first change, or with a column that is not given."""
+    first = next((int(batch.version_indices[0]) for batch in batches if len(batch.version_indices)), 0)
+    is_other = np.array(
+        [
+            number != first if given is None else not version.types.keys() <= given
+            for number, version in enumerate(versions.versions)
+        ]
+    )
     for batch in batches:
-        for version in np.unique(batch.version_indices).tolist():
-            names = versions.versions[version].types.keys()
-            if (names > given or not names <= given) if given is not None else version > 0:
-                first = int(np.flatnonzero(batch.version_indices == version)[0])
-                raise BadRows(
-                    "the same columns and types in all changes, because of evolution='error'",
-                    f"other columns or types: version {version + 1} of the table",
-                    **batch.location(first),
-                )
+        others = np.flatnonzero(is_other[batch.version_indices]) if len(batch.version_indices) else ()
+        if len(others):
+            raise BadRows(
+                "the same columns and types in all changes, because of evolution='error'",
+                f"other columns or types: version {batch.version_indices[others[0]] + 1} of the table",
+                **batch.location(int(others[0])),
+            )
 
 
 def _table(
