@@ -235,16 +235,17 @@ def _check_types_are_known(versions: TableVersions, batches: list[TableBatch]) -
 
 
 def _check_same_columns(versions: TableVersions, batches: list[TableBatch], given: set[str] | None) -> None:
-    """Raises BadRows at the first change with other columns than the first change, or with a column that is not given."""
+    """Raises BadRows at the first change whose columns are not those of the first change, or not among those given."""
     first = next((int(batch.version_indices[0]) for batch in batches if len(batch.version_indices)), 0)
     is_other = np.array(
         [
             number != first if given is None else not version.types.keys() <= given
             for number, version in enumerate(versions.versions)
-        ]
+        ],
+        bool,
     )
     for batch in batches:
-        others = np.flatnonzero(is_other[batch.version_indices]) if len(batch.version_indices) else ()
+        others = np.flatnonzero(is_other[batch.version_indices])
         if len(others):
             raise BadRows(
                 "the same columns and types in all changes, because of evolution='error'",
