@@ -20,7 +20,7 @@ from .names import read_name, read_relation, write_name, write_relation
 from .tuple_text import NO_TUPLE, check_images, write_cells
 
 INSERT, DELETE = b"insert into ", b"delete from "
-_VALUES, _WHERE, _AND, _END = b" values ", b" where ", b" and ", b";"
+VALUES, WHERE, AND, END = b" values ", b" where ", b" and ", b";"
 
 
 def read_insert(cursor: Cursor, lsn: int | None) -> Insert:
@@ -34,7 +34,7 @@ def read_delete(cursor: Cursor, lsn: int | None) -> RowChange:
     """The event of a record that is a DELETE, or an UPDATE if an INSERT follows; raises DecodeError."""
     cursor.expect(DELETE, "record")
     schema, table = read_relation(cursor)
-    cursor.expect(_WHERE, "old")
+    cursor.expect(WHERE, "old")
     try:
         old = _tuple(cursor, "old")
         if cursor.ended:
@@ -55,9 +55,9 @@ def write_change(event: RowChange, encoding: str) -> bytes:
     check_images(event)
     written = b""
     if not isinstance(event, Insert):
-        written += DELETE + relation + _WHERE + _written_where(event.old, encoding) + _END
+        written += DELETE + relation + WHERE + _written_where(event.old, encoding) + END
     if not isinstance(event, Delete):
-        written += INSERT + relation + _VALUES + _written_values(event.new, encoding) + _END
+        written += INSERT + relation + VALUES + _written_values(event.new, encoding) + END
     return written
 
 
@@ -72,7 +72,7 @@ def form_of(value: Value, type: str) -> str:
 def _insert(cursor: Cursor) -> tuple[str, str, TupleData | None]:
     cursor.expect(INSERT, "record")
     schema, table = read_relation(cursor)
-    cursor.expect(_VALUES, "new")
+    cursor.expect(VALUES, "new")
     try:
         return schema, table, _tuple(cursor, "new")
     except DecodeError as error:
@@ -84,9 +84,9 @@ def _tuple(cursor: Cursor, side: str) -> TupleData | None:
     image: TupleData | None = TupleData()
     if cursor.skip(NO_TUPLE):
         image = None
-    elif not cursor.sees(_END):
+    elif not cursor.sees(END):
         image = _cells(cursor, side)
-    cursor.expect(_END, side)
+    cursor.expect(END, side)
     return image
 
 
@@ -107,7 +107,7 @@ def _cells(cursor: Cursor, side: str) -> TupleData:
             value, form = read_literal(cursor)
             values.append(value)
             forms.append(LITERAL_TYPES + form)
-            if not cursor.skip(b", " if is_new else _AND) or (is_new and cursor.sees(b")")):
+            if not cursor.skip(b", " if is_new else AND) or (is_new and cursor.sees(b")")):
                 break
     except DecodeError as error:
         raise error.add(path=f"{side}.cells[{len(values)}].{error.path}") from None
@@ -135,7 +135,7 @@ def _written_where(image: TupleData | None, encoding: str) -> bytes:
     def cell(name: str, value: Value, type: str) -> bytes:
         return write_name(name, "name", encoding) + b" = " + _literal(value, type, encoding)
 
-    return _AND.join(write_cells(image, "old", cell))
+    return AND.join(write_cells(image, "old", cell))
 
 
 def _literal(value: Value, type: str, encoding: str) -> bytes:
