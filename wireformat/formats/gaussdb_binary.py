@@ -20,6 +20,8 @@ from ..framing.frames import Frame
 from ..options import ReadOptions, resolve
 from ..pgtypes import type_name, type_oid
 from .base import refuse_others
+from .direct.binary_rows import BinaryRows
+from .direct.layouts import ROW_CHANGES, Layouts
 from .guess import hinted
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
@@ -29,15 +31,12 @@ NEW_TAG, OLD_TAG = b"NO"
 XID_TAG, TIME_TAG, ORIGIN_TAG, USERNAME_TAG = b"XTON"
 NULL_LENGTH = 0xFFFFFFFF
 
-CELL = Struct(
-    "name" / Identifier(Int16ub),
-    "type_oid" / Int32ub,
-    "value" / Text(Int32ub, null=NULL_LENGTH),
-)
+CELL_HEAD = Struct("name" / Identifier(Int16ub), "type_oid" / Int32ub)
+CELL = Struct(*CELL_HEAD.subcons, "value" / Text(Int32ub, null=NULL_LENGTH))
 TUPLE = Struct("cells" / Counted(Int16ub, CELL))
+ROW_HEAD = Struct("table_schema" / Text(Int16ub), "table_name" / Text(Int16ub))
 ROW_CHANGE = Struct(
-    "table_schema" / Text(Int16ub),
-    "table_name" / Text(Int16ub),
+    *ROW_HEAD.subcons,
     "tuples" / Tagged({NEW_TAG: ("new", TUPLE), OLD_TAG: ("old", TUPLE)}, in_order=True),
 )
 TAGGED_FIELDS = Tagged(
@@ -64,8 +63,16 @@ RECORDS: dict[int, tuple[type[Event], Construct]] = {
 """What follows each kind byte, to the end of the record."""
 
 _PACKING = Packing(gauss_batch.record, gauss_batch.MORE, gauss_batch.END, gauss_batch.CLOSE_BY_TIMEOUT)
-_ROW_HEAD = Struct(*ROW_CHANGE.subcons[:2], GreedyBytes)
+_ROW_START = Struct(*ROW_HEAD.subcons, GreedyBytes)
 _KINDS = {event: (kind, declaration) for kind, (event, declaration) in RECORDS.items()}
+_ROWS = BinaryRows(
+    kinds={event: kind for kind, (event, _) in RECORDS.items() if event in ROW_CHANGES},
+    head=ROW_HEAD,
+    tags={"new": NEW_TAG, "old": OLD_TAG},
+    count=Int16ub,
+    cell_head=CELL_HEAD,
+    null=NULL_LENGTH,
+)
 
 
 class GaussdbBinary:
@@ -148,6 +155,7 @@ class _Bodies:
     def __init__(self, options: Mapping[str, bool | int], encoding: str) -> None:
         self._options = options
         self._encoding = encoding
+        self._rows = Layouts(_ROWS.parts, encoding, new_first=True)
 
     def whole(self, event: Event) -> bytes | None:
         """A bare heartbeat."""
@@ -160,6 +168,10 @@ class _Bodies:
 
     def body(self, event: Event) -> bytes:
         """Kind and body of a record; raises EncodeError."""
+        written = self._rows.write(event) if isinstance(event, RowChange) else None
+        return self._declared(event) if written is None else written
+
+    def _declared(self, event: Event) -> bytes:
         if isinstance(event, Unknown):
             if not event.raw or event.raw[0] in RECORDS:
                 raise EncodeError("expected raw to begin with a kind byte that no table lists")
@@ -213,7 +225,7 @@ def _table_names(message: bytes, frame: Frame, encoding: str) -> tuple[str, str]
     No identifier holds a zero byte: where one does, a length lied, and what follows may be a value.
     """
     try:
-        found = parse(_ROW_HEAD, message, frame.start + 1, frame.stop, encoding=encoding, errors="replace")
+        found = parse(_ROW_START, message, frame.start + 1, frame.stop, encoding=encoding, errors="replace")
     except DecodeError:
         return None
     names = found.table_schema, found.table_name

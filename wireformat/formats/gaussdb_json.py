@@ -10,6 +10,7 @@ from ..grammar.cursor import Cursor
 from ..grammar.json_text import read_change, write_change
 from ..grammar.lines import PARALLEL
 from ..options import ReadOptions
+from .direct.text_rows import json_rows
 from .registry import ROWS
 from .text_format import TEXT_PACKING, TextFormat
 
@@ -25,4 +26,6 @@ GAUSSDB_JSON = TextFormat(
     records=((b"{", read_record),),
     writers=dict.fromkeys((Insert, Update, Delete), write_change),
     packing=TEXT_PACKING,
+    row_parts=json_rows,
+    new_first=True,
 )

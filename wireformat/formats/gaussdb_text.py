@@ -12,6 +12,7 @@ from ..grammar.lines import PARALLEL
 from ..grammar.tuple_text import MARKS, read_images, write_images
 from ..grammar.unquoted import read_unquoted, write_unquoted
 from ..options import ReadOptions
+from .direct.text_rows import unquoted_rows
 from .registry import ROWS
 from .text_format import TEXT_PACKING, TextFormat
 
@@ -37,4 +38,5 @@ GAUSSDB_TEXT = TextFormat(
     records=((TABLE, _change),),
     writers=dict.fromkeys((Insert, Update, Delete), _written),
     packing=TEXT_PACKING,
+    row_parts=unquoted_rows(),
 )

@@ -16,6 +16,7 @@ from ..grammar.lines import POSTGRES
 from ..grammar.messages import MESSAGE, STREAMED, read_message, read_streamed_message, write_message
 from ..grammar.table_text import TABLE, read_table, write_change
 from ..grammar.truncate import write_truncate
+from .direct.text_rows import quoted_rows
 from .registry import ROWS
 from .text_format import RecordReader, TextFormat
 
@@ -48,4 +49,5 @@ TEST_DECODING = TextFormat(
         Message: write_message,
     },
     separator=line_feeds.SEPARATOR,
+    row_parts=quoted_rows(POSTGRES_WRITING),
 )

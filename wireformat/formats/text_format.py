@@ -10,13 +10,14 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from ..errors import BadTag, DecodeError, EncodeError
-from ..events import Event, Unknown
+from ..events import Event, RowChange, Unknown
 from ..framing import text_batch
 from ..framing.frames import Frame
 from ..grammar.cursor import Cursor
 from ..grammar.lines import Line, find_line, read_line, write_parts
 from ..options import ReadOptions, resolve
 from .base import refuse_others
+from .direct.layouts import Layouts, RowParts
 from .guess import hinted, looks_like
 from .message_writer import ALONE, OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
@@ -42,6 +43,8 @@ class TextFormat:
     writers     the same events: how each is written
     separator   what follows each message where they come one after the other
     packing     how records lie in a message where the option sending-batch asks for batches
+    row_parts   how row changes are written from layouts, if they are; `writers` is then for the others
+    new_first   whether the new tuple comes before the old one
     """
 
     row: FormatRow
@@ -50,6 +53,8 @@ class TextFormat:
     writers: Mapping[type[Event], RecordWriter]
     packing: Packing = ALONE
     separator: bytes = b""
+    row_parts: RowParts | None = None
+    new_first: bool = False
     relations: ClassVar[None] = None
 
     @property
@@ -141,9 +146,15 @@ class _Bodies:
         self._options = options
         self._is_alone = packing is ALONE
         self._encoding = encoding
+        parts = format.row_parts
+        self._rows = None if parts is None else Layouts(parts, encoding, new_first=format.new_first)
 
     def body(self, event: Event) -> bytes:
         """The text of an event; raises EncodeError for what the format cannot say."""
+        written = self._rows.write(event) if self._rows is not None and isinstance(event, RowChange) else None
+        return self._declared(event) if written is None else written
+
+    def _declared(self, event: Event) -> bytes:
         refuse_others(event, self._format.says(type(event)))
         lines = [line for line in self._format.lines if line.says(event)]
         if lines:

@@ -21,7 +21,7 @@ from .tuple_text import NO_TUPLE, check_images, write_cells
 
 INSERT, DELETE = b"insert into ", b"delete from "
 VALUES, WHERE, AND, COMMA, EQUALS = b" values ", b" where ", b" and ", b", ", b" = "
-_END = b";"
+END = b";"
 
 
 def read_insert(cursor: Cursor, lsn: int | None) -> Insert:
@@ -59,9 +59,9 @@ def write_change(event: RowChange, encoding: str) -> bytes:
     check_images(event)
     written = b""
     if not isinstance(event, Insert):
-        written += DELETE + relation + WHERE + _written_where(event.old, encoding) + _END
+        written += DELETE + relation + WHERE + _written_where(event.old, encoding) + END
     if not isinstance(event, Delete):
-        written += INSERT + relation + VALUES + _written_values(event.new, encoding) + _END
+        written += INSERT + relation + VALUES + _written_values(event.new, encoding) + END
     return written
 
 
@@ -88,9 +88,9 @@ def _tuple(cursor: Cursor, side: str) -> TupleData | None:
     image: TupleData | None = TupleData()
     if cursor.skip(NO_TUPLE):
         image = None
-    elif not cursor.sees(_END):
+    elif not cursor.sees(END):
         image = _cells(cursor, side)
-    cursor.expect(_END, side)
+    cursor.expect(END, side)
     return image
 
 

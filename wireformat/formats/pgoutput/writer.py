@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Set
 from dataclasses import fields, replace
 from typing import Any
@@ -14,7 +13,6 @@ from ...errors import EncodeError
 from ...events import (
     Begin,
     Ddl,
-    Delete,
     Event,
     Heartbeat,
     Message,
@@ -23,41 +21,28 @@ from ...events import (
     Truncate,
     TupleData,
     Type,
-    Unchanged,
     Unknown,
 )
 from ...framing.copy_data import ENVELOPE
 from ...options import Option, resolve
 from ...options.kinds import Word
 from ...options.reading import DIALECTS
-from ...pgtypes import type_name, type_oid
+from ...pgtypes import type_oid
 from ...times import MICROS_OF_2000
 from ..base import refuse_others
-from .messages import (
-    BINARY_CELL,
-    KEY,
-    NEW,
-    NULL,
-    OLD_KINDS,
-    RECORDS,
-    SYSTEM_SCHEMA,
-    TEXT_CELL,
-    UNCHANGED_CELL,
-    is_aside,
-)
+from ..direct.layouts import ROW_CHANGES
+from .images import fits, images
+from .messages import RECORDS, SYSTEM_SCHEMA, is_aside
 from .relations import Relations
+from .row_layouts import RowLayouts
 
 OPTIONS = (Option("dialect", DIALECTS[0], Word(DIALECTS), "whose pgoutput it is"),)
-
-_HEX = re.compile(r"\\x(?:[0-9a-f]{2})*")
 
 FIRST_OID = 16384
 """The first number that a server gives to a table of a user."""
 
 BEGIN_PREPARE = ord("b")
 """The second message that is a BEGIN: of one with a gid."""
-
-_TAGS = {name: tag for tag, name in OLD_KINDS.items()}
 
 
 def said(event: type[Event]) -> Set[str]:
@@ -98,6 +83,7 @@ class PgOutputWriter:
         self._relations = Relations()
         self._made: set[int] = set()
         self._last_oid = FIRST_OID - 1
+        self._rows = RowLayouts({event: tag for event, tag in self._tags.items() if event in ROW_CHANGES}, encoding)
 
     def write(self, event: Event) -> list[bytes]:
         """See Writer.write."""
@@ -111,6 +97,15 @@ class PgOutputWriter:
         return []
 
     def _messages(self, event: Event) -> list[bytes]:
+        if isinstance(event, RowChange) and type(event) in ROW_CHANGES:
+            known = self._known(event)
+            in_block = self._relations.block is not None
+            written = None if known is None else self._rows.write(event, known, in_block=in_block)
+            if written is not None:
+                return [written]
+        return self._declared(event)
+
+    def _declared(self, event: Event) -> list[bytes]:
         if isinstance(event, Unknown):
             if not event.raw or event.raw[0] in self._records or event.raw[0] == ENVELOPE:
                 raise EncodeError("expected raw to begin with a kind byte that no table lists")
@@ -119,7 +114,7 @@ class PgOutputWriter:
         more: dict[str, Any] = {}
         if isinstance(event, RowChange):
             relation = self._relation(event, made)
-            more = {"relation_id": relation.relation_id, "images": _images(event, relation)}
+            more = {"relation_id": relation.relation_id, "images": images(event, relation)}
         elif isinstance(event, Truncate):
             found = [self._table(schema, table, event.xid, made) for schema, table in event.tables]
             more = {"count": len(found), "relation_ids": [relation.relation_id for relation in found]}
@@ -152,11 +147,9 @@ class PgOutputWriter:
 
     def _relation(self, event: RowChange, made: list[Relation]) -> Relation:
         """The relation of a row, which is made if it is a new one."""
-        known = self._relations.named(event.table_schema, event.table_name)
-        if known is not None and known.relation_id in self._made and event.relation_id not in (None, known.relation_id):
-            known = None  # another table of the same name
+        known = self._known(event)
         image = event.new or event.old or TupleData()
-        if known is not None and (known.relation_id not in self._made or _fits(event, known)):
+        if known is not None and (known.relation_id not in self._made or fits(event, known)):
             return known
         if not len(image.names) == len(image.types):
             raise EncodeError("names, values and types must have the same length")
@@ -180,6 +173,13 @@ class PgOutputWriter:
             event.xid,
             made,
         )
+
+    def _known(self, event: RowChange) -> Relation | None:
+        """The relation that has the name of the row's table, if it may be its own."""
+        known = self._relations.named(event.table_schema, event.table_name)
+        if known is not None and known.relation_id in self._made and event.relation_id not in (None, known.relation_id):
+            return None  # another table of the same name
+        return known
 
     def _table(self, schema: str, table: str, xid: int | None, made: list[Relation]) -> Relation:
         """The relation of a table of a TRUNCATE, of which nothing else is known."""
@@ -258,66 +258,3 @@ def _content(event: Message, encoding: str) -> bytes:
         return event.content.encode(encoding) if isinstance(event.content, str) else event.content
     except UnicodeEncodeError as error:
         raise EncodeError(f"content: character {error.start} has no bytes in {encoding}") from None
-
-
-def _fits(event: RowChange, relation: Relation) -> bool:
-    """Whether the row can be said with these columns."""
-    try:
-        _images(event, relation)
-    except EncodeError:
-        return False
-    return True
-
-
-def _images(event: RowChange, relation: Relation) -> list[tuple[int, dict[str, Any]]]:
-    found = []
-    if event.old is not None:
-        if event.old_kind is not None and event.old_kind not in _TAGS:
-            raise EncodeError("old_kind: expected 'key' or 'full'")
-        tag = _TAGS[event.old_kind or ("full" if relation.replica_identity == "full" else "key")]
-        found.append((tag, _image("old", event.old, relation, event.binary, is_key=tag == KEY)))
-    elif event.old_kind is not None:
-        raise EncodeError("old_kind: there is no old row")
-    if event.new is not None:
-        found.append((NEW, _image("new", event.new, relation, event.binary, is_key=False)))
-    steps = {"INSERT": ("new",), "UPDATE": ("new",), "DELETE": ("old",)}[event.kind]
-    for side in steps:
-        if getattr(event, side) is None:
-            raise EncodeError(f"{side}: expected a row image")
-    if (event.kind == "INSERT" and event.old is not None) or (isinstance(event, Delete) and event.new is not None):
-        raise EncodeError(f"{'old' if event.kind == 'INSERT' else 'new'}: it has no place in {event.kind}")
-    return found
-
-
-def _image(side: str, image: TupleData, relation: Relation, binary: tuple[str, ...], *, is_key: bool) -> dict[str, Any]:
-    if not len(image.names) == len(image.values) == len(image.types):
-        raise EncodeError(f"{side}: names, values and types must have the same length")
-    if not is_key and image.names != relation.columns:
-        raise EncodeError(f"{side}: its columns are not those of the relation")
-    known = {name: type_name(oid) for name, oid in zip(relation.columns, relation.type_oids, strict=True)}
-    if any(known.get(name) != type for name, type in zip(image.names, image.types, strict=True)):
-        raise EncodeError(f"{side}: its columns and their types are not those of the relation")
-    if not is_key:
-        cells = zip(image.names, image.values, strict=True)
-        return {"cells": [{"cell": _cell(side, value, name in binary)} for name, value in cells]}
-    given = dict(zip(image.names, image.values, strict=True))
-    if image.names != tuple(name for name in relation.columns if name in given):
-        raise EncodeError(f"{side}: its columns are not those of the relation, in their order")
-    keys = frozenset(relation.key_columns)
-    if not keys <= given.keys():
-        raise EncodeError(f"{side}: it lacks columns of the key")
-    if any(value is None and name not in keys for name, value in given.items()):
-        raise EncodeError(f"{side}: NULL in a column outside of the key cannot be said")
-    return {"cells": [{"cell": _cell(side, given.get(name), name in binary)} for name in relation.columns]}
-
-
-def _cell(side: str, value: str | Unchanged | None, is_binary: bool) -> tuple[int, str | bytes | None]:
-    if value is None:
-        return NULL, None
-    if isinstance(value, Unchanged):
-        return UNCHANGED_CELL, None
-    if not is_binary:
-        return TEXT_CELL, value
-    if not _HEX.fullmatch(value):
-        raise EncodeError(f"{side}: expected \\x and hex digits in a column that is listed in binary")
-    return BINARY_CELL, bytes.fromhex(value[2:])

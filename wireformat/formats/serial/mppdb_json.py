@@ -10,6 +10,7 @@ from ...grammar.ddl_lines import MPPDB_DDL
 from ...grammar.json_text import write_change
 from ...grammar.lines import MPPDB
 from ...grammar.table_text import TABLE
+from ..direct.text_rows import json_rows
 from ..gaussdb_json import read_record
 from ..registry import ROWS
 from ..text_format import TextFormat
@@ -20,4 +21,6 @@ MPPDB_JSON = TextFormat(
     lines=MPPDB,
     records=(*ddl_records(MPPDB_DDL), (b"{", read_record), (TABLE, read_table)),
     writers={**dict.fromkeys((Insert, Update, Delete), write_change), **serial_writers(MPPDB_DDL)},
+    row_parts=json_rows,
+    new_first=True,
 )

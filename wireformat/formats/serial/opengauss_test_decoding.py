@@ -8,9 +8,11 @@ from __future__ import annotations
 from ...events import Delete, Event, Insert, Update
 from ...grammar.cursor import Cursor
 from ...grammar.ddl_lines import MESSAGE_DDL
+from ...grammar.dialects import OPENGAUSS
 from ...grammar.lines import TEST_DECODING
 from ...grammar.table_text import TABLE, read_table, write_change
 from ...options import ReadOptions
+from ..direct.text_rows import quoted_rows
 from ..registry import ROWS
 from ..text_format import TextFormat
 from .records import ddl_records, serial_writers
@@ -25,4 +27,5 @@ OPENGAUSS_TEST_DECODING = TextFormat(
     lines=TEST_DECODING,
     records=(*ddl_records(MESSAGE_DDL), (TABLE, _read_table)),
     writers={**dict.fromkeys((Insert, Update, Delete), write_change), **serial_writers(MESSAGE_DDL)},
+    row_parts=quoted_rows(OPENGAUSS),
 )

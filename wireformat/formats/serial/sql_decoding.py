@@ -12,6 +12,7 @@ from ...grammar.lines import SQL
 from ...grammar.sql_text import DELETE, INSERT, read_delete, read_insert, write_change
 from ...grammar.table_text import TABLE
 from ...options import ReadOptions
+from ..direct.text_rows import sql_rows
 from ..registry import ROWS
 from ..text_format import TextFormat
 from .records import ddl_records, read_table, serial_writers
@@ -30,4 +31,5 @@ SQL_DECODING = TextFormat(
     lines=SQL,
     records=(*ddl_records(MESSAGE_DDL), (INSERT, _insert), (DELETE, _delete), (TABLE, read_table)),
     writers={**dict.fromkeys((Insert, Update, Delete), write_change), **serial_writers(MESSAGE_DDL)},
+    row_parts=sql_rows,
 )

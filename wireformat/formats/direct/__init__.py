@@ -1,0 +1,1 @@
+"""Row changes straight to bytes, beside the declarations: what the rows of a table share is made once."""
