@@ -58,6 +58,7 @@ from ..scan.notes import (
     TABLE_SCHEMA,
     TYPE,
     UNCHANGED_LENGTH,
+    UNTYPED,
     VALUE,
     XID,
     ScannedRows,
@@ -122,7 +123,9 @@ class _Events:
     def __init__(self, scanned: ScannedRows) -> None:
         is_good = np.ones(scanned.row_count, bool)
         is_good[[*scanned.events]] = False
-        changes = np.flatnonzero(is_good & _IS_ROW_CHANGE[scanned.rows[KIND, : scanned.row_count]])
+        notes = scanned.rows[:, : scanned.row_count]
+        is_typed = notes[PRESENT] >> UNTYPED & 1 == 0  # else events have forms of literals, which a layout does not say
+        changes = np.flatnonzero(is_good & is_typed & _IS_ROW_CHANGE[notes[KIND]])
         codes = np.full(scanned.row_count, -1)
         samples = changes[:0]
         if len(changes) > FEW_ROWS:
