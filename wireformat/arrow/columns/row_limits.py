@@ -63,4 +63,5 @@ def rows_between(scanned: ScannedRows, begin: int, end: int) -> ScannedRows:
         cells[map_index, :, : stop - start] = scanned.cells[map_index, :, start:stop]
     rows[maps] -= first[:, np.newaxis]
     events = {row - begin: located for row, located in scanned.events.items() if begin <= row < end}
-    return scanned._replace(rows=rows, row_count=end - begin, cells=cells, events=events)
+    stepped = scanned.stepped.between(scanned.rows, scanned.row_count, begin, end)
+    return scanned._replace(rows=rows, row_count=end - begin, cells=cells, events=events, stepped=stepped)

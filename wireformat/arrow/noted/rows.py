@@ -29,6 +29,9 @@ from ..scan.notes import (
     OLD,
     PRESENT,
     RECORD,
+    STEPPED,
+    STEPPED_MESSAGE,
+    STEPPED_RECORD,
     XID,
     ScannedRows,
 )
@@ -122,6 +125,30 @@ class NotedRows:
             self._joined(has_xid, lambda built: np.asarray(built["xid"].is_valid())),
         )
 
+    @cached_property
+    def stepped(self) -> Array | None:
+        """See RowSource."""
+        stepped = self.scanned.stepped
+        if stepped.after == stepped.before:
+            return None
+        before = self.scanned.rows[STEPPED, : self.scanned.row_count]
+        if self.origins is not None:
+            before = np.repeat(before, _row_counts(self.scanned))
+        return np.append(before, stepped.after) - stepped.before
+
+    def place_of_stepped(self, row: int) -> tuple[int, int]:
+        """See RowSource."""
+        scanned, stepped, count = self.scanned, self.scanned.stepped, self.scanned.row_count
+        notes = np.arange(count + 1)
+        if self.origins is not None:
+            notes = np.append(np.repeat(notes[:-1], _row_counts(scanned)), count)
+        first = int(notes[row - 1]) + 1 if row else 0
+        all_stepped = np.concatenate([[stepped.before], scanned.rows[STEPPED, :count], [stepped.after]])
+        note = first + int(np.argmax(np.diff(all_stepped)[first:] > 0))
+        if note == count:
+            return stepped.message, stepped.record
+        return int(scanned.rows[STEPPED_MESSAGE, note]), int(scanned.rows[STEPPED_RECORD, note])
+
     def places(self, rows: Array) -> Iterator[tuple[int, int]]:
         """See RowSource."""
         notes, count = self.scanned.rows, self.scanned.row_count
@@ -180,11 +207,18 @@ def _inverse(order: Array) -> Array:
     return places
 
 
-def _origins(scanned: ScannedRows) -> Array:
+def _row_counts(scanned: ScannedRows) -> Array:
+    """Returns how many rows each row of the notes becomes."""
     counts = np.ones(scanned.row_count, np.int64)
-    is_built = np.zeros(scanned.row_count, bool)
     for row, located in scanned.events.items():
-        counts[row], is_built[row] = row_count(located), True
+        counts[row] = row_count(located)
+    return counts
+
+
+def _origins(scanned: ScannedRows) -> Array:
+    counts = _row_counts(scanned)
+    is_built = np.zeros(scanned.row_count, bool)
+    is_built[[*scanned.events]] = True
     origins = np.repeat(np.arange(scanned.row_count), counts)
     built = np.flatnonzero(np.repeat(is_built, counts))
     origins[built] = ~np.arange(len(built))
