@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -106,10 +107,10 @@ class Capture:
         self._drop_resent = flag("drop_resent", drop_resent)
         self._memory_limit = number("memory_limit", memory_limit, 0)
         self._after = _checked_position(after, self._name)
-        self._make_decoder: Callable[[ReadOptions], SourceDecoder] = lambda options: SourceDecoder(
-            self._format, options, engine=engine, threads=threads
+        self._make_decoder: Callable[[ReadOptions, ReadOptions | None], SourceDecoder] = lambda options, counted: (
+            SourceDecoder(self._format, options, engine=engine, threads=threads, counted=counted)
         )
-        self._make_decoder(self._options)  # raises what is wrong with threads and engine now
+        self._make_decoder(self._options, None)  # raises what is wrong with threads and engine now
         self._sources = find_sources(messages, self._format, column, order_by)
         self._was_read = False
         self._listed: pa.Table | None = None
@@ -155,7 +156,7 @@ class Capture:
         self._begin_reading()
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for committed in self._handed_out(self._committed()):
+            for committed in self._handed_out(self._committed(options)):
                 found = rows_of_patterns(as_batch(committed), options)
                 if len(found):
                     yield found
@@ -174,7 +175,8 @@ class Capture:
         self._begin_reading()
 
         def rows() -> Iterator[pa.RecordBatch]:
-            for committed in self._handed_out(self._committed(loose_messages=True)):
+            no_tables = replace(self._options, tables=())
+            for committed in self._handed_out(self._committed(no_tables, loose_messages=True)):
                 found = message_rows(as_batch(committed, "MESSAGE"), self._options.encoding, prefix)
                 if len(found):
                     yield found
@@ -191,7 +193,8 @@ class Capture:
         if self._listed is None:
             self._begin_reading()
             found = NotedTables()
-            with judged_rows(chain(self._known_relations(), self._noted())) as all_rows:
+            noted = self._noted(self._make_decoder(self._options, None))
+            with judged_rows(chain(self._known_relations(), noted)) as all_rows:
                 for rows in all_rows:
                     found.take(rows)
             self._listed = found.listed(self._name)
@@ -260,7 +263,7 @@ class Capture:
         """Returns the rows of transactions that have not ended, with their control records."""
         self._begin_reading()
         found: list[pa.Table] = []
-        for _ in self._committed(at_end=lambda transactions: found.append(transactions.open)):
+        for _ in self._committed(self._options, at_end=lambda transactions: found.append(transactions.open)):
             pass
         return found[0]
 
@@ -304,26 +307,24 @@ class Capture:
 
     def _decoded(self, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields the rows of all sources, with the columns of the schema."""
-        return self._read(options, lambda decoder, given: decoder.batches(given, schema))
+        decoder = self._make_decoder(options, None)
+        return self._read(decoder, lambda given: decoder.batches(given, schema))
 
-    def _noted(self) -> Iterator[pa.RecordBatch | NotedRows]:
+    def _noted(self, decoder: SourceDecoder) -> Iterator[pa.RecordBatch | NotedRows]:
         """Yields the rows of all sources with all columns, as the scan noted them or as record batches."""
-        return self._read(self._options, lambda decoder, given: decoder.rows(given, self._schema))
+        return self._read(decoder, lambda given: decoder.rows(given, self._schema))
 
-    def _read(
-        self, options: ReadOptions, rows_of: Callable[[SourceDecoder, SourceMessages], Iterator[Rows]]
-    ) -> Iterator[Rows]:
+    def _read(self, decoder: SourceDecoder, rows_of: Callable[[SourceMessages], Iterator[Rows]]) -> Iterator[Rows]:
         """Yields the rows of the messages of all sources."""
-        decoder = self._make_decoder(options)
         if self._after is not None and self._after.relations:
             decoder.set_relations(KnownRelations(self._after.relations).copy())
         order = SourceOrder(self._name)
         for source in self._sources:
             for given in source.read():
-                for rows in rows_of(decoder, given):
+                for rows in rows_of(given):
                     order.take(records_of(rows), source.name)
                     yield rows
-        guess = decoder.other_format() if options.mode == "FAILFAST" else None
+        guess = decoder.other_format() if self._options.mode == "FAILFAST" else None
         if guess is not None:
             raise wrong_format(self._name, "no record that could be read", guess)
         if decoder.messages < (self._messages or 0):
@@ -341,21 +342,28 @@ class Capture:
         return build(located, self._schema, 0) if located else iter(())
 
     def _committed(
-        self, *, loose_messages: bool = False, at_end: Callable[[Transactions], Any] | None = None
+        self,
+        options: ReadOptions,
+        *,
+        loose_messages: bool = False,
+        at_end: Callable[[Transactions], Any] | None = None,
     ) -> Iterator[HandedRows]:
         """Yields committed rows, with the position after them.
 
+        options          of whose `tables` the rows are needed; there may be others
         loose_messages   also yields messages that belong to no transaction, as rows of the row-change table
         at_end           is called with the transactions when all rows have been taken
         """
         after = self._after or CapturePosition(self._name)
         resumption, relations = Resumption(self._after), KnownRelations(after.relations)
+        decoder = self._make_decoder(self._options, None if options.tables is None else options)
         with (
-            judged_rows(self._noted()) as found,
+            judged_rows(self._noted(decoder)) as found,
             Transactions(
                 two_phase=self._two_phase,
                 drop_resent=self._drop_resent,
                 memory_limit=self._memory_limit,
+                steps_over=decoder.steps_over,
             ) as transactions,
         ):
             if self._after is not None:
@@ -392,7 +400,8 @@ class Capture:
 
     def _typed(self, table: tuple[str, str], part: TypedPart, keep: Sequence[str]) -> Iterator[pa.RecordBatch]:
         all_dropped = 0
-        for rows, position in grouped_rows(self._committed(), table, keep):
+        of_table = replace(self._options, tables=(table,))
+        for rows, position in grouped_rows(self._committed(of_table), table, keep):
             found, dropped = (None, 0) if rows is None else part.read(rows)
             if position is not None:
                 self._position = position

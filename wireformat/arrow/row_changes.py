@@ -59,6 +59,7 @@ class RowSource(Protocol):
     record_rows  int64[k]: the rows that are no row changes, ascending
     records      these rows, with the columns that `transactions` needs
     row_bytes    about the size of a row with all columns
+    stepped      int64[n + 1]: how many row changes were stepped over before each row, and in all; None: no row change
     """
 
     codes: Array
@@ -71,6 +72,16 @@ class RowSource(Protocol):
     @property
     def row_bytes(self) -> float:
         """See the class."""
+
+    @property
+    def stepped(self) -> Array | None:
+        """See the class."""
+
+    def place_of_stepped(self, row: int) -> tuple[int, int]:
+        """Returns message and record of the first row change that was stepped over directly before a row.
+
+        row   a row after a row change that was stepped over, or n
+        """
 
     @property
     def xids(self) -> tuple[Array, Array]:

@@ -76,7 +76,7 @@ class ReadSummary(NamedTuple):
 
     def and_of_source(self, source: RowSource) -> ReadSummary:
         """The same of these rows and those of a source."""
-        has_changes = len(source.record_rows) < len(source.codes)
+        has_changes = len(source.record_rows) < len(source.codes) or source.stepped is not None
         return ReadSummary(is_read=True) if has_changes else self.and_of(source.records)
 
     def and_these(self, other: ReadSummary) -> ReadSummary:

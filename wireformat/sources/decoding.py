@@ -26,13 +26,23 @@ class SourceDecoder:
 
     messages    the number of messages so far
     is_read     whether a record could be read
+    steps_over  whether `rows` steps over row changes of other tables
+
+    counted     options whose `tables` say of which tables rows are only counted: `rows` may step over them
     """
 
     def __init__(
-        self, format: Format, options: ReadOptions, *, engine: str = "scan", threads: int | None = None
+        self,
+        format: Format,
+        options: ReadOptions,
+        *,
+        engine: str = "scan",
+        threads: int | None = None,
+        counted: ReadOptions | None = None,
     ) -> None:
         self._options = options
-        self._engine = make_engine(format, options, engine, threads)
+        self._engine = make_engine(format, options, engine, threads, counted)
+        self.steps_over = counted is not None and isinstance(self._engine, ScanEngine)
         self._separator_bytes = len(format.separator)
         self._format = format.name
         self.is_read = False

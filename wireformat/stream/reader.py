@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..errors import DecodeError, LimitExceeded
-from ..events import Corrupt, Event
+from ..events import Corrupt, Event, Insert, TupleData
 from ..formats.base import Format
 from ..formats.pgoutput.relations import Relations
 from ..framing.frames import Frame
@@ -26,12 +26,15 @@ class Reader:
     """Reads one message at a time. The mode determines what happens with bad input.
 
     format    reads the records; it keeps the relations of earlier messages if later ones depend on them
+    counted   options whose `tables` say of which tables rows are only counted: a row of another table that cannot be
+              read is yielded as an INSERT without columns
     dropped   how many CORRUPT records DROPMALFORMED has dropped
     """
 
-    def __init__(self, format: Format, options: ReadOptions) -> None:
+    def __init__(self, format: Format, options: ReadOptions, counted: ReadOptions | None = None) -> None:
         self.format = format.fresh()
         self._options = options
+        self._counted = counted
         self.dropped = 0
 
     def set_relations(self, relations: Relations) -> None:
@@ -67,6 +70,11 @@ class Reader:
         except DecodeError as error:
             if error.names is not None and not self._options.keeps_table(error.names):
                 return  # nobody asked for the row, and scans step over it without a look at its cells
+            if error.names is not None and self._counted is not None and not self._counted.keeps_table(error.names):
+                schema, table = error.names
+                thin = Insert(lsn=frame.lsn, table_schema=schema, table_name=table, new=TupleData())
+                yield Located(index, frame.record, thin)
+                return
             error.add(record=frame.record, record_lsn=frame.lsn)
             yield from self._corrupt(error, frame.lsn, message[frame.start : frame.stop], index)
             return

@@ -159,7 +159,8 @@ def same(messages: list[bytes], format: str, **options: Any) -> None:
         return found, capture.position, capture.unknown_prepared, capture.dropped
 
     both(lambda capture: with_state(capture, read(capture.committed())))
-    both(lambda capture: read(capture.committed(tables=["public.a"])))
+    both(lambda capture: with_state(capture, read(capture.committed(tables=["public.a"]))))
+    both(lambda capture: read(capture.committed(tables=[])))
     both(lambda capture: capture.open().to_pylist())
     both(lambda capture: capture.tables().to_pylist())
     both(lambda capture: read(capture.messages()))

@@ -63,10 +63,11 @@ from ..scan.notes import (
     XID,
     ScannedRows,
 )
+from .chosen_notes import chosen_notes
 from .complete_images import expand_complete_images
 from .gather import cell_count, strings, text_pairs
 from .layouts import numbered_layouts
-from .row_limits import in_ranges, rows_at
+from .row_limits import in_ranges
 
 _ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
 _IS_ROW_CHANGE = np.array([kind in _ROW_CHANGES for kind in KINDS])
@@ -134,7 +135,7 @@ class _Events:
         is_read[samples] = True
         read = np.flatnonzero(is_read)
         self._codes: list[int] = codes.tolist()
-        self._notes = _NotesAsLists(rows_at(scanned, read))
+        self._notes = _NotesAsLists(chosen_notes(scanned, read, (NEW, OLD, DETAIL)))
         self._index = dict(zip(read.tolist(), range(len(read)), strict=True))
         self._first = [cast(RowChange, self._notes.event(self._index[row])) for row in samples.tolist()]
         if len(samples):

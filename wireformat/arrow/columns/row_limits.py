@@ -9,7 +9,6 @@ import numpy as np
 
 from ...errors import LimitExceeded
 from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
-from ..arrays import Array
 from ..scan.notes import ENDS, MAPS, MESSAGE, RECORD
 
 if TYPE_CHECKING:
@@ -64,19 +63,5 @@ def rows_between(scanned: ScannedRows, begin: int, end: int) -> ScannedRows:
         cells[map_index, :, : stop - start] = scanned.cells[map_index, :, start:stop]
     rows[maps] -= first[:, np.newaxis]
     events = {row - begin: located for row, located in scanned.events.items() if begin <= row < end}
-    return scanned._replace(rows=rows, row_count=end - begin, cells=cells, events=events)
-
-
-def rows_at(scanned: ScannedRows, chosen: Array) -> ScannedRows:
-    """Returns some rows, int64[m], in their order, without the events. Their notes are copied, their texts are not."""
-    rows = scanned.rows[:, chosen]
-    maps = range(ENDS, ENDS + len(MAPS))
-    starts = np.where(chosen > 0, scanned.rows[ENDS : ENDS + len(MAPS), chosen - 1], 0)
-    counts = rows[maps] - starts
-    rows[maps] = np.cumsum(counts, axis=1)
-    cells = np.zeros((*scanned.cells.shape[:2], int(counts.sum(axis=1).max()), 2), np.int32)
-    for map_index, (start, count) in enumerate(zip(starts, counts, strict=True)):
-        ends = rows[ENDS + map_index]
-        found = np.repeat(start - (ends - count), count) + np.arange(count.sum())
-        cells[map_index, :, : len(found)] = scanned.cells[map_index][:, found]
-    return scanned._replace(rows=rows, row_count=len(chosen), cells=cells, events={})
+    stepped = scanned.stepped.between(scanned.rows, scanned.row_count, begin, end)
+    return scanned._replace(rows=rows, row_count=end - begin, cells=cells, events=events, stepped=stepped)

@@ -24,9 +24,9 @@ from ..unread import judged_rows
 from .batch import ControlRow, Rows, RowsBetween, Stretch, check_columns
 from .cells import Column
 from .facts import stretch_facts, whole_transactions
-from .open_rows import ROW, OpenRows
+from .open_rows import ORDINAL, ROW, OpenRows
 from .output import OUTPUT_BYTES, Output
-from .row_ranges import HERE, RowRange, gathered
+from .row_ranges import HERE, RowRange, gathered, row_indices
 from .settled import SettledRows
 from .spill import RowSpill, Store
 from .state import read_state, write_state
@@ -42,6 +42,8 @@ class Transactions:
     state           the state of another object with the same options, to continue its stream; the store must have its
                     rows
     after           how far the stream has been delivered before, if there is no state
+    steps_over      whether sources may have stepped over row changes. Held rows then have their ordinals, which `state`
+                    does not know
 
     Raises OrderError at a row that is out of order, BadRows at a row of an unknown kind, OptionError and StateError. Do
     not use the object after an error.
@@ -56,11 +58,13 @@ class Transactions:
         store: Store | None = None,
         state: bytes | None = None,
         after: Position | None = None,
+        steps_over: bool = False,
     ) -> None:
         self._machine: TransactionMachine[RowRange] = TransactionMachine(
             two_phase=two_phase, drop_resent=drop_resent, after=after
         )
         self._rows_taken = 0
+        self._held_fields = [ORDINAL, ROW] if steps_over else [ROW]
         self._is_taking = False
         self._columns: list[str] = []
         self._is_new = state is None and after is None
@@ -98,7 +102,7 @@ class Transactions:
             try:
                 fates = self._item(item, rows, output)
             except OrderError as error:
-                raise error.add(**rows.position_of(rows.first_row(item))) from None
+                raise error.add(**rows.position_of_item(item)) from None
             for attempt, facts in fates:
                 if facts is not None:
                     output.add(attempt, facts)
@@ -117,7 +121,7 @@ class Transactions:
         """
         found = [*_in_order(self._open_rows.rows_of(self._machine.open))]
         if self._schema is None and found:  # restored from a state, and no batch has been taken yet
-            self._schema = found[0].schema.remove(len(found[0].schema) - 1)
+            self._schema = pa.schema([*found[0].schema][: -len(self._held_fields)])
         schema = self.schema
         table = pa.Table.from_batches([batch.select(range(len(schema))) for batch in found], schema.remove_metadata())
         return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: write_position(self.position)})
@@ -217,36 +221,42 @@ class Transactions:
                 f"got {', '.join(names)}; change columns when no transaction is open, or begin anew without the state"
             )
         self._columns = names
-        self._open_rows.schema = self.schema.remove_metadata().append(ROW)
+        self._open_rows.schema = pa.schema([*self.schema, *self._held_fields])
 
     def _item(self, item: ControlRow | RowsBetween | Stretch, rows: Rows, output: Output) -> list[Fate[RowRange]]:
         machine = self._machine
         if isinstance(item, ControlRow):
             return machine.take_control(item.control, (HERE, item.row, item.row + 1))
         if isinstance(item, RowsBetween):
-            return machine.take_rows((HERE, item.start, item.stop), item.count, item.lone)
+            has_rows = rows.delivered[item.start : item.stop].any()  # otherwise all were stepped over
+            return machine.take_rows((HERE, item.start, item.stop) if has_rows else None, item.count, item.lone)
         found = stretch_facts(rows, item, machine.position)
         output.add_stretch(item, found.facts, found.resent & machine.drop_resent)
         return machine.take_whole(whole_transactions(rows, item, found.highest))
 
     def _rows_of_held(self, number: int) -> Rows:
-        """Returns a held batch without its last column, ROW, since a kept column may have the same name."""
+        """Returns a held batch without its last columns, since a kept column may have the same name."""
         batch = self._open_rows.get(number)
-        return Rows.of(batch.select(range(batch.num_columns - 1)))
+        own = batch.num_columns - len(self._held_fields)
+        ordinals = Column.of(batch.column(own)).values if ORDINAL in self._held_fields else None
+        return Rows.of(batch.select(range(own)), ordinals)
 
     def _hold(self, rows: Rows) -> None:
         """Moves the rows of open transactions from the batch into the store."""
         touched = self._machine.take_touched()
-        if touched and rows.source is None:
-            self._open_rows.hold(self._numbered(rows.batch, np.arange(len(rows.codes))), rows.kept, touched)
-        elif touched:
-            self._open_rows.hold_taken(lambda chosen: self._numbered(rows.taken(chosen), chosen), rows.kept, touched)
-        self._open_rows.compact(lambda: self._machine.open)
+        ordinals = _ordinals(rows, touched) if touched and ORDINAL in self._held_fields else None
 
-    def _numbered(self, batch: pa.RecordBatch, rows: Array) -> pa.RecordBatch:
-        """Returns a batch of these rows with their numbers in the stream, as held rows have them."""
-        columns = [*batch.columns, pa.array(self._rows_taken + rows)]
-        return pa.RecordBatch.from_arrays(columns, schema=self._open_rows.schema)
+        def numbered(batch: pa.RecordBatch, chosen: Array) -> pa.RecordBatch:
+            """Returns a batch of these rows as they are held: with their ordinals, if asked for, and their numbers."""
+            columns = [*batch.columns, *([] if ordinals is None else [pa.array(ordinals[chosen])])]
+            columns.append(pa.array(self._rows_taken + chosen))
+            return pa.RecordBatch.from_arrays(columns, schema=self._open_rows.schema)
+
+        if touched and rows.source is None:
+            self._open_rows.hold(numbered(rows.batch, np.arange(len(rows.codes))), rows.kept, touched)
+        elif touched:
+            self._open_rows.hold_taken(lambda chosen: numbered(rows.taken(chosen), chosen), rows.kept, touched)
+        self._open_rows.compact(lambda: self._machine.open)
 
 
 def transactions(
@@ -295,6 +305,22 @@ def open_transactions(
             for _ in found.take(batch):
                 pass
         return found.open
+
+
+def _ordinals(rows: Rows, attempts: Iterable[Attempt[RowRange]]) -> Array:
+    """Returns int64[n]: the ordinals of the rows of these attempts that are delivered, and anything for other rows."""
+    ordinals = np.zeros(len(rows.codes), np.int64)
+    ranges = []
+    for attempt in attempts:
+        first = 0
+        for (number, start, stop), count in attempt.handles:
+            if number == HERE:
+                ranges.append((start, stop, first))
+            first += count
+    starts, stops, firsts = np.array(ranges, np.int64).reshape(-1, 3).T
+    indices, range_of = row_indices(starts, stops)
+    ordinals[indices] = (firsts - rows.counted_through[starts])[range_of] + rows.counted_before[indices]
+    return ordinals
 
 
 def _in_order(held: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

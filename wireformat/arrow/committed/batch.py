@@ -94,15 +94,21 @@ class Rows:
     batch             all rows; of a source, those that are no row changes
     codes             uint8[n]: the index in KINDS of each row's kind
     source            reads the rows that `batch` does not have; None if it has all
+    ordinals          int64[n]: the ordinals of delivered rows in their transactions, of held rows; None if all rows
+                      that count are there
     delivered         bool[n]: whether the row is delivered if its transaction is
-    delivered_before  int64[n + 1]: how many delivered rows there are before each row
+    counted_through   int64[n + 1]: how many rows that count there are up to and with the row before. Those are the
+                      delivered ones, and the row changes that were stepped over
+    counted_before    int64[n + 1]: the same, with those that were stepped over between that row and this one
     """
 
     batch: pa.RecordBatch
     codes: Array
     source: RowSource | None = None
+    ordinals: Array | None = None
     delivered: Array = field(init=False)
-    delivered_before: Array = field(init=False)
+    counted_through: Array = field(init=False)
+    counted_before: Array = field(init=False)
 
     def __post_init__(self) -> None:
         self.delivered = _IS_DELIVERED[self.codes]
@@ -110,13 +116,17 @@ class Rows:
         if len(messages):
             transactional = self.detail(messages, "transactional")
             self.delivered[messages] = flags(pc.fill_null(pc.equal(transactional, "true"), False))
-        self.delivered_before = np.zeros(len(self.codes) + 1, np.int64)
-        np.cumsum(self.delivered, out=self.delivered_before[1:])
+        self.counted_before = self.counted_through = np.zeros(len(self.codes) + 1, np.int64)
+        np.cumsum(self.delivered, out=self.counted_through[1:])
+        stepped = None if self.source is None else self.source.stepped
+        if stepped is not None:
+            self.counted_before = self.counted_through + stepped
+            self.counted_through[1:] += stepped[:-1]
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch) -> Rows:
+    def of(cls, batch: pa.RecordBatch, ordinals: Array | None = None) -> Rows:
         """Returns the rows of a batch; raises OrderError at a CORRUPT row, BadRows at a row of an unknown kind."""
-        return cls(batch, _codes(batch))._checked()
+        return cls(batch, _codes(batch), None, ordinals)._checked()
 
     @classmethod
     def of_source(cls, source: RowSource) -> Rows:
@@ -166,7 +176,7 @@ class Rows:
         firsts = self._plain(ends)
         begins, commits = ends[firsts], ends[firsts + 1]
         singles = self._outside(begins, commits)
-        outside = self.delivered_before[begins[1:]] - self.delivered_before[commits[:-1] + 1]
+        outside = self.counted_before[begins[1:]] - self.counted_through[commits[:-1] + 1]
         bounds = np.searchsorted(singles, begins)
         breaks = np.flatnonzero((outside > 0) | (bounds[1:] != bounds[:-1])) + 1
         stretches = [
@@ -191,11 +201,14 @@ class Rows:
 
     @cached_property
     def _lone(self) -> Array:
-        """bool[n]: whether the row is a transactional message without an LSN, as test_decoding prints them."""
+        """bool[n]: whether the row is a transactional message without an LSN, as test_decoding prints them.
+
+        After row changes that were stepped over it does not matter, since these need a transaction.
+        """
         lone = self.delivered & (self.codes == _MESSAGE)
         rows = np.flatnonzero(lone)
         if len(rows):
-            lone[rows] = ~self.numbers("lsn", rows).valid
+            lone[rows] = ~self.numbers("lsn", rows).valid & (self.counted_before[rows] == self.counted_through[rows])
         return lone
 
     def _plain(self, ends: Array) -> Array:
@@ -213,7 +226,7 @@ class Rows:
         order = np.argsort(starts)
         starts, stops = starts[order], stops[order]
         gap_starts, gap_stops = np.append(0, stops), np.append(starts, len(self.codes))
-        counts = self.delivered_before[gap_stops] - self.delivered_before[gap_starts]
+        counts = self.counted_before[gap_stops] - self.counted_through[gap_starts]
         items = chain(self._items_at(starts, order >= len(singles), iter(stretches)), [None])
         for start, stop, count, item in zip(
             gap_starts.tolist(), gap_stops.tolist(), counts.tolist(), items, strict=True
@@ -274,11 +287,16 @@ class Rows:
         """Returns the keys of `detail` that occur at these rows, which are no row changes."""
         return detail_keys(self.batch, self._in_batch(rows))
 
-    def first_row(self, item: Item) -> int:
-        """Returns the first row of an item: of rows between control records, the first delivered one."""
-        if isinstance(item, RowsBetween):
-            return item.start + int(np.argmax(self.delivered[item.start : item.stop]))
-        return int(item.begins[0]) if isinstance(item, Stretch) else item.row
+    def position_of_item(self, item: Item) -> RowPosition:
+        """Returns the position of the first row of an item: of rows between control records, the first that counts."""
+        if not isinstance(item, RowsBetween):
+            return self.position_of(int(item.begins[0]) if isinstance(item, Stretch) else item.row)
+        rows = slice(item.start, item.stop + 1)
+        row = item.start + int(np.argmax(self.counted_before[rows] > self.counted_through[item.start]))
+        if self.source is None or self.counted_through[row] > self.counted_through[item.start]:
+            return self.position_of(row - 1)
+        message, record = self.source.place_of_stepped(row)
+        return {"message": message, "record": record, "note": None}
 
     def position_of(self, row: int) -> RowPosition:
         """Returns the position of a row, for an error."""
@@ -289,7 +307,7 @@ class Rows:
         found = [*items]
         rows = np.array([int(item.begins[0]) if isinstance(item, Stretch) else item[0] for item in found], np.int64)
         is_between = np.array([isinstance(item, RowsBetween) for item in found], bool)
-        rows[is_between] = np.flatnonzero(self.delivered)[self.delivered_before[rows[is_between]]]
+        rows[is_between] = np.flatnonzero(self.delivered)[self.counted_before[rows[is_between]]]
         return zip(found, self._positions(rows), strict=True)
 
     def _positions(self, rows: Array) -> list[RowPosition]:

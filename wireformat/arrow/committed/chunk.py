@@ -243,7 +243,7 @@ class _ChunkOutput:
             indices, range_of = row_indices(starts, stops)
             returned = self.rows.delivered[indices] | are_control[range_of].astype(bool)
             indices, range_of = indices[returned], range_of[returned]
-            before = self.rows.delivered_before
+            before = self.rows.counted_before
             ordinals = (firsts - before[starts])[range_of] + before[indices]
             rows = taken(self.rows.batch, indices)
             zeros = pa.array(np.zeros(len(indices), np.int64))

@@ -33,6 +33,10 @@ ROW = pa.field("_row", pa.int64())
 """The last column of held rows: the index of the row in the input."""
 
 
+ORDINAL = pa.field("_ordinal", pa.int64())
+"""The column before it, where row changes may have been stepped over: the ordinal of the row in its transaction."""
+
+
 class SavedBatch(NamedTuple):
     """The saved fields of a batch in the store; see `_Batch`."""
 

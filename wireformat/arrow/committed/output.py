@@ -72,7 +72,8 @@ class Output:
         self._take_new_facts()
         count = len(resent)
         numbers = self._count + np.arange(count)
-        ranges = np.stack([np.full(count, HERE), stretch.begins, stretch.commits, np.zeros(count, int), numbers])
+        firsts = np.zeros(count, np.int64)
+        ranges = np.stack([np.full(count, HERE), stretch.begins + 1, stretch.commits, firsts, numbers])
         self._ranges.append(ranges[:, ~resent])
         self._facts.append(facts)
         self._segments += [segment] * count
@@ -173,7 +174,9 @@ class Output:
         if self._undone:
             delivered &= ~self._is_undone(rows, indices, transactions[range_of])
         indices, range_of = indices[delivered], range_of[delivered]
-        ordinals = (firsts - rows.delivered_before[starts])[range_of] + rows.delivered_before[indices]
+        if rows.ordinals is not None:
+            return indices, own[range_of], rows.ordinals[indices]
+        ordinals = (firsts - rows.counted_through[starts])[range_of] + rows.counted_before[indices]
         return indices, own[range_of], ordinals
 
     def _is_undone(self, rows: Rows, indices: Array, transactions: Array) -> Array:

@@ -19,10 +19,17 @@ _CHANGE_TOKENS = tuple(token.decode() for token in CHANGES)
 """What follows a table's name in gaussdb-text, such as ` INSERT:`."""
 
 
-def make_engine(format: Format, options: ReadOptions, name: str = "scan", threads: int | None = 1) -> Engine:
+def make_engine(
+    format: Format,
+    options: ReadOptions,
+    name: str = "scan",
+    threads: int | None = 1,
+    counted: ReadOptions | None = None,
+) -> Engine:
     """Returns the engine with this name; raises OptionError.
 
     threads   how many threads the scan uses to make record batches; None for as many as Arrow uses
+    counted   options whose `tables` say of which tables rows are only counted, so that their cells may be bad
 
     A format without a scan is read by its declaration, whatever the name. So is gaussdb-text if the name of a known
     table contains a token such as ` INSERT:`, since the scan ends the name at the first token.
@@ -34,10 +41,10 @@ def make_engine(format: Format, options: ReadOptions, name: str = "scan", thread
     make = ENGINES["declaration" if has_token or find_row(format.name).scan is None else name]
     count = checked_threads(threads)
     if not (options.strict or options.exclude_users or options.skip_empty_xacts):
-        return make(format, options, count)
+        return make(format, options, count, counted)
     from .transaction_filter import FilteredTransactions  # loads pyarrow.compute
 
-    engine: Engine = make(format, options.all_kinds(), count)
+    engine: Engine = make(format, options.all_kinds(), count, counted)
     if options.strict:
         from .order_check import OrderChecked
 

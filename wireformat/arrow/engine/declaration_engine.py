@@ -19,8 +19,8 @@ from ..scan.message_batches import is_live, message_batches, one_by_one
 class DeclarationEngine:
     """Reads every record by its declaration. The scan engine is tested against it."""
 
-    def __init__(self, format: Format, options: ReadOptions, threads: int) -> None:
-        self._reader = Reader(format, options)
+    def __init__(self, format: Format, options: ReadOptions, threads: int, counted: ReadOptions | None = None) -> None:
+        self._reader = Reader(format, options, counted)
         self._factor = options.heartbeat_factor
 
     def set_relations(self, relations: Relations) -> None:

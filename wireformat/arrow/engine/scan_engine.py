@@ -34,10 +34,11 @@ class ScanEngine:
     """The compiled scan and the gather. The declaration reads the records that the scan cannot read.
 
     threads   how many threads make record batches
+    counted   options whose `tables` say which row changes `scanned` steps over, and counts
     """
 
-    def __init__(self, format: Format, options: ReadOptions, threads: int) -> None:
-        self._scanner = Scanner(format, options)
+    def __init__(self, format: Format, options: ReadOptions, threads: int, counted: ReadOptions | None = None) -> None:
+        self._scanner = Scanner(format, options, counted)
         self._factor = options.heartbeat_factor
         self._threads = threads
 
@@ -120,11 +121,10 @@ class ScanEngine:
         Raises the errors of `events`. The first notes of each message batch are made in threads.
         """
         for batch_scan, count in map_in_order(
-            self._scanner.batch_scans(messages, first), BatchScan.step, self._threads
+            self._scanner.batch_scans(messages, first, counts=True), BatchScan.step, self._threads
         ):
             try:
-                if count:
-                    yield from self._scanner.finished_rows(batch_scan, count)
+                yield from self._scanner.finished_rows(batch_scan, count)
                 yield from self._scanner.remaining_rows(batch_scan)
             finally:
                 batch_scan.close()

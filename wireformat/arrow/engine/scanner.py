@@ -18,7 +18,7 @@ from ..arrays import Array
 from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
 from ..scan.dictionary import DICTIONARY_TEXT
-from ..scan.filters import make_filters
+from ..scan.filters import make_change_filters, make_filters
 from ..scan.joined_texts import can_join
 from ..scan.message_batches import MessageBatch, message_batches
 from ..scan.notes import (
@@ -26,22 +26,27 @@ from ..scan.notes import (
     BODY,
     CURSOR_FIELDS,
     DECLINED_REST,
+    FIRST_STEPPED,
+    FIRST_STEPPED_RECORD,
     GOOD,
     LSN,
     MAPS,
     MESSAGE,
     NEEDS,
     NEXT_MESSAGE,
+    NONE_STEPPED,
     PRESENT,
     RARE_ROWS,
     RECORD,
     STATUS,
+    STEPPED_ROWS,
     TEXT_NEEDED,
     TEXT_USED,
     TRANSCODE,
     Notes,
     ScanInput,
     ScannedRows,
+    SteppedOver,
 )
 from ..scan.registry import learns, load_binary_writer, load_rare_walk, load_scan
 from ..scan.relations.described import Described
@@ -57,6 +62,7 @@ class BatchScan:
 
     message_batch   the messages to scan
     filters         the arrays of the filters; see `make_scan`
+    counts          whether row changes that are stepped over are counted
     spare           what scans of this stream have learned and no scan uses now; None: the scan does not learn
 
     The notes of a step are valid until the next step.
@@ -70,6 +76,7 @@ class BatchScan:
         scan_input: ScanInput,
         filters: tuple[Array, Array],
         options: ReadOptions,
+        counts: bool,
         spare: deque[LearnedRelations] | None,
     ) -> None:
         self._format = format
@@ -89,13 +96,16 @@ class BatchScan:
             self._learned.begin()
             self._cursor = self._learned.cursor
         self._scratch: Notes | None = None
+        self._stepped_before = 0
         self.message_batch = message_batch
+        self.counts = counts
         self.learned = 0
         """How much of `described` the reader has learned."""
 
     def step(self) -> int:
         """Scans the next rows and returns how many it noted; 0 if the batch ended and the filters kept none of them."""
         cursor, scan_input, learned = self._cursor, self._input, self._learned
+        self._stepped_before, cursor[FIRST_STEPPED_RECORD] = int(cursor[STEPPED_ROWS]), NONE_STEPPED
         while not self.ended:
             if learned is not None:
                 learned.make_room()
@@ -188,6 +198,15 @@ class BatchScan:
             self.message_batch.buffer,
             self.dictionary,
             {},
+            self.stepped,
+        )
+
+    @property
+    def stepped(self) -> SteppedOver:
+        """The row changes that the last step has stepped over."""
+        cursor = self._cursor
+        return SteppedOver(
+            self._stepped_before, *(int(cursor[field]) for field in (STEPPED_ROWS, FIRST_STEPPED, FIRST_STEPPED_RECORD))
         )
 
     def needs_no_second_look(self, count: int) -> bool:
@@ -212,18 +231,20 @@ class BatchScan:
 class Scanner:
     """Scans messages, one message batch at a time.
 
+    counted  options whose `tables` say which row changes may be stepped over, but are counted
     reader   reads the records that the scan could not read, and counts the records that are dropped
     """
 
-    def __init__(self, format: Format, options: ReadOptions) -> None:
+    def __init__(self, format: Format, options: ReadOptions, counted: ReadOptions | None = None) -> None:
         self._options = options
-        filters = make_filters(options)
+        filters = make_filters(options) if counted is None else make_change_filters(counted)
         self._scan, self._preparation = load_scan(
             format.name, [options.encoding == "utf-8", filters.kinds, options.heartbeat_factor], options
         )
-        self._filters = (filters.patterns, filters.names)
+        self._filters = (make_filters(options) if counted else filters)[1:]
+        self._counted_filters = filters[1:]
         self._spare: deque[LearnedRelations] | None = deque() if learns(format.name) else None
-        self.reader = Reader(format, options)
+        self.reader = Reader(format, options, counted)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
         """Yields the rows of all messages, in order. Yielded rows are valid until the next ones are requested.
@@ -236,8 +257,11 @@ class Scanner:
             finally:
                 batch_scan.close()
 
-    def batch_scans(self, messages: Any, first: int = 0) -> Iterator[BatchScan]:
-        """Yields a scan for each message batch. They may run at the same time; their rows must be finished in order."""
+    def batch_scans(self, messages: Any, first: int = 0, counts: bool = False) -> Iterator[BatchScan]:
+        """Yields a scan for each message batch. They may run at the same time; their rows must be finished in order.
+
+        counts   whether row changes of which only the number is asked for, see `counted`, are stepped over
+        """
         input_of = self._preparation.begin(self.reader.format)
         for message_batch in message_batches(messages, first):
             scan_input = input_of(message_batch)
@@ -246,22 +270,23 @@ class Scanner:
                 self._scan,
                 message_batch,
                 scan_input,
-                self._filters,
+                self._counted_filters if counts else self._filters,
                 self._options,
+                counts,
                 self._spare,
             )
 
     def remaining_rows(self, batch_scan: BatchScan) -> Iterator[ScannedRows]:
         """Yields the rows that a scan has not noted yet; see `scan`."""
         while not batch_scan.ended:
-            count = batch_scan.step()
-            if count:
-                yield from self.finished_rows(batch_scan, count)
+            yield from self.finished_rows(batch_scan, batch_scan.step())
         self._learn(batch_scan, len(batch_scan.message_batch.starts))
 
     def finished_rows(self, batch_scan: BatchScan, count: int) -> Iterator[ScannedRows]:
         """Yields the rows of a scan's last step, after the second look at the rows that need it; see `scan`."""
         begin = 0
+        if not count and batch_scan.counts:
+            yield batch_scan.scanned_rows(0)
         while begin < count:
             scanned, error = self._finish(batch_scan, begin, count)
             yield rows_between(scanned, begin, scanned.row_count) if begin else scanned
@@ -281,12 +306,14 @@ class Scanner:
         buffer, dictionary = message_batch.buffer, batch_scan.dictionary
         events: dict[int, list[Located]] = {}
         unfinished = (begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])).tolist()
+        stepped = batch_scan.stepped
         if not unfinished:
-            return ScannedRows(rows, count, cells, text, buffer, dictionary, events), None
+            return ScannedRows(rows, count, cells, text, buffer, dictionary, events, stepped), None
         if not batch_scan.notes_are_final(count):
             expand_complete_images(rows, count, cells, dictionary)
         second_look = SecondLook(message_batch, text[: batch_scan.text_used], batch_scan.known_bytes, self._options)
         error: DecodeError | None = None
+        all_rows = count
         for row in unfinished:
             if second_look.is_full:
                 count = row
@@ -300,7 +327,8 @@ class Scanner:
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
                 count, error = row + 1, raised
                 break
-        return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events), error
+        stepped = stepped.between(rows, all_rows, 0, count)
+        return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events, stepped), error
 
     def _learn(self, batch_scan: BatchScan, message: int) -> None:
         """Lets the reader learn what messages of the batch before this one say, if the scan has read them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -12,24 +12,23 @@ import pyarrow.compute as pc
 from ...limits import BATCH_TEXT_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
+from ..columns.chosen_notes import chosen_notes
 from ..columns.gather import record_batch
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build, row_count
 from ..scan.notes import (
     BODY,
-    COMPLETE,
     DETAIL,
-    ENDS,
     GIVEN,
-    HAS_UNCHANGED,
     KIND,
-    MAPS,
     MESSAGE,
     NEW,
     OLD,
     PRESENT,
     RECORD,
-    UNTYPED,
+    STEPPED,
+    STEPPED_MESSAGE,
+    STEPPED_RECORD,
     XID,
     ScannedRows,
 )
@@ -47,9 +46,6 @@ RECORD_COLUMNS = (
 MANY_OF = 4
 """A quarter of the rows is many: `detail` is then gathered by itself, so that the cells of the others are not copied,
 although details of BEGIN are left out."""
-
-_BITS_OF_IMAGES = 3 << (GIVEN + NEW) | 1 << HAS_UNCHANGED | 3 << (COMPLETE + NEW) | 1 << UNTYPED
-"""What PRESENT says of the maps NEW and OLD."""
 
 _BYTES_PER_BYTE = 4
 """A byte of a message is about this many bytes of the row-change table."""
@@ -123,6 +119,30 @@ class NotedRows:
             self._joined(has_xid, lambda built: np.asarray(built["xid"].is_valid())),
         )
 
+    @cached_property
+    def stepped(self) -> Array | None:
+        """See RowSource."""
+        stepped = self.scanned.stepped
+        if stepped.after == stepped.before:
+            return None
+        before = self.scanned.rows[STEPPED, : self.scanned.row_count]
+        if self.origins is not None:
+            before = np.repeat(before, _row_counts(self.scanned))
+        return np.append(before, stepped.after) - stepped.before
+
+    def place_of_stepped(self, row: int) -> tuple[int, int]:
+        """See RowSource."""
+        scanned, stepped, count = self.scanned, self.scanned.stepped, self.scanned.row_count
+        notes = np.arange(count + 1)
+        if self.origins is not None:
+            notes = np.append(np.repeat(notes[:-1], _row_counts(scanned)), count)
+        first = int(notes[row - 1]) + 1 if row else 0
+        all_stepped = np.concatenate([[stepped.before], scanned.rows[STEPPED, :count], [stepped.after]])
+        note = first + int(np.argmax(np.diff(all_stepped)[first:] > 0))
+        if note == count:
+            return stepped.message, stepped.record
+        return int(scanned.rows[STEPPED_MESSAGE, note]), int(scanned.rows[STEPPED_RECORD, note])
+
     def places(self, rows: Array) -> Iterator[tuple[int, int]]:
         """See RowSource."""
         notes, count = self.scanned.rows, self.scanned.row_count
@@ -181,11 +201,18 @@ def _inverse(order: Array) -> Array:
     return places
 
 
-def _origins(scanned: ScannedRows) -> Array:
+def _row_counts(scanned: ScannedRows) -> Array:
+    """Returns how many rows each row of the notes becomes."""
     counts = np.ones(scanned.row_count, np.int64)
-    is_built = np.zeros(scanned.row_count, bool)
     for row, located in scanned.events.items():
-        counts[row], is_built[row] = row_count(located), True
+        counts[row] = row_count(located)
+    return counts
+
+
+def _origins(scanned: ScannedRows) -> Array:
+    counts = _row_counts(scanned)
+    is_built = np.zeros(scanned.row_count, bool)
+    is_built[[*scanned.events]] = True
     origins = np.repeat(np.arange(scanned.row_count), counts)
     built = np.flatnonzero(np.repeat(is_built, counts))
     origins[built] = ~np.arange(len(built))
@@ -224,34 +251,6 @@ def _record_batch(scanned: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
         return batches[0]
     columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def chosen_notes(scanned: ScannedRows, rows: Array, maps: Sequence[int]) -> ScannedRows:
-    """Returns these rows of the notes, int64[n], ascending, without the cells of other maps.
-
-    maps   NEW and OLD, or DETAIL, or all
-
-    Cells are copied only if some cells of these maps are left out.
-    """
-    if len(rows) == scanned.row_count:
-        return scanned
-    chosen = np.take(scanned.rows, rows, axis=1)
-    firsts = [np.where(rows > 0, scanned.rows[ENDS + one, rows - 1], 0) for one in maps]
-    counts = [chosen[ENDS + one] - first for one, first in zip(maps, firsts, strict=True)]
-    chosen[ENDS : ENDS + len(MAPS)] = 0
-    chosen[PRESENT] &= ~((0 if NEW in maps else _BITS_OF_IMAGES) | (0 if DETAIL in maps else 1 << (GIVEN + DETAIL)))
-    shifts = []  # how far the cells of each row move
-    for one, first, count in zip(maps, firsts, counts, strict=True):
-        chosen[ENDS + one] = np.cumsum(count)
-        shifts.append(first - chosen[ENDS + one] + count)
-    kept = scanned._replace(rows=chosen, row_count=len(rows), events={})
-    if not any(shift.any() for shift in shifts):
-        return kept
-    totals = [int(chosen[ENDS + one, -1]) for one in maps]
-    cells = np.empty((*scanned.cells.shape[:2], max(totals), 2), np.int32)
-    for one, total, count, shift in zip(maps, totals, counts, shifts, strict=True):
-        cells[one, :, :total] = scanned.cells[one][:, np.arange(total) + np.repeat(shift, count)]
-    return kept._replace(cells=cells)
 
 
 def records_of(rows: pa.RecordBatch | NotedRows) -> pa.RecordBatch:

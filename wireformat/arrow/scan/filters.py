@@ -9,13 +9,14 @@ import numpy as np
 from ...limits import RECORD_BYTES
 from ...options import ReadOptions
 from ...options.reading import KINDS
+from .notes import DELETE, INSERT, OF_ANY_TABLE
 
 
 class Filters(NamedTuple):
     """Which good records become rows."""
 
     kinds: int
-    """Bit n: KINDS[n] is wanted."""
+    """Bit n: KINDS[n] is wanted; bit OF_ANY_TABLE + n: whatever its table."""
     patterns: np.ndarray[Any, Any]
     """int32[n, 4]: pairs (start, length) of schema and of table in names; length -1 is *"""
     names: np.ndarray[Any, Any]
@@ -39,3 +40,10 @@ def make_filters(options: ReadOptions) -> Filters:
         np.array(patterns, np.int32).reshape(-1, 4),
         np.frombuffer(bytes(names), np.uint8),
     )
+
+
+def make_change_filters(options: ReadOptions) -> Filters:
+    """The filters that step over row changes of other tables, and keep all other records."""
+    filters = make_filters(options)
+    others = sum(1 << OF_ANY_TABLE + kind for kind in range(len(KINDS)) if not INSERT <= kind <= DELETE)
+    return filters._replace(kinds=filters.kinds | others)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, Int
-from ..jit.compiler import CHECKED, compiled, outside_mark
+from ..jit.compiler import CHECKED, compiled, inner, outside_mark
 from .notes import (
     DECLINED,
     DECLINED_REST,
@@ -28,6 +28,8 @@ from .notes import (
     DETAIL,
     DETAILS_PER_ROW,
     ENDS,
+    FIRST_STEPPED,
+    FIRST_STEPPED_RECORD,
     FULL,
     GOOD,
     INSERT,
@@ -38,12 +40,15 @@ from .notes import (
     NEXT_BYTE,
     NEXT_MESSAGE,
     NEXT_RECORD,
+    NONE_STEPPED,
     PRESENT,
     RARE,
     RARE_ROWS,
     STATUS,
     STEPPED,
+    STEPPED_MESSAGE,
     STEPPED_OVER,
+    STEPPED_RECORD,
     STEPPED_ROWS,
     TEXT_NEEDED,
     TEXT_SLACK,
@@ -61,6 +66,22 @@ SCRATCH_OVERRUN = -1
 """Returned by the walk, if CHECKED, when a record has used more scratch than notes.py allows."""
 
 Scan = Callable[..., Any]
+
+
+@inner
+def _count_stepped(cursor: Array, message: Int, record: Int) -> None:
+    """Counts a row change that is stepped over."""
+    cursor[STEPPED_ROWS] += 1
+    if cursor[FIRST_STEPPED_RECORD] == NONE_STEPPED:
+        cursor[FIRST_STEPPED], cursor[FIRST_STEPPED_RECORD] = message, record
+
+
+@inner
+def _note_stepped(rows: Array, row: Int, cursor: Array) -> None:
+    """Notes in a row what was stepped over before it."""
+    rows[STEPPED, row] = cursor[STEPPED_ROWS]
+    rows[STEPPED_MESSAGE, row] = cursor[FIRST_STEPPED]
+    rows[STEPPED_RECORD, row] = cursor[FIRST_STEPPED_RECORD]
 
 
 def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Scan) -> Scan:
@@ -136,26 +157,29 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 rows[LSN, row] = lsn
                 rows[PRESENT, row] |= np.int64(has_lsn) << LSN
                 rows[STATUS, row] = status
-                rows[STEPPED, row] = cursor[STEPPED_ROWS]
+                _note_stepped(rows, row, cursor)
                 if status == RARE:
                     rows[TIME_TEXT, row] = used
                     cursor[TEXT_USED] = used + cursor[TEXT_NEEDED]
                     rows[ENDS + DETAIL, row] += DETAILS_PER_ROW
                     cursor[RARE_ROWS] += 1
                 if status == STEPPED_OVER:
-                    cursor[STEPPED_ROWS] += 1
+                    _count_stepped(cursor, indexes[message], record)
                     cursor[TEXT_USED] = used
                 elif status != GOOD or rows[NEEDS, row] != 0 or is_wanted(arrays, row, patterns, names):
                     row += 1
+                    cursor[FIRST_STEPPED_RECORD] = NONE_STEPPED
                 else:
-                    cursor[STEPPED_ROWS] += INSERT <= rows[KIND, row] <= DELETE
+                    if INSERT <= rows[KIND, row] <= DELETE:
+                        _count_stepped(cursor, indexes[message], record)
                     cursor[TEXT_USED] = used
                 record += 1
                 at, outcome = close_record(buffer, stop, end, has_lsn)
             if outcome == LOST:
                 begin_row(rows, row, indexes[message], record, start, stop - start, DECLINED_REST)
-                rows[STEPPED, row] = cursor[STEPPED_ROWS]
+                _note_stepped(rows, row, cursor)
                 row += 1
+                cursor[FIRST_STEPPED_RECORD] = NONE_STEPPED
             if outcome != MORE:
                 message += 1
                 record = 0

@@ -38,8 +38,10 @@ KIND = 9  # index in KINDS
 TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 10, 12, 14, 16, 18  # pairs; BODY is the record without its framing
 RELATION = 20  # entry of a relation of the row's table in the dictionary, that of complete images; 0 if none is known
 ENDS = 21  # + map: one past the row's last cell
-STEPPED = 24  # how many row changes of the message batch were stepped over before this row
-ROW_FIELDS = 25
+# How many row changes of the message batch were stepped over before this row; the message and record of the first one
+# since the row before, if there is one.
+STEPPED, STEPPED_MESSAGE, STEPPED_RECORD = 24, 25, 26
+ROW_FIELDS = 27
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
@@ -75,20 +77,25 @@ BYTES_VALUE, NUMERIC_VALUE, FLOAT_VALUE, TIME_VALUE, ARRAY_VALUE, OTHER_ARRAY_VA
 # A scan's cursor: where the next call continues, how much text is used, and how much the next record may need.
 NEXT_MESSAGE, NEXT_BYTE, NEXT_RECORD, TEXT_USED, TEXT_NEEDED = range(5)
 
-# How many rows are RARE in this call, and how many row changes were stepped over in this message batch.
-RARE_ROWS, STEPPED_ROWS = 5, 6
+# How many rows are RARE in this call, and how many row changes were stepped over in this message batch. Then the
+# message and record of the first one since the last row, or NONE_STEPPED.
+RARE_ROWS, STEPPED_ROWS, FIRST_STEPPED, FIRST_STEPPED_RECORD = range(5, 9)
+NONE_STEPPED = -1
 
 # Of learned relations: the entries of the first and the next one; how much of their text is used, and where it ends;
 # whether there was no room for one: if it WANTS_ROOM, the scan stops to get it. Then the slots in which tables are
 # looked up, of a scan that learns; see relations/recognise.py.
-FIRST_LEARNED, NEXT_ENTRY, LEARNED_USED, LEARNED_END, LEARNED_FULL = range(7, 12)
-CURSOR_FIELDS = 12
+FIRST_LEARNED, NEXT_ENTRY, LEARNED_USED, LEARNED_END, LEARNED_FULL = range(9, 14)
+CURSOR_FIELDS = 14
 WANTS_ROOM, NO_ROOM = 1, 2
 SLOTS = 1 << 14
 
 # A scan's settings: whether the encoding is UTF-8; bits of the kinds wanted; microseconds in a heartbeat's unit, 0 to
 # guess; of a text style, whether the names of its tables are quoted, followed by its table of lines.
 UTF8, KINDS_WANTED, HEARTBEAT_FACTOR, QUOTED, LINES = range(5)
+
+OF_ANY_TABLE = 32
+"""The bits of KINDS_WANTED from this one on say of which kinds a record is wanted whatever its table."""
 
 TIME_KNOWN = -2
 """In place of the length of TIME_TEXT: in place of its start are the microseconds since 1970 themselves."""
@@ -183,6 +190,27 @@ def _padded_rows(rows: int) -> int:
     return rows // 512 * 512 + 512 + 24
 
 
+class SteppedOver(NamedTuple):
+    """The row changes that were stepped over before, between and after some rows.
+
+    before            how many of the message batch were stepped over before these
+    after             how many with these
+    message, record   of the first one after the last row, if there is one
+    """
+
+    before: int = 0
+    after: int = 0
+    message: int = 0
+    record: int = 0
+
+    def between(self, rows: Array, count: int, begin: int, end: int) -> SteppedOver:
+        """Returns those of the rows from `begin` to `end` of `count` rows of the notes, with those directly before."""
+        before = int(rows[STEPPED, begin - 1]) if begin else self.before
+        if end == count:
+            return self._replace(before=before)
+        return SteppedOver(before, int(rows[STEPPED, end - 1]) if begin < end else before)
+
+
 class ScannedRows(NamedTuple):
     """Rows of one call of the scan: notes on those it read, events for those that the declaration read."""
 
@@ -200,3 +228,4 @@ class ScannedRows(NamedTuple):
     """int32[d, 2]; see ScanArrays"""
     events: dict[int, list[Located]]
     """Events that replace a row, any number of them; rows without an entry are good."""
+    stepped: SteppedOver = SteppedOver()

@@ -87,16 +87,18 @@ def make_rare_walk(name: str, read_rare: Any) -> Scan:
                 message, record = rows[MESSAGE, row], rows[RECORD, row]
                 start, size = rows[BODY, row], rows[BODY + 1, row]
                 lsn, has_lsn = rows[LSN, row], rows[PRESENT, row] & 1 << LSN
-                code, stepped = rows[RELATION, row], rows[STEPPED, row]
+                code = rows[RELATION, row]
                 used = rows[TIME_TEXT, row]
                 cursor[TEXT_USED] = used
                 cursor[TEXT_NEEDED] = max_text_bytes(size, cells.shape[2])
+                for field in range(STEPPED, ROW_FIELDS):
+                    rows[field, kept] = rows[field, row]
                 status = GOOD
                 for attempt in range(2):  # the second one begins the row of a record that cannot be read
                     begin_row(rows, kept, message, record, start, size, status)
                     rows[LSN, kept] = lsn
                     rows[PRESENT, kept] |= has_lsn
-                    rows[RELATION, kept], rows[STEPPED, kept] = code, stepped
+                    rows[RELATION, kept] = code
                     if attempt == 0:
                         status = read_rare(arrays, start, start + size, kept)
                         if CHECKED and cursor[TEXT_USED] > used + cursor[TEXT_NEEDED] - TEXT_SLACK:

@@ -25,10 +25,12 @@ from .notes import (
     MESSAGE,
     NAME,
     NEEDS,
+    OF_ANY_TABLE,
     PRESENT,
     RAW,
     RECORD,
     RELATION,
+    ROW_FIELDS,
     STATUS,
     STEPPED,
     TABLE_NAME,
@@ -133,9 +135,10 @@ def note_heartbeat_time(arrays: ScanArrays, row: Int, time: Int) -> None:
 def is_wanted(arrays: ScanArrays, row: Int, patterns: Array, names: Array) -> bool:
     """Whether the filters keep a good row; a pattern is two pairs, a length of -1 is *."""
     buffer, rows, text, dictionary = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary
-    if not arrays.settings[KINDS_WANTED] >> rows[KIND, row] & 1:
+    wanted = arrays.settings[KINDS_WANTED] >> rows[KIND, row]
+    if not wanted & 1:
         return False
-    if len(patterns) == 0 or rows[TABLE_NAME + 1, row] < 0:
+    if len(patterns) == 0 or rows[TABLE_NAME + 1, row] < 0 or wanted >> OF_ANY_TABLE & 1:
         return True
     relation = rows[RELATION, row]
     if relation > 0 and dictionary[relation + COLUMNS, 1] != UNDECIDED:
@@ -197,6 +200,7 @@ def drop_unwanted(
                 rows[field, kept] = rows[field, row]
             for map_index in range(len(MAPS)):
                 rows[ENDS + map_index, kept] = ends[1, map_index]
-            rows[STEPPED, kept] = rows[STEPPED, row]
+            for field in range(STEPPED, ROW_FIELDS):
+                rows[field, kept] = rows[field, row]
             kept += 1
     return kept

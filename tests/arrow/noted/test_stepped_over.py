@@ -1,0 +1,113 @@
+"""Row changes of other tables are stepped over, and all that is said of the others stays as it is without a filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import wireformat as wf
+from wireformat.arrow.engine.scanner import BatchScan
+from wireformat.options.table_names import written
+
+from ...golden_cases import CASES, Case
+from ...servers.captures import capture_names, read_capture
+from ..scan.small_limits import shrink
+
+SERVER_CAPTURES = [name for name in capture_names() if "test-decoding" not in name or "streaming" not in name]
+
+
+def read_of(messages: list[bytes], format: str, tables: list[str] | None, **options: Any) -> tuple[Any, ...]:
+    """The committed rows of tables, and all else that the capture says when they have been read."""
+    capture = wf.Capture(messages, format, **options)
+    return capture.committed(tables=tables).read_all(), capture.position, capture.unknown_prepared
+
+
+def check(messages: list[bytes], format: str, **options: Any) -> None:
+    """Compares the rows of a table, and of none, with those among all rows."""
+    try:
+        whole, *state = read_of(messages, format, None, **options)
+    except wf.WireformatError:  # a filter may find less that is wrong
+        return
+    names = [*zip(whole["table_schema"].to_pylist(), whole["table_name"].to_pylist(), strict=True)]
+    tables = sorted({name for name in names if None not in name})
+    for wanted in [*tables[len(tables) // 2 :][:1], None]:
+        asked = [] if wanted is None else [written(wanted)]
+        found, *state_found = read_of(messages, format, asked, **options)
+        assert found == whole.filter(pa.array([name in (wanted, (None, None)) for name in names], pa.bool_()))
+        assert state_found == state
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So small that transactions go on in other chunks."""
+    shrink(monkeypatch, CHUNK_BYTES=10_000, CHUNK_ROWS=100)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("case", [case for case in CASES if len(case.messages) < 5000], ids=lambda case: case.name)
+def test_captures_of_gaussdb(case: Case) -> None:
+    check(case.messages, case.format, **{"threads": 1, **case.reading})
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("name", SERVER_CAPTURES)
+def test_captures_of_servers(name: str) -> None:
+    format = "pgoutput" if "pgoutput" in name else "test-decoding"
+    check(read_capture(name).messages, format, threads=2)
+
+
+ROW = "table public.{}: INSERT: id[integer]:1"
+BEGIN, COMMIT = "BEGIN 7", "COMMIT 7"
+
+
+@pytest.mark.parametrize("before", [[], [BEGIN, "a", COMMIT], [BEGIN, "b", COMMIT], [BEGIN, "a", "b", COMMIT]])
+@pytest.mark.parametrize("outside", [["b"], ["b", "b", "a"], ["a", "b"], ["b", BEGIN, "a", COMMIT], ["b", "bad"]])
+@pytest.mark.parametrize("chunk", [1, 1000])
+def test_rows_outside_of_a_transaction(
+    before: list[str], outside: list[str], chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the first of them, whether it was stepped over or not."""
+    shrink(monkeypatch, CHUNK_BYTES=chunk)
+    records = [*before, *outside]
+    messages = [(record if record in (BEGIN, COMMIT) else ROW.format(record)).encode() for record in records]
+    errors = []
+    for tables in (None, ["public.a"], []):
+        with pytest.raises(wf.OrderError, match="rows outside a transaction") as error:
+            wf.Capture(messages, "test-decoding").committed(tables=tables).read_all()
+        errors.append(str(error.value))
+    assert f"message {len(before)}" in errors[0]
+    assert {*errors} == {errors[0]}
+
+
+def test_bad_cells_of_other_tables_are_not_found() -> None:
+    """By neither engine; the row counts all the same."""
+    good, bad = ROW.format("a"), ROW.format("b") + " name[text]:'no end"
+    messages = [line.encode() for line in (BEGIN, good, bad, good, COMMIT)]
+    for engine in ("scan", "declaration"):
+        capture = wf.Capture(messages, "test-decoding", engine=engine)
+        with pytest.raises(wf.DecodeError):
+            capture.committed().read_all()
+        found = capture.committed(tables=["public.a"]).read_all()
+        assert [row["ordinal"] for row in found["sequence"].to_pylist()] == [0, 2]
+        with pytest.raises(wf.DecodeError):
+            capture.committed(tables=["public.b"]).read_all()
+
+
+def test_a_scan_notes_only_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = [line.encode() for line in [BEGIN, *[ROW.format("a")] * 3, *[ROW.format("b")] * 500, COMMIT] * 2]
+    counts: list[int] = []
+    step = BatchScan.step
+
+    def counted(scan: BatchScan) -> int:
+        counts.append(step(scan))
+        return counts[-1]
+
+    monkeypatch.setattr(BatchScan, "step", counted)
+    found = wf.Capture(messages, "test-decoding", threads=1).committed(tables=["public.a"]).read_all()
+    assert [row["ordinal"] for row in found["sequence"].to_pylist()] == [0, 1, 2] * 2
+    assert sum(counts) == 2 * (1 + 3 + 1)
+    typed = wf.Capture(messages, "test-decoding", threads=1).typed("public.a", schema={"id": "integer"}).read_all()
+    assert sum(counts) == 4 * (1 + 3 + 1)
+    assert typed.num_rows == 6
