@@ -9,6 +9,7 @@ declare     helpers for the formats' declarations    formats: the declarations, 
 grammar     what the text formats are made of        pgtypes: type numbers and names
 framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
 arrow       the row-change table (loads numba)       cli: the command `wireformat`
+lake        all tables of a stream, as Parquet or Delta
 plugin      output plugins: the server's callbacks, and a replay that calls them with events
 """
 
@@ -75,7 +76,7 @@ from .lsn import lsn_text, lsn_value
 from .options import Options, ReadOptions
 
 if TYPE_CHECKING:
-    from . import arrow, ddl, plugin
+    from . import arrow, ddl, lake, plugin
     from .capture import Capture
     from .formats.guess import Guess
     from .stream.capture_position import CapturePosition
@@ -149,6 +150,7 @@ __all__ = [
     "decode",
     "encode",
     "guess_format",
+    "lake",
     "lsn_text",
     "lsn_value",
     "plugin",
@@ -166,7 +168,7 @@ _LATER = {
 }
 """Names that are loaded when they are first used, and where they lie; so are the modules below."""
 
-_MODULES = ("arrow", "ddl", "plugin")
+_MODULES = ("arrow", "ddl", "lake", "plugin")
 
 
 def __getattr__(name: str) -> Any:

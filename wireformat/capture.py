@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
@@ -60,6 +61,7 @@ class Capture:
     after           the `position` of an earlier capture of the stream, to go on after it
     threads         the number of threads; None for as many as Arrow uses
     engine          `scan`, or `declaration`, which is slow and reads every record by the declaration of its format
+    progress        is called with the number of bytes of the sources that were read since it was called last
 
     The other options are those of `wireformat.ReadOptions`. What returns rows returns a `pyarrow.RecordBatchReader`,
     which reads while you ask for rows, in constant memory. Raises OptionError, TypeError, OSError; reading raises
@@ -88,6 +90,7 @@ class Capture:
         after: CapturePosition | str | None = None,
         threads: int | None = None,
         engine: str = "scan",
+        progress: Callable[[int], Any] | None = None,
     ) -> None:
         self._format: Format = find_format(format)
         self._name = find_format_name(format)
@@ -112,6 +115,8 @@ class Capture:
         )
         self._make_decoder(self._options, None)  # raises what is wrong with threads and engine now
         self._sources = find_sources(messages, self._format, column, order_by)
+        self._progress = progress
+        self._threads = pa.cpu_count() if threads is None else threads
         self._was_read = False
         self._listed: pa.Table | None = None
         self._position: CapturePosition | None = self._after
@@ -259,6 +264,100 @@ class Capture:
             rows.take(batch)
         return rows.result()
 
+    def write(
+        self,
+        folder: Any,
+        *,
+        format: str = "parquet",
+        state: str = "changes",
+        tables: Iterable[str] | None = None,
+        partition_by: str | Mapping[str, str] | None = None,
+        keys: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+        schemas: Mapping[str, Any] | None = None,
+        rejects: Any = None,
+        filesystem: Any = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> pa.Table:
+        """Writes all tables to a lake, a folder each, in one pass after `tables`. It is all or nothing for each table.
+
+        folder           a path or URI. A lake that is there goes on: transactions that it has already are dropped
+        format           parquet, or delta (extra `delta`)
+        state            changes: what `typed` returns; latest: what `latest` returns, which is merged into a Delta
+                         table that is there
+        tables           patterns `schema.table`: only these tables
+        partition_by     a column, or `commit_date`: the date of `_commit_time`; or a mapping of table to such a name
+        keys             for latest: the key columns, or a mapping of table to key columns, [] for the whole row. None
+                         takes the replica identity
+        schemas          a mapping of table to what `typed` takes as `schema`
+        rejects          a path of a Parquet file, in PERMISSIVE and DROPMALFORMED: it takes the records that could not
+                         be read, which are then skipped, and the rows with values that do not fit
+        filesystem       of pyarrow or fsspec; paths are then paths in it
+        storage_options  of deltalake, for folder and rejects
+        returns          a row for each table: table_schema, table_name, folder; rows and files that were written;
+                         dropped: rows that DROPMALFORMED left out; corrupt: rows with values that do not fit. A last
+                         row without a table has the changes of transactions that have not ended (open), and the records
+                         that were dropped or could not be read (corrupt)
+
+        docs/lake.md describes the files. Raises OptionError, also for a lake of another kind or one that this capture
+        does not continue; MissingExtra, OSError, BadCell, BadRows and StateError.
+        """
+        from .lake.options import LakeOptions
+        from .lake.write import Stream
+
+        options = LakeOptions.check(
+            format=format,
+            state=state,
+            partition_by=partition_by,
+            keys=keys,
+            schemas=schemas,
+            rejects=rejects,
+            filesystem=filesystem,
+            storage_options=storage_options,
+            mode=self._options.mode,
+        )
+        filtered = self._options.filtered(tables=tables)
+        lake = options.opened(folder, self._name)
+        self._check_repeatable("this call reads it twice")
+        capture = self._going_on(lake.position)
+        if rejects is not None:
+            capture._options = replace(self._options, mode="PERMISSIVE")
+        written, self._position = options.write(
+            lake,
+            filtered,
+            Stream(
+                self._name,
+                self._options.mode,
+                self._schema,
+                capture.tables(),
+                lambda through: capture._committed(replace(filtered, mode=capture._options.mode), through=through),
+                capture._replica_identity,
+                capture._listed_table,
+                lambda: capture._dropped or 0,
+                self._threads,
+            ),
+        )
+        self._was_read, self._unknown_prepared = True, capture._unknown_prepared
+        self._dropped = sum(written["dropped"].to_pylist())
+        return written
+
+    def _going_on(self, position: CapturePosition | None) -> Capture:
+        """Returns a capture of the same messages that goes on after the position of a lake; raises OptionError."""
+        capture = copy(self)
+        if position is None or (self._after is not None and position.to_json() == self._after.to_json()):
+            return capture
+        if self._after is not None and self._after.delivered.is_ahead(position.delivered):
+            raise OptionError(
+                "option after: the position is after the end of the lake, which would lack the transactions between: "
+                "pass after=wireformat.lake.position(folder)"
+            )
+        if position.delivered.lsn is None and position.delivered.transactions:
+            raise OptionError(
+                f"option after: the lake has rows of this stream, and without LSNs, {self._name} does not show which "
+                "messages come again: pass after=wireformat.lake.position(folder), and messages that begin there"
+            )
+        capture._after, capture._position, capture._listed = position, position, None
+        return capture
+
     def open(self) -> pa.Table:
         """Returns the rows of transactions that have not ended, with their control records."""
         self._begin_reading()
@@ -324,6 +423,8 @@ class Capture:
                 for rows in rows_of(given):
                     order.take(records_of(rows), source.name)
                     yield rows
+                if self._progress is not None:
+                    self._progress(given.read_bytes)
         guess = decoder.other_format() if self._options.mode == "FAILFAST" else None
         if guess is not None:
             raise wrong_format(self._name, "no record that could be read", guess)
@@ -347,18 +448,20 @@ class Capture:
         *,
         loose_messages: bool = False,
         at_end: Callable[[Transactions], Any] | None = None,
+        through: Callable[[Iterable[Any]], Iterator[Any]] | None = None,
     ) -> Iterator[HandedRows]:
         """Yields committed rows, with the position after them.
 
         options          of whose `tables` the rows are needed; there may be others
         loose_messages   also yields messages that belong to no transaction, as rows of the row-change table
         at_end           is called with the transactions when all rows have been taken
+        through          takes all rows, and returns those to read
         """
         after = self._after or CapturePosition(self._name)
         resumption, relations = Resumption(self._after), KnownRelations(after.relations)
         decoder = self._make_decoder(self._options, None if options.tables is None else options)
         with (
-            judged_rows(self._noted(decoder)) as found,
+            judged_rows(self._noted(decoder) if through is None else through(self._noted(decoder))) as found,
             Transactions(
                 two_phase=self._two_phase,
                 drop_resent=self._drop_resent,

@@ -8,6 +8,7 @@ import typer
 
 from .. import __version__
 from ..formats.registry import all_rows
+from .captures.commands import add_commands
 from .exits import exit_codes, open_missing_streams
 from .options import (
     Column,
@@ -189,6 +190,9 @@ def convert(
             encoding_errors=encoding_errors,
             dialect=dialect,
         )
+
+
+add_commands(app)
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -129,12 +131,37 @@ def json_cells(column: pa.Array) -> Iterator[str]:
         return _nested(column, [f"{key}: {item}" for key, item in zip(keys, items, strict=True)], "{", "}")
     if pa.types.is_list(kind):
         return _nested(column, [*json_cells(column.values)], "[", "]")
+    if pa.types.is_struct(kind):
+        return _objects(column)
     if pa.types.is_binary(kind):
         return ("null" if raw is None else encode_basestring(_hex(raw)) for raw in column.to_pylist())
     if pa.types.is_integer(kind):
         return ("null" if number is None else str(number) for number in column.to_pylist())
+    if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
+        return (json.dumps(value if is_json(value) else str(value)) for value in column.to_pylist())
     texts = pc.cast(column, pa.string()).to_pylist()
     return ("null" if text is None else _UNSAFE.sub(_escape, encode_basestring(text)) for text in texts)
+
+
+def is_json(value: float | None) -> bool:
+    """Whether JSON has this number: it has no NaN and no infinities."""
+    return value is None or math.isfinite(value)
+
+
+def cell_texts(column: pa.Array) -> Iterator[str]:
+    """The text of each cell, for a screen; a null is empty."""
+    is_text = not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type))
+    cells = pc.cast(column, pa.string()).to_pylist() if is_text else json_cells(column)
+    valid = column.is_valid().to_pylist()
+    return ((cell or "") if is_there else "" for cell, is_there in zip(cells, valid, strict=True))
+
+
+def _objects(column: pa.Array) -> Iterator[str]:
+    names = [f"{encode_basestring(field.name)}: " for field in column.type]
+    columns = [[name + cell for cell in json_cells(child)] for name, child in zip(names, column.flatten(), strict=True)]
+    rows = zip(*columns, strict=True) if columns else iter([()] * len(column))
+    for row, is_there in zip(rows, column.is_valid().to_pylist(), strict=True):
+        yield f"{{{', '.join(row)}}}" if is_there else "null"
 
 
 def _nested(column: pa.Array, elements: list[str], opening: str, closing: str) -> Iterator[str]:

@@ -59,12 +59,12 @@ def grouped_rows(
             size += own.nbytes
             count += len(own)
         if size >= _GROUP_BYTES or count >= _GROUP_ROWS:
-            yield _change_rows(held, table, keep), last
+            yield joined_parts(held, table, keep), last
             held, size, count, last = [], 0, 0, None
-    yield _change_rows(held, table, keep) if held else None, last
+    yield joined_parts(held, table, keep) if held else None, last
 
 
-def _change_rows(
+def joined_parts(
     held: Sequence[pa.RecordBatch | NotedSelection], table: tuple[str, str], keep: Sequence[str]
 ) -> ChangeRows:
     """Joins the rows of one table; raises BadRows for rows that may be of it, but do not name their table."""

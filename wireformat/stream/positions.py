@@ -28,6 +28,14 @@ class Position(NamedTuple):
             return False
         return csn is None or (self.csn is not None and csn <= self.csn)
 
+    def is_ahead(self, other: Position | None) -> bool:
+        """Whether this is further than another position of the stream; None is its beginning."""
+        if other is None:
+            return True
+        if self.lsn is None and self.csn is None:
+            return self.transactions > other.transactions
+        return _is_more(self.lsn, other.lsn) or _is_more(self.csn, other.csn)
+
     def advanced(self, lsn: int | None, csn: int | None, transactions: int = 1) -> Position:
         """Returns the position after more transactions, whose highest commit_lsn and csn are given."""
         return Position(
@@ -37,3 +45,7 @@ class Position(NamedTuple):
 
 def _highest(left: int | None, right: int | None) -> int | None:
     return right if left is None else left if right is None else max(left, right)
+
+
+def _is_more(number: int | None, other: int | None) -> bool:
+    return number is not None and (other is None or number > other)

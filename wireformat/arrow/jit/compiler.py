@@ -181,6 +181,7 @@ LEFT_OUT = frozenset(
         "arrow/engine",
         "capture.py",
         "cli",
+        "lake",
         "plugin",
         "sources",
         "stream/committed_changes.py",

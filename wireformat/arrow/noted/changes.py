@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 
 from ...options.reading import KINDS
 from ..arrays import Array
-from ..columns.layouts import are_of_table
+from ..columns.layouts import Layout, are_of_table, layouts_of
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
 from ..row_changes import HIDDEN_KINDS, TABLE_KINDS
 from ..schemas import committed_schema
+from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables
+from ..typed_tables.tables import Table, indices_by_table
 from .rows import NotedRows
 from .selection import NotedSelection, copied_rows, places_of
 
@@ -59,7 +61,21 @@ class NotedChanges(NamedTuple):
     def _chosen(self, chosen: Array) -> NotedChanges:
         return self._replace(settled=self.settled.chosen(chosen))
 
-    def _copied(self, keep: Sequence[str]) -> NotedSelection:
+    def by_table(self, keep: Sequence[str]) -> Iterator[tuple[Table, NotedSelection]]:
+        """Yields the tables of these rows, which must be row changes that the notes have, each with its rows.
+
+        keep   columns of the committed rows that are kept
+        """
+        codes, layouts = layouts_of(self.noted.scanned, self.noted.notes_of(self.settled.rows))
+        number_of: dict[Table, int] = {}
+        numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in layouts], np.int64)[codes]
+        order = np.argsort(numbers, kind="stable")
+        copied = self._chosen(order)._copied(keep, (codes[order], layouts))
+        bounds = np.searchsorted(numbers[order], np.arange(len(number_of) + 1)).tolist()
+        for table, number in number_of.items():
+            yield table, copied.sliced(bounds[number], bounds[number + 1])
+
+    def _copied(self, keep: Sequence[str], known: tuple[Array, Sequence[Layout]] | None = None) -> NotedSelection:
         settled, noted = self.settled, self.noted
         notes = noted.notes_of(settled.rows)
         columns = {
@@ -74,7 +90,7 @@ class NotedChanges(NamedTuple):
             schema = pa.schema([committed.field(name) for name in keep])
             batch = committed_rows(noted.gathered(settled.rows, own), settled, schema)
             columns |= dict(zip(keep, batch.columns, strict=True))
-        return copied_rows(noted.scanned, notes, columns)
+        return copied_rows(noted.scanned, notes, columns, known)
 
     def batch(self) -> pa.RecordBatch:
         """Returns the rows with all columns."""
@@ -94,6 +110,40 @@ def rows_of_name(batch: pa.RecordBatch, schema: str, table: str) -> pa.RecordBat
 
 
 CommittedRows: TypeAlias = "pa.RecordBatch | NotedChanges"
+
+
+def rows_by_table(rows: CommittedRows, keep: Sequence[str]) -> Iterator[tuple[Table, pa.RecordBatch | NotedSelection]]:
+    """Yields the tables of committed rows, each with its rows in order.
+
+    keep   columns of the committed rows that are kept
+
+    Where some rows of a table cannot be copied out of the notes, all of them are a record batch. Raises BadRows for
+    rows that may be of any table.
+    """
+    if isinstance(rows, pa.RecordBatch):
+        yield from _batch_by_table(rows)
+        return
+    changes = rows.settled.rows
+    is_noted = rows.noted.are_noted_changes(changes)
+    others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[rows.codes])
+    noted = np.flatnonzero(is_noted)
+    if len(others):
+        of_others = rows._chosen(others).batch()
+        for table, _ in _batch_by_table(of_others):
+            is_of = are_of_table(rows.noted.scanned, rows.noted.notes_of(changes[noted]), table)
+            every = np.sort(np.concatenate([noted[is_of], others]))
+            noted = noted[~is_of]
+            yield table, rows_of_name(rows._chosen(every).batch(), *table)
+    if len(noted):
+        yield from rows._chosen(noted).by_table(keep)
+
+
+def _batch_by_table(batch: pa.RecordBatch) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    check_tables_are_named(batch)
+    rows = rows_of_tables(batch)
+    chosen = chosen_of_batch(rows)
+    for table, indices in indices_by_table(rows):
+        yield table, batch.take(pa.array(chosen[indices]))
 
 
 def take_rows(transactions: Transactions, rows: pa.RecordBatch | NotedRows) -> Iterator[CommittedRows]:

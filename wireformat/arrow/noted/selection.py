@@ -103,6 +103,23 @@ class NotedSelection:
         columns = {name: column.take(pa.array(indices)) for name, column in self.columns.items()}
         return NotedSelection(self.codes[indices], self.layouts, self.values, self.starts[:, indices], columns)
 
+    def sliced(self, start: int, stop: int) -> NotedSelection:
+        """Returns a range of rows, copied, so that it does not keep the memory of the others."""
+        pairs, texts = self.values.pairs, self.values.source
+        first, last = (int(self.starts[0, row]) if row < len(self) else len(pairs) for row in (start, stop))
+        begin, end = (int(pairs[value, 0]) if value < len(pairs) else len(texts) for value in (first, last))
+        own = pairs[first:last].copy()
+        own[:, 0] -= begin
+        rows = pa.array(np.arange(start, stop))
+        used, codes = np.unique(self.codes[start:stop], return_inverse=True)
+        return NotedSelection(
+            codes.reshape(-1).astype(np.int64),
+            [self.layouts[code] for code in used.tolist()],
+            _noted_texts(own, texts[begin:end].copy()),
+            self.starts[:, start:stop] - first,
+            {name: column.take(rows) for name, column in self.columns.items()},
+        )
+
     @cached_property
     def nbytes(self) -> int:
         """About the size in memory."""
@@ -118,13 +135,19 @@ class NotedSelection:
         return EncodedLists(codes[self.codes], list(code_of))
 
 
-def copied_rows(scanned: ScannedRows, rows: Array, columns: dict[str, pa.Array]) -> NotedSelection:
+def copied_rows(
+    scanned: ScannedRows,
+    rows: Array,
+    columns: dict[str, pa.Array],
+    known: tuple[Array, Sequence[Layout]] | None = None,
+) -> NotedSelection:
     """Copies row changes out of the notes.
 
     rows      int64[n]: rows of the notes
     columns   see NotedSelection
+    known     codes and layouts of the rows; None looks for them
     """
-    codes, layouts = layouts_of(scanned, rows)
+    codes, layouts = layouts_of(scanned, rows) if known is None else known
     starts = np.empty((2, len(rows)), np.int64)
     count, size = _measure_values(scanned.rows, rows, scanned.cells, starts)
     pairs, target = np.empty((count, 2), np.int32), np.empty(size + BLOCK, np.uint8)

@@ -215,7 +215,7 @@ def rows_of_table(changes: RowChanges, schema: str, table: str, keep: Sequence[s
     count = size = 0
     for batch in needed_columns(changes, keep):
         kinds = _kinds(batch)
-        _check_tables_are_named(batch, kinds)
+        check_tables_are_named(batch, kinds)
         is_of_table = pc.and_(pc.equal(batch["table_name"], table), pc.equal(batch["table_schema"], schema))
         found = _chosen(batch, kinds, (kinds >= 0) & pc.fill_null(is_of_table, False).to_numpy(zero_copy_only=False))
         if not len(found.kinds):
@@ -253,7 +253,12 @@ def _kinds(batch: pa.RecordBatch) -> Array:
     return np.asarray(pc.fill_null(found, -1)).astype(np.int64)
 
 
-def _check_tables_are_named(batch: pa.RecordBatch, kinds: Array) -> None:
+def check_tables_are_named(batch: pa.RecordBatch, kinds: Array | None = None) -> None:
+    """Raises BadRows at a row that may be a change of any table.
+
+    kinds   what `_kinds` returns
+    """
+    kinds = _kinds(batch) if kinds is None else kinds
     hidden = np.flatnonzero(kinds >= len(TABLE_KINDS))
     if len(hidden):
         row = int(hidden[0])

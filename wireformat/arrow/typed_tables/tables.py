@@ -58,7 +58,7 @@ class TablesFound:
         """Takes the rows of a record batch."""
         rows, positions = rows_of_tables(batch), _positions(batch)
         chosen = chosen_of_batch(rows)
-        self.take(rows, _by_table(rows), lambda index: positions[int(chosen[index])].as_py())
+        self.take(rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py())
 
     def take(
         self, rows: ChangeRows, tables: Iterable[tuple[Table, Array]], position_of: Callable[[int], dict[str, Any]]
@@ -133,7 +133,7 @@ def _positions(batch: pa.RecordBatch) -> pa.StructArray:
     return pa.StructArray.from_arrays([batch[name] for name in names], names)
 
 
-def _by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
+def indices_by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
     """Returns the tables, each with the indices of its rows, in order."""
     if not len(rows.kinds):
         return []

@@ -1,0 +1,154 @@
+"""`wireformat tables`, `typed`, `latest` and `write`: what they print and write is what `Capture` returns."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+
+from ..lake.histories import messages_of, transactions
+from ..lake.reading import read, values
+from ..test_documentation import ROOT
+from .commands import run
+
+MESSAGES = messages_of([*transactions(40)])
+SAMPLE = ROOT / "examples" / "sample_capture.parquet"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of two files."""
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    for number, part in ((9, MESSAGES[:25]), (10, MESSAGES[25:])):
+        pq.write_table(pa.table({"value": part}), folder / f"{number}.parquet")
+    return folder
+
+
+def capture() -> wf.Capture:
+    return wf.Capture(MESSAGES, "gaussdb-binary")
+
+
+def test_tables(folder: Path, tmp_path: Path) -> None:
+    shown = run("tables", folder)
+    assert shown.exit_code == 0
+    lines = shown.stdout.splitlines()
+    assert lines[0].split() == ["table", "version", "columns", "key", "changes", "first", "last"]
+    assert [line.split()[0] for line in lines[2:]] == [
+        f"public.{name}" for name in capture().tables()["table_name"].to_pylist()
+    ]
+    output = tmp_path / "tables.parquet"
+    assert run("tables", folder, "-o", output).exit_code == 0
+    assert pq.read_table(output).to_pylist() == capture().tables().to_pylist()
+
+
+def test_typed_and_latest_as_files(folder: Path, tmp_path: Path) -> None:
+    typed, latest = capture().typed("public.orders").read_all(), capture().latest("public.orders", keys=["id"])
+    for command, wanted, more in (("typed", typed, ()), ("latest", latest, ("--keys", "id"))):
+        for ending in ("parquet", "arrow", "csv", "jsonl"):
+            output = tmp_path / f"{command}.{ending}"
+            result = run(command, folder, "public.orders", *more, "--threads", 1, "-o", output)
+            assert result.exit_code == 0
+            assert f"{len(wanted)} rows" in result.stderr
+        assert pq.read_table(tmp_path / f"{command}.parquet").to_pylist() == wanted.to_pylist()
+        assert pa.ipc.open_file(tmp_path / f"{command}.arrow").read_all().to_pylist() == wanted.to_pylist()
+        rows = [json.loads(line) for line in (tmp_path / f"{command}.jsonl").read_text().splitlines()]
+        with (tmp_path / f"{command}.csv").open() as file:
+            cells = [*csv.DictReader(file)]
+        for row, cell, of_table in zip(rows, cells, wanted.to_pylist(), strict=True):
+            for name in ("id", "text", "_sequence"):
+                assert row[name] == of_table[name]
+            assert json.loads(cell["_sequence"]) == of_table["_sequence"]
+
+
+def test_on_the_screen(folder: Path) -> None:
+    result = run("latest", folder, "public.orders", "--keys", "id", "--rows", 2)
+    assert result.exit_code == 0
+    first = capture().latest("public.orders", keys=["id"]).to_pylist()[0]
+    assert first["text"] in result.stdout
+    assert len(result.stdout.splitlines()) == 4
+    assert "only the first 2 rows" in result.stderr
+    everything = run("typed", folder, "public.orders", "--rows", 1000)
+    assert len(everything.stdout.splitlines()) == 2 + len(capture().typed("public.orders").read_all())
+    assert everything.stderr == ""
+
+
+def test_what_steers_a_terminal_is_printed_as_an_escape(tmp_path: Path) -> None:
+    row = wf.TupleData(("a\x1b[1m",), ("b\x1b[2m[red]",), ("text",))
+    insert = wf.Insert(lsn=17, table_schema="s", table_name="t\x1b", new=row)
+    events = [wf.Begin(lsn=16, csn=5, first_lsn=16), insert, wf.Commit(lsn=32, xid=9)]
+    pq.write_table(pa.table({"payload": list(wf.encode(events, "gaussdb-binary"))}), tmp_path / "c.parquet")
+    for result in (
+        run("tables", tmp_path / "c.parquet"),
+        run("typed", tmp_path / "c.parquet", "s.t\x1b"),
+        run("write", tmp_path / "c.parquet", "--to", tmp_path / "lake"),
+    ):
+        assert result.exit_code == 0
+        assert "\x1b" not in result.stdout
+    assert r"b\x1b[2m[red]" in run("typed", tmp_path / "c.parquet", "s.t\x1b").stdout
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_write(folder: Path, tmp_path: Path, format: str) -> None:
+    lake = tmp_path / "lake"
+    result = run("write", folder, "--to", lake, "--format", format, "--threads", 2)
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert lines[0] == ["table", "rows", "files", "open", "dropped", "corrupt"]
+    assert len(lines) == 5
+    for name, count, *_ in lines[2:]:
+        typed = capture().typed(name).read_all()
+        assert int(count) == len(typed)
+        assert values(read(lake, ("public", name.removeprefix("public.")))) == values(typed)
+    again = run("write", folder, "--to", lake, "--format", format)
+    assert again.exit_code == 0
+    assert len(again.stdout.splitlines()) == 2
+
+
+def test_write_current_rows(folder: Path, tmp_path: Path) -> None:
+    keys = [text for name in ("orders", "lines", "Notes") for text in ("--keys", f"public.{name}=id")]
+    for path in (folder / "9.parquet", folder):
+        result = run("write", path, "--to", tmp_path / "lake", "--format", "delta", "--state", "latest", *keys)
+        assert result.exit_code == 0
+    found = read(tmp_path / "lake", ("public", "orders"))
+    assert values(found) == values(capture().latest("public.orders", keys=["id"]))
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"payload": MESSAGES}), path)
+    assert run("tables", "-", stdin=path.read_bytes()).stdout == run("tables", path).stdout
+
+
+def test_rejects(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"payload": [*MESSAGES, MESSAGES[0][:-3]]}), tmp_path / "c.parquet")
+    rejects = tmp_path / "rejects.parquet"
+    command = ("write", tmp_path / "c.parquet", "--to", tmp_path / "lake", "--rejects", rejects)
+    assert run(*command, "--mode", "permissive").exit_code == 0
+    assert pq.read_table(rejects)["kind"].to_pylist() == ["CORRUPT"]
+
+
+WRONG: dict[tuple[object, ...], str] = {
+    ("write", SAMPLE, "--to", "x", "--format", "pgoutput"): "pass --from pgoutput",
+    ("write", SAMPLE, "--to", "x", "--format", "orc"): "option format: expected",
+    ("write", SAMPLE, "--to", "x", "--rejects", "y"): "needs mode",
+    ("write", SAMPLE, "--to", "x", "--state", "latest", "--keys", "orders"): "table=column",
+    ("typed", SAMPLE, "public.ordrs"): "did you mean public.orders",
+    ("latest", SAMPLE, "public.orders"): "name the key columns",
+    ("tables", "no such file"): "no such file: No such file",
+}
+
+
+@pytest.mark.parametrize("command", WRONG, ids=lambda command: " ".join(map(str, command[:1] + command[2:])))
+def test_errors(command: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*command)
+    assert result.exit_code in (1, 2)
+    assert WRONG[command] in result.stderr
+    assert [*tmp_path.iterdir()] == []

@@ -1,0 +1,1 @@
+"""Lakes: all tables of a stream as Parquet files or Delta tables."""

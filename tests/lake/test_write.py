@@ -1,0 +1,367 @@
+"""Lakes go on where they are, whatever stopped a write; what cannot be written is an error that leaves them alone."""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.lake import lake as lake_module
+
+from .histories import TABLES, messages_of, transactions
+from .reading import manifest_of, read, values
+
+ALL = [*transactions(60)]
+MESSAGES = messages_of(ALL)
+KEYS = ["id"]
+KINDS = [("parquet", "changes"), ("delta", "changes"), ("delta", "latest")]
+"""Lakes that go on."""
+
+
+def capture_of(messages: list[bytes], **options: Any) -> wf.Capture:
+    return wf.Capture(messages, "gaussdb-binary", **options)
+
+
+def write(messages: list[bytes], folder: Path, format: str, state: str, **options: Any) -> pa.Table:
+    given = {"keys": KEYS} if state == "latest" else {}
+    return capture_of(messages, **options).write(folder, format=format, state=state, **given)
+
+
+def expected(messages: list[bytes], table: str, state: str) -> list[str]:
+    capture, name = capture_of(messages), f"public.{table}"
+    return values(capture.latest(name, keys=KEYS) if state == "latest" else capture.typed(name).read_all())
+
+
+def check(messages: list[bytes], folder: Path, state: str) -> None:
+    for table in TABLES:
+        assert values(read(folder, ("public", table))) == expected(messages, table, state), table
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_writes_that_follow_each_other(format: str, state: str, tmp_path: Path) -> None:
+    """With overlaps, from the beginning, and the same twice."""
+    write(MESSAGES[:20], tmp_path, format, state)
+    write(MESSAGES[10:33], tmp_path, format, state)
+    check(MESSAGES[:33], tmp_path, state)
+    write(MESSAGES[33:], tmp_path, format, state, after=wf.lake.position(tmp_path))
+    check(MESSAGES, tmp_path, state)
+    again = write(MESSAGES, tmp_path, format, state)
+    assert sum(again["rows"].to_pylist()) == 0
+    check(MESSAGES, tmp_path, state)
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_gap_is_an_error(format: str, state: str, tmp_path: Path) -> None:
+    first, second = capture_of(MESSAGES[:20]), capture_of(MESSAGES[:30])
+    first.write(tmp_path, format=format, state=state, **({"keys": KEYS} if state == "latest" else {}))
+    list(second.committed())
+    before = files_of(tmp_path)
+    with pytest.raises(wf.OptionError, match=r"pass after=wireformat\.lake\.position"):
+        write(MESSAGES[30:], tmp_path, format, state, after=second.position)
+    assert files_of(tmp_path) == before
+
+
+def test_a_stream_without_lsns_needs_its_position(tmp_path: Path) -> None:
+    lines = [b"BEGIN 5", b"table a.b: INSERT: id[integer]:1", b"COMMIT 5"]
+    wf.Capture(lines, "test-decoding").write(tmp_path)
+    with pytest.raises(wf.OptionError, match="without LSNs"):
+        wf.Capture(lines, "test-decoding").write(tmp_path)
+    wf.Capture(lines, "test-decoding", after=wf.lake.position(tmp_path)).write(tmp_path)
+    assert read(tmp_path, ("a", "b"))["id"].to_pylist() == [1, 1]
+
+
+OTHER_KINDS = {
+    "format": {"format": "delta"},
+    "state": {"state": "latest", "keys": KEYS},
+    "partition_by": {"partition_by": "commit_date"},
+}
+
+
+@pytest.mark.parametrize("name", OTHER_KINDS)
+def test_a_lake_stays_what_it_is(name: str, tmp_path: Path) -> None:
+    write(MESSAGES[:20], tmp_path, "parquet", "changes")
+    with pytest.raises(wf.OptionError, match=f"lake with {name}="):
+        capture_of(MESSAGES).write(tmp_path, **OTHER_KINDS[name])
+
+
+def test_current_rows_in_parquet_are_written_once(tmp_path: Path) -> None:
+    write(MESSAGES[:20], tmp_path, "parquet", "latest")
+    check(MESSAGES[:20], tmp_path, "latest")
+    with pytest.raises(wf.OptionError, match="format='delta'"):
+        write(MESSAGES, tmp_path, "parquet", "latest")
+    check(MESSAGES[:20], tmp_path, "latest")
+
+
+def test_a_foreign_delta_table_is_left_alone(tmp_path: Path) -> None:
+    deltalake.write_deltalake(str(tmp_path / "public" / "orders"), pa.table({"id": [1]}))
+    with pytest.raises(wf.OptionError, match="has not made"):
+        write(MESSAGES, tmp_path, "delta", "changes")
+
+
+class Stopped(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(("format", "state"), [*KINDS, ("parquet", "latest")])
+@pytest.mark.parametrize("moment", range(3))
+def test_a_write_that_stops_between_tables(
+    format: str, state: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a word, as a process that is killed. The next write has less, as much or more, and adds nothing twice."""
+    first = [] if state == "latest" and format == "parquet" else MESSAGES[:20]
+    if first:
+        write(first, tmp_path, format, state)
+    publish = lake_module.Target.publish
+    calls = iter(range(100))
+
+    def stopping(target: Any) -> None:
+        if next(calls) == moment:
+            raise Stopped
+        publish(target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.Target, "publish", stopping)
+        patched.setattr(lake_module.Lake, "discard", lambda lake: None)
+        with pytest.raises(Stopped):
+            write(MESSAGES[:40], tmp_path, format, state, threads=1)
+    end = (30, 40, 50)[moment]
+    write(MESSAGES[:end], tmp_path, format, state)
+    if format == "parquet":
+        check(MESSAGES[:end], tmp_path, state)
+    if state == "changes" or format == "delta":
+        write(MESSAGES, tmp_path, format, state)
+        check(MESSAGES, tmp_path, state)
+    assert list(tmp_path.rglob(".wireformat-*")) == []
+
+
+PROGRAM = """
+import sys
+import wireformat as wf
+from tests.lake.histories import messages_of, transactions
+from tests.lake.test_write import write
+print("ready", flush=True)
+sys.stdin.readline()
+write(messages_of([*transactions(60)]), sys.argv[1], sys.argv[2], sys.argv[3])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_process_that_is_killed(format: str, state: str, tmp_path: Path) -> None:
+    """At 20 random moments. Each table is as it was or as it should be, and the next write adds nothing twice."""
+    chance = random.Random(11)
+    ended = 0
+    for number in range(20):
+        folder = tmp_path / str(number)
+        write(MESSAGES[:20], folder, format, state)
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(folder), format, state],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        try:
+            process.wait(chance.uniform(0, 2.5 if format == "delta" else 2))
+            ended += 1
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdin.close()
+        process.stdout.close()
+        for table in TABLES:
+            found = values(_seen(folder, table))
+            assert found in (expected(MESSAGES[:20], table, state), expected(MESSAGES, table, state)), (number, table)
+        write(MESSAGES, folder, format, state)
+        check(MESSAGES, folder, state)
+    assert ended < 20
+
+
+def _seen(folder: Path, table: str) -> pa.Table:
+    """What a reader that does not know the manifest sees."""
+    place = folder / "public" / table.replace("Notes", "~4Eotes")
+    if (place / "_delta_log").exists():
+        return deltalake.DeltaTable(str(place)).to_pyarrow_table()
+    return pa.concat_tables([pq.read_table(file) for file in sorted(place.glob("[!.]*.parquet"))])
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_full_disk(format: str, state: str, tmp_path: Path) -> None:
+    """An error, and the lake is as it was: the largest file that this process may write is small."""
+    write(MESSAGES[:20], tmp_path, format, state)
+    before = files_of(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises((OSError, deltalake.exceptions.DeltaError)):
+            write(MESSAGES, tmp_path, format, state)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    left = {name: data for name, data in files_of(tmp_path).items() if state == "changes" or name in before}
+    assert left == before
+    write(MESSAGES, tmp_path, format, state)
+    check(MESSAGES, tmp_path, state)
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_columns_that_come_later(format: str, tmp_path: Path) -> None:
+    messages = messages_of([*transactions(60, more="total")])
+    write(messages[:20], tmp_path, format, "changes")
+    assert "total" not in read(tmp_path, ("public", "orders")).column_names
+    write(messages, tmp_path, format, "changes")
+    found = read(tmp_path, ("public", "orders"))
+    assert found.schema.field("total").type == pa.int64()
+    wanted = capture_of(messages).typed("public.orders").read_all()
+    assert found["total"].to_pylist() == wanted["total"].to_pylist()
+
+
+def rows(*kinds: tuple[str, str]) -> list[bytes]:
+    """Transactions that insert a value of a type each."""
+    parts: list[list[wf.Event]] = []
+    for number, (value, sql_type) in enumerate(kinds):
+        lsn = 100 + 50 * number
+        row = wf.TupleData(("id", "v"), (str(number), value), ("integer", sql_type))
+        insert = wf.Insert(lsn=lsn + 8, table_schema="a", table_name="t", new=row)
+        parts.append([wf.Begin(lsn=lsn, csn=number + 1, first_lsn=lsn), insert, wf.Commit(lsn=lsn + 16, xid=number)])
+    return messages_of(parts)
+
+
+def test_a_type_that_widens(tmp_path: Path) -> None:
+    """In Delta tables it is an error: deltalake cannot widen a column. A narrower type fits."""
+    messages = rows(("1", "integer"), ("2", "bigint"), ("3", "smallint"))
+    for format in ("parquet", "delta"):
+        write(messages[:1], tmp_path / format, format, "changes")
+    write(messages, tmp_path / "parquet", "parquet", "changes")
+    assert read(tmp_path / "parquet", ("a", "t"))["v"].to_pylist() == [1, 2, 3]
+    with pytest.raises(wf.OptionError, match=r"table a\.t: column v is int32 in the lake and int64 in the stream"):
+        write(messages, tmp_path / "delta", "delta", "changes")
+    narrow = rows(("1", "bigint"), ("2", "smallint"))
+    write(narrow[:1], tmp_path / "narrow", "delta", "changes")
+    write(narrow[1:], tmp_path / "narrow", "delta", "changes", after=wf.lake.position(tmp_path / "narrow"))
+    assert read(tmp_path / "narrow", ("a", "t"))["v"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("column", ["id", "commit_date"])
+def test_partitions(format: str, column: str, tmp_path: Path) -> None:
+    capture_of(MESSAGES[:30]).write(tmp_path, format=format, partition_by=column)
+    capture_of(MESSAGES).write(tmp_path, format=format, partition_by=column)
+    for table in TABLES:
+        folder = tmp_path / "public" / table.replace("Notes", "~4Eotes")
+        if format == "delta":
+            found = deltalake.DeltaTable(str(folder)).to_pyarrow_table()
+        else:
+            found = pq.read_table(folder, partitioning="hive")
+        wanted = capture_of(MESSAGES).typed(f"public.{table}").read_all()
+        assert len(found) == len(wanted)
+        if column == "id":
+            names = [name for name in wanted.column_names if name != "_old"]
+            found = found.set_column(found.column_names.index("id"), "id", found["id"].cast(pa.int32()))
+            assert values(found.select(names)) == values(wanted.select(names))
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_rejects(mode: str, format: str, tmp_path: Path) -> None:
+    """Nothing is lost: what cannot be read, and rows with values that do not fit, with their texts."""
+    messages = [*rows(("1", "integer"), ("infinity", "date"), ("2026-11-22", "date")), MESSAGES[0][:-3]]
+    path = tmp_path / "rejects.parquet"
+    capture = capture_of(messages, mode=mode)
+    result = capture.write(
+        tmp_path / "lake", format=format, schemas={"a.t": {"id": "integer", "v": "date"}}, rejects=path
+    )
+    found = read(tmp_path / "lake", ("a", "t"))
+    assert found["id"].to_pylist() == ([0, 1, 2] if mode == "PERMISSIVE" else [2])
+    rejects = pq.read_table(path).to_pylist()
+    by_kind = {kind: [row for row in rejects if row["kind"] == kind] for kind in ("INSERT", "CORRUPT")}
+    assert [dict(row["new"])["v"] for row in by_kind["INSERT"]] == ["1", "infinity"]
+    assert all("column v" in row["error"] and row["table_name"] == "t" for row in by_kind["INSERT"])
+    assert [row["message"] for row in rejects if row["kind"] == "INSERT"] == [0, 1]
+    (corrupt,) = by_kind["CORRUPT"]
+    assert corrupt["raw"] in messages[-1]
+    assert corrupt["error"]
+    last = result.to_pylist()[-1]
+    assert (last["table_name"], last["corrupt"]) == (None, 1)
+    assert result.to_pylist()[0]["corrupt"] == 2
+    assert result.to_pylist()[0]["dropped"] == (2 if mode == "DROPMALFORMED" else 0)
+
+
+def test_modes_without_a_rejects_file(tmp_path: Path) -> None:
+    messages = rows(("1", "integer"), ("2026-11-22", "date"))
+    schemas = {"a.t": {"id": "integer", "v": "date"}}
+    with pytest.raises(wf.BadCell, match=r"a\.t.*column v"):
+        capture_of(messages).write(tmp_path / "failfast", schemas=schemas)
+    assert not (tmp_path / "failfast" / "a").exists() or not [*(tmp_path / "failfast").rglob("*.parquet")]
+    capture_of(messages, mode="PERMISSIVE").write(tmp_path / "permissive", schemas=schemas)
+    assert [bool(row) for row in read(tmp_path / "permissive", ("a", "t"))["_error"].to_pylist()] == [True, False]
+    result = capture_of(messages, mode="DROPMALFORMED").write(tmp_path / "drop", schemas=schemas)
+    assert result["dropped"].to_pylist() == [1]
+    with pytest.raises(wf.OptionError, match="option rejects"):
+        capture_of(messages).write(tmp_path / "none", rejects=tmp_path / "r.parquet")
+
+
+def test_a_file_system_in_memory() -> None:
+    filesystem = pafs._MockFileSystem()
+    given = {"filesystem": filesystem}
+    capture_of(MESSAGES[:30]).write("bucket/lake", **given)
+    capture_of(MESSAGES[30:], after=wf.lake.position("bucket/lake", **given)).write("bucket/lake", **given)
+    for row in wf.lake.tables("bucket/lake", **given).to_pylist():
+        parts = [pq.read_table(file, filesystem=filesystem) for file in row["files"]]
+        assert values(pa.concat_tables(parts)) == expected(MESSAGES, row["table_name"], "changes")
+
+
+def test_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then row groups are small, and current rows wait in files."""
+    monkeypatch.setattr("wireformat.lake.options.MEMORY_BYTES", 1000)
+    for format, state in [*KINDS, ("parquet", "latest")]:
+        write(MESSAGES, tmp_path / format / state, format, state)
+        check(MESSAGES, tmp_path / format / state, state)
+
+
+def test_files(tmp_path: Path) -> None:
+    write(MESSAGES, tmp_path, "parquet", "changes")
+    (path,) = (tmp_path / "public" / "orders").iterdir()
+    file = pq.ParquetFile(path)
+    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+    assert file.metadata.row_group(0).column(0).statistics.min == 1
+    assert file.schema_arrow.field("id").metadata[b"wireformat.sql_type"] == b"integer"
+    about = file.metadata.metadata
+    assert about[b"wireformat.table"] == b"public.orders"
+    assert about[b"wireformat.format"] == b"gaussdb-binary"
+    assert wf.CapturePosition.from_json(about[b"wireformat.position"].decode()) == wf.lake.position(tmp_path)
+    manifest = manifest_of(tmp_path)
+    assert manifest["writes"] == 1
+    assert [table["files"][0]["path"] for table in manifest["tables"] if table["table_name"] == "orders"] == [
+        "public/orders/wireformat-000001.parquet"
+    ]
+
+
+def test_some_tables(tmp_path: Path) -> None:
+    result = capture_of(MESSAGES).write(tmp_path, tables=["public.orders"])
+    assert result["table_name"].to_pylist() == ["orders"]
+    with pytest.raises(wf.OptionError, match=r"option keys: .*did you mean public\.orders"):
+        capture_of(MESSAGES).write(tmp_path / "other", state="latest", keys={"public.order": ["id"]}, format="delta")
+
+
+def test_a_reader_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(wf.OptionError, match="can be read only once"):
+        wf.Capture(iter(MESSAGES), "gaussdb-binary").write(tmp_path)
+    assert [*tmp_path.iterdir()] == []

@@ -1,0 +1,271 @@
+"""What can be typed for the commands that read a stream as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...formats.registry import FORMATS
+from ..exits import exit_codes
+from ..options import Dialect, Encoding, EncodingErrors, FormatName, Mode, Tables, split_lists
+
+DEFAULT_FORMAT = "gaussdb-binary"
+ROWS = 50
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...", help="Parquet files, files of messages, folders, patterns in quotes; - is standard input."
+    ),
+]
+Source = Annotated[str, typer.Argument(metavar="FILE", help="A file, a folder, or a pattern in quotes; see `write`.")]
+Table = Annotated[str, typer.Argument(metavar="TABLE", help="schema.table; names with a dot in double quotes.")]
+Column = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Binary column with the messages; default: payload, value or the only one."),
+]
+OrderBy = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LIST", help="Columns that order the messages of all files; default: the files' names."),
+]
+Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; default: as many as processors.")]
+TwoPhase = Annotated[
+    str, typer.Option(metavar="commit|prepare", help="When a prepared transaction counts: committed, or prepared.")
+]
+Result = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Output: .parquet, .arrow, .csv or .jsonl; - is standard output; default: a table on the screen.",
+    ),
+]
+To = Annotated[str | None, typer.Option(metavar="csv|jsonl|arrow", help="Format that -o - writes.")]
+Rows = Annotated[int, typer.Option(metavar="N", min=1, help="How many rows the screen shows.")]
+
+
+def _options(**given: Any) -> dict[str, Any]:
+    """Returns the options of a capture."""
+    return {**given, "order_by": split_lists(given["order_by"])}
+
+
+def tables(
+    files: Sources,
+    format: FormatName = DEFAULT_FORMAT,
+    column: Column = None,
+    order_by: OrderBy = None,
+    mode: Mode = "FAILFAST",
+    encoding: Encoding = "utf-8",
+    encoding_errors: EncodingErrors = "strict",
+    dialect: Dialect = "postgresql",
+    threads: Threads = None,
+    output: Result = None,
+    to: To = None,
+) -> None:
+    """List the tables of a stream: columns, types, keys, changes, and where they begin and end."""
+    with exit_codes():
+        from . import tables as command
+
+        command.tables(
+            files,
+            output,
+            to=to,
+            **_options(
+                format=format,
+                column=column,
+                order_by=order_by,
+                mode=mode,
+                encoding=encoding,
+                encoding_errors=encoding_errors,
+                dialect=dialect,
+                threads=threads,
+            ),
+        )
+
+
+def typed(
+    file: Source,
+    table: Table,
+    format: FormatName = DEFAULT_FORMAT,
+    column: Column = None,
+    order_by: OrderBy = None,
+    mode: Mode = "FAILFAST",
+    encoding: Encoding = "utf-8",
+    encoding_errors: EncodingErrors = "strict",
+    dialect: Dialect = "postgresql",
+    two_phase: TwoPhase = "commit",
+    threads: Threads = None,
+    output: Result = None,
+    to: To = None,
+    rows: Rows = ROWS,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Fill values that were not sent from the old row.")
+    ] = False,
+) -> None:
+    """Print or write the committed changes of a table, with real column types."""
+    with exit_codes():
+        from . import tables as command
+
+        command.typed(
+            [file],
+            table,
+            output,
+            to=to,
+            rows=rows,
+            complete=complete,
+            **_options(
+                format=format,
+                column=column,
+                order_by=order_by,
+                mode=mode,
+                encoding=encoding,
+                encoding_errors=encoding_errors,
+                dialect=dialect,
+                two_phase=two_phase,
+                threads=threads,
+            ),
+        )
+
+
+def latest(
+    file: Source,
+    table: Table,
+    format: FormatName = DEFAULT_FORMAT,
+    column: Column = None,
+    order_by: OrderBy = None,
+    mode: Mode = "FAILFAST",
+    encoding: Encoding = "utf-8",
+    encoding_errors: EncodingErrors = "strict",
+    dialect: Dialect = "postgresql",
+    two_phase: TwoPhase = "commit",
+    threads: Threads = None,
+    output: Result = None,
+    to: To = None,
+    rows: Rows = ROWS,
+    keys: Annotated[
+        list[str] | None, typer.Option(metavar="LIST", help="Key columns; default: the replica identity.")
+    ] = None,
+) -> None:
+    """Print or write the rows of a table as it stands at the end of the stream."""
+    with exit_codes():
+        from . import tables as command
+
+        command.latest(
+            [file],
+            table,
+            output,
+            to=to,
+            rows=rows,
+            keys=split_lists(keys),
+            **_options(
+                format=format,
+                column=column,
+                order_by=order_by,
+                mode=mode,
+                encoding=encoding,
+                encoding_errors=encoding_errors,
+                dialect=dialect,
+                two_phase=two_phase,
+                threads=threads,
+            ),
+        )
+
+
+def write(
+    files: Sources,
+    to: Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")],
+    lake_format: Annotated[str, typer.Option("--format", metavar="parquet|delta", help="What to write.")] = "parquet",
+    state: Annotated[
+        str, typer.Option(metavar="changes|latest", help="All changes, or the tables as they stand.")
+    ] = "changes",
+    tables: Tables = None,
+    partition_by: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="A column that all tables have, or commit_date.")
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TABLE=LIST", help="Key columns of a table, for --state latest; repeatable; empty: the whole row."
+        ),
+    ] = None,
+    rejects: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Parquet file for what cannot be read or does not fit; needs another mode."),
+    ] = None,
+    go_on: Annotated[
+        bool,
+        typer.Option("--go-on", help="The messages follow those of the lake, in a format without LSNs for example."),
+    ] = False,
+    format: Annotated[
+        str,
+        typer.Option("--from", "-f", metavar="NAME", help="Format of the messages; `wireformat formats` lists them."),
+    ] = DEFAULT_FORMAT,
+    column: Column = None,
+    order_by: OrderBy = None,
+    mode: Mode = "FAILFAST",
+    encoding: Encoding = "utf-8",
+    encoding_errors: EncodingErrors = "strict",
+    dialect: Dialect = "postgresql",
+    two_phase: TwoPhase = "commit",
+    threads: Threads = None,
+) -> None:
+    """Write all tables of a stream to a lake, a folder each."""
+    if lake_format in FORMATS:
+        raise typer.BadParameter(f"--format is that of the lake, parquet or delta; pass --from {lake_format}")
+    with exit_codes():
+        from . import write as command
+
+        command.write(
+            files,
+            to,
+            lake_format=lake_format,
+            state=state,
+            tables=split_lists(tables),
+            partition_by=partition_by,
+            keys=_keys(keys),
+            rejects=rejects,
+            go_on=go_on,
+            **_options(
+                format=format,
+                column=column,
+                order_by=order_by,
+                mode=mode,
+                encoding=encoding,
+                encoding_errors=encoding_errors,
+                dialect=dialect,
+                two_phase=two_phase,
+                threads=threads,
+            ),
+        )
+
+
+def _keys(given: list[str] | None) -> dict[str, list[str]] | None:
+    if given is None:
+        return None
+    found = {}
+    for text in given:
+        table, is_there, keys = text.rpartition("=")
+        if not is_there:
+            raise typer.BadParameter(f"expected table=column,column, got {text!r}")
+        found[table] = (split_lists([keys]) or []) if keys.strip() else []
+    return found
+
+
+EPILOGS: dict[Callable[..., None], str] = {
+    tables: "  wireformat tables capture.parquet\n  wireformat tables -f pgoutput captures/ -o tables.jsonl",
+    typed: "  wireformat typed capture.parquet public.orders -o orders.parquet",
+    latest: "  wireformat latest capture.parquet public.orders --keys order_id",
+    write: "  wireformat write captures/ --to lake\n"
+    "  wireformat write --from pgoutput day*.parquet --to lake --format delta --state latest",
+}
+"""The commands, with examples."""
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command, examples in EPILOGS.items():
+        app.command(epilog=f"\b\nExamples:\n{examples}")(command)

@@ -1,0 +1,121 @@
+"""`wireformat tables`, `typed` and `latest`: what is in a stream, and one of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import counted
+from ...options.table_names import written
+from ..output import find_output, open_output
+from ..screen import say
+from .opened import opened
+from .screen_table import print_table
+
+SHOWN = pa.schema(
+    [
+        ("table", pa.string()),
+        ("version", pa.int32()),
+        ("columns", pa.string()),
+        ("key", pa.string()),
+        ("changes", pa.int64()),
+        ("first", pa.string()),
+        ("last", pa.string()),
+    ]
+)
+"""What `tables` prints: a row for each version of a table; first and last are message and record."""
+
+
+def tables(paths: Sequence[str], output: Path | None, *, to: str | None, **options: Any) -> None:
+    """Prints the tables of a stream, or writes what `Capture.tables` returns. Raises Failed."""
+    with opened(paths, readings=1, on_screen=False, **options) as capture:
+        listed = capture.tables()
+    if output is not None:
+        _written(listed.to_batches(), listed.schema, output, to, paths)
+        return
+    rows = [
+        {
+            "table": written((row["table_schema"], row["table_name"])),
+            "version": row["version"],
+            "columns": ", ".join(
+                f"{name} {type or '?'}" for name, type in zip(row["columns"], row["types"], strict=True)
+            ),
+            "key": "?" if row["key_columns"] is None else ", ".join(row["key_columns"]),
+            "changes": row["changes"],
+            "first": _place(row["first"]),
+            "last": _place(row["last"]),
+        }
+        for row in listed.to_pylist()
+    ]
+    print_table([pa.RecordBatch.from_pylist(rows, SHOWN)], SHOWN)
+
+
+def _place(place: dict[str, int]) -> str:
+    return f"{place['message']}/{place['record']}"
+
+
+def typed(
+    paths: Sequence[str], table: str, output: Path | None, *, to: str | None, rows: int, complete: bool, **options: Any
+) -> None:
+    """Prints or writes the committed changes of a table.
+
+    rows   how many are printed
+
+    Raises Failed.
+    """
+    with opened(paths, readings=2, on_screen=output is None, **options) as capture:
+        found = capture.typed(table, complete=complete)
+        _shown_or_written(found, found.schema, output, to, paths, rows)
+        if output is not None and capture.dropped:
+            say(f"{counted(capture.dropped, 'record', ',')} skipped")
+
+
+def latest(
+    paths: Sequence[str],
+    table: str,
+    output: Path | None,
+    *,
+    to: str | None,
+    rows: int,
+    keys: Sequence[str] | None,
+    **options: Any,
+) -> None:
+    """Prints or writes the rows of a table as it stands at the end; see `typed`."""
+    with opened(paths, readings=2, on_screen=output is None, **options) as capture:
+        found = capture.latest(table, keys=keys)
+        _shown_or_written(found.to_batches(), found.schema, output, to, paths, rows)
+
+
+def _shown_or_written(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    output: Path | None,
+    to: str | None,
+    paths: Sequence[str],
+    rows: int,
+) -> None:
+    if output is not None:
+        _written(batches, schema, output, to, paths)
+    elif print_table(batches, schema, rows):
+        say(f"only the first {counted(rows, 'row', ',')}: --rows prints more, -o writes all to a file")
+
+
+def _written(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, output: Path, to: str | None, paths: Sequence[str]
+) -> None:
+    names = [field.name for field in schema if not pa.types.is_struct(field.type) or field.type.num_fields]
+    schema = pa.schema([schema.field(name) for name in names], schema.metadata)
+    target = find_output(output, to, paths)
+    count = 0
+    with open_output(target, schema) as write:
+        for batch in _nonempty(batches):
+            write(batch.select(names))
+            count += len(batch)
+    say(f"{target.name}: {counted(count, 'row', ',')}")
+
+
+def _nonempty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in batches if len(batch))

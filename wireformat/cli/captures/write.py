@@ -1,0 +1,71 @@
+"""`wireformat write`: all tables of a stream into a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ... import lake
+from ...errors import OptionError
+from ...options.table_names import written
+from .opened import opened
+from .screen_table import print_table
+
+SHOWN = pa.schema(
+    [
+        ("table", pa.string()),
+        *((name, pa.int64()) for name in ("rows", "files", "open", "dropped", "corrupt")),
+    ]
+)
+"""What is printed at the end."""
+
+
+def write(
+    paths: Sequence[str],
+    folder: str,
+    *,
+    lake_format: str,
+    state: str,
+    tables: Sequence[str] | None,
+    partition_by: str | None,
+    keys: Mapping[str, Sequence[str]] | None,
+    rejects: str | None,
+    go_on: bool,
+    **options: Any,
+) -> None:
+    """Writes all tables to a lake, and prints what was written.
+
+    go_on   the messages follow those of the lake, and do not begin before them
+
+    Raises Failed.
+    """
+    if go_on and _is_there(folder):
+        options["after"] = lake.position(folder)
+    with opened(paths, readings=2, on_screen=False, **options) as capture:
+        found = capture.write(
+            folder,
+            format=lake_format,
+            state=state,
+            tables=tables,
+            partition_by=partition_by,
+            keys=keys,
+            rejects=rejects,
+        )
+    rows = [
+        {
+            "table": "" if row["table_name"] is None else written((row["table_schema"], row["table_name"])),
+            **{name: row[name] for name in SHOWN.names[1:]},
+        }
+        for row in found.to_pylist()
+    ]
+    print_table([pa.RecordBatch.from_pylist(rows, SHOWN)], SHOWN)
+
+
+def _is_there(folder: str) -> bool:
+    try:
+        lake.position(folder)
+    except OptionError:
+        return False
+    return True

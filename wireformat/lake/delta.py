@@ -1,0 +1,157 @@
+"""Delta tables of a lake: one commit a write, with the position of the stream in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrow.arrays import Array
+from ..errors import OptionError
+from ..extras import needs
+from ..options.table_names import written
+from ..stream.capture_position import CapturePosition
+from ..stream.positions import Position
+from .parquet import WrittenFile
+from .store import Store
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, DeltaTable
+
+_APPLICATION = "wireformat."
+_NUMBERS = ("transactions", "lsn", "csn")
+"""Of a Position. Each is the version of an application of this name in the log, which checkpoints keep."""
+
+_RELATION_ID = f"{_APPLICATION}relation_id"
+POSITION = f"{_APPLICATION}position"
+"""Key of a commit's metadata: the position, as JSON."""
+
+_MOST = (1 << 63) - 1
+
+
+class DeltaFolder:
+    """A Delta table in a lake, which may not be there yet.
+
+    table        schema and name
+    partitions   the columns of its partitions
+    """
+
+    def __init__(self, store: Store, folder: str, table: tuple[str, str], partitions: list[str]) -> None:
+        with needs("delta", "format='delta'"):
+            import deltalake
+        self._name = table
+        self._options = store.storage_options
+        self._uri = Path(store.path(folder)).as_uri() if store.is_local else store.uri(folder)
+        self._partitions = partitions
+        self.table: DeltaTable | None = None
+        if deltalake.DeltaTable.is_deltatable(self._uri, self._options):
+            self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
+            if self.done is None:
+                raise OptionError(
+                    f"option folder: {store.path(folder)} is a Delta table that `Capture.write` has not made; write "
+                    f"{written(table)} to another lake, or move that table"
+                )
+
+    @cached_property
+    def done(self) -> Position | None:
+        """How far the table went when it was opened; None if it is not there, or not of a lake."""
+        if self.table is None:
+            return None
+        transactions, lsn, csn = (self.table.transaction_version(_APPLICATION + name) for name in _NUMBERS)
+        return None if transactions is None else Position(transactions, lsn, csn)
+
+    @property
+    def relation_id(self) -> int | None:
+        """The OID of the table whose rows it has, if the format sends OIDs."""
+        return None if self.table is None else self.table.transaction_version(_RELATION_ID)
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of the table; None if it is not there."""
+        return None if self.table is None else pa.schema(self.table.schema().to_arrow())
+
+    def evolve(self, schema: pa.Schema) -> None:
+        """Adds the columns that the table does not have, in a commit without rows."""
+        if self.table is None or not _adds(schema, self.schema):
+            return
+        import deltalake
+
+        deltalake.write_deltalake(self.table, schema.empty_table(), mode="append", schema_mode="merge")
+        self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
+
+    def append(self, schema: pa.Schema, files: Iterable[WrittenFile], properties: CommitProperties) -> None:
+        """Adds files in one commit, or makes the table of them."""
+        self._add(schema, files, properties, "append")
+
+    def replace(self, schema: pa.Schema, files: Iterable[WrittenFile], properties: CommitProperties) -> None:
+        """Replaces all rows in one commit, or makes the table of them."""
+        self._add(schema, files, properties, "overwrite")
+
+    def _add(self, schema: pa.Schema, files: Iterable[WrittenFile], properties: CommitProperties, mode: str) -> None:
+        from deltalake import Schema
+        from deltalake.transaction import AddAction, create_table_with_add_actions
+
+        now = int(time.time() * 1000)
+        actions: list[Any] = [
+            AddAction(file.path.rpartition("/")[2], file.size, file.partition, now, True, file.statistics)
+            for file in files
+        ]
+        plain = Schema.from_arrow(schema)
+        if self.table is None:
+            create_table_with_add_actions(
+                self._uri,
+                plain,
+                actions,
+                mode="error",
+                partition_by=self._partitions,
+                storage_options=self._options,
+                commit_properties=properties,
+            )
+        else:
+            self.table.create_write_transaction(
+                actions, mode, plain, partition_by=self._partitions, commit_properties=properties
+            )
+
+
+def commit_properties(position: CapturePosition, relation_id: int | None) -> CommitProperties:
+    """Returns what a commit says of itself."""
+    from deltalake import CommitProperties, Transaction
+
+    numbers = {name: getattr(position.delivered, name) for name in _NUMBERS}
+    versions = {_APPLICATION + name: min(number, _MOST) for name, number in numbers.items() if number is not None}
+    if relation_id is not None:
+        versions[_RELATION_ID] = relation_id
+    return CommitProperties(
+        custom_metadata={POSITION: position.to_json()},
+        app_transactions=[Transaction(name, version) for name, version in versions.items()],
+    )
+
+
+def not_covered(batch: pa.RecordBatch, done: Position) -> Array:
+    """Returns bool[n]: whether a typed row is after a position; it has the columns commit_lsn and csn."""
+    lsns, has_lsn = _numbers(batch["commit_lsn"])
+    csns, has_csn = _numbers(batch["csn"])
+    sequence, _ = _numbers(batch["_sequence"].field("commit_lsn"))
+    covered = sequence <= np.uint64(done.transactions)
+    covered = np.where(has_csn, csns <= np.uint64(done.csn or 0), covered)
+    by_lsn = (lsns <= np.uint64(done.lsn or 0)) & (~has_csn | (csns <= np.uint64(done.csn or 0)))
+    return np.asarray(~np.where(has_lsn, by_lsn, covered))
+
+
+def _numbers(column: pa.Array) -> tuple[Array, Array]:
+    valid = np.asarray(column.is_valid())
+    return np.asarray(column.fill_null(0)).view(np.uint64), valid
+
+
+def _adds(new: pa.Schema | pa.StructType, there: pa.Schema | pa.StructType) -> bool:
+    """Whether a schema has fields that another one does not have."""
+    known: Mapping[str, Any] = {field.name: field.type for field in there}
+    return any(
+        field.name not in known or (pa.types.is_struct(field.type) and _adds(field.type, known[field.name]))
+        for field in new
+    )

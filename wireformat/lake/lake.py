@@ -1,0 +1,265 @@
+"""A lake that is written to: what is there already, the files of a write, and its commit."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import OptionError
+from ..options.checks import shown
+from ..options.table_names import one_table, written
+from ..stream.capture_position import CapturePosition
+from .delta import DeltaFolder
+from .manifest import File, Manifest, Table, read_manifest, write_manifest
+from .names import folder_of, stored_names
+from .parquet import ParquetFile, WrittenFile
+from .store import HIDDEN, Store
+from .stored import StoredSchema, delta_type, type_onto, without_empty_structs
+
+COMMIT_DATE = "commit_date"
+"""In `partition_by`: the date of `_commit_time`."""
+
+_FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+)?\.parquet")
+"""Names of files, with the number of their write. Of a Parquet lake, a repeated write replaces its own files."""
+
+_NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Lake:
+    """A lake that is written to, by one write at a time.
+
+    format    parquet or delta
+    state     changes or latest
+
+    Raises OptionError if the lake is of another kind.
+    """
+
+    def __init__(
+        self, store: Store, format: str, state: str, partition_by: str | Mapping[str, str] | None, stream: str
+    ) -> None:
+        self.store = store
+        self.format = format
+        self.state = state
+        partitions = (
+            None if partition_by is None else partition_by if isinstance(partition_by, str) else {**partition_by}
+        )
+        found = read_manifest(store)
+        self.is_new = found is None
+        self.manifest = Manifest(format, state, partitions) if found is None else found
+        self._check(partitions, stream)
+        self._write = self.manifest.writes + 1
+        self._leftovers = self._cleaned()
+        self._targets: dict[tuple[str, str], Target] = {}
+
+    def _check(self, partitions: Any, stream: str) -> None:
+        where = f"option folder: {self.store.path('')}".rstrip("/")
+        for name, given in (("format", self.format), ("state", self.state), ("partition_by", partitions)):
+            there = getattr(self.manifest, name)
+            if there != given:
+                raise OptionError(f"{where} is a lake with {name}={there!r}, got {given!r}; write to another folder")
+        position = self.manifest.position
+        if position is not None and position.format != stream:
+            raise OptionError(f"{where} is a lake of {position.format}, got a stream of {stream}; write to another one")
+        if not self.is_new and (self.format, self.state) == ("parquet", "latest"):
+            raise OptionError(
+                f"{where} has the rows of an earlier write with state='latest'. Parquet files cannot be merged: use "
+                "format='delta', or write to a new folder"
+            )
+
+    def _cleaned(self) -> dict[str, None]:
+        """Removes what an earlier write left unfinished. Returns its finished files, which no manifest names."""
+        named = {file.path for table in self.manifest.tables.values() for file in table.files}
+        leftovers: dict[str, None] = {}
+        for path in self.store.files():
+            name = path.rpartition("/")[2]
+            if name.startswith(HIDDEN):
+                self.store.delete(path)
+            elif self.format == "parquet" and _FILE.fullmatch(name) and path not in named:
+                leftovers[path] = None
+        return leftovers
+
+    @property
+    def position(self) -> CapturePosition | None:
+        """How far the lake goes; None before the first write."""
+        return self.manifest.position
+
+    def target(self, table: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> Target:
+        """Returns what the rows of a table are written to.
+
+        typed   the schema of its typed rows
+        types   the SQL types of its columns
+
+        Raises OptionError for a column that cannot be stored.
+        """
+        if table not in self._targets:
+            self._targets[table] = Target(self, table, typed, types)
+        return self._targets[table]
+
+    def partition_of(self, table: tuple[str, str]) -> str | None:
+        """Returns the column by which a table is partitioned."""
+        given = self.manifest.partition_by
+        if given is None or isinstance(given, str):
+            return given
+        return next((column for name, column in given.items() if one_table(name) == table), None)
+
+    def new_path(self, folder: str, index: int = 0) -> str:
+        """Returns the path of a file of this write."""
+        number = f"-{index:x}" if index else ""
+        return f"{folder}/wireformat-{self._write:06d}{number}.parquet"
+
+    def commit(self, position: CapturePosition) -> None:
+        """Names everything that was written in the manifest."""
+        there = read_manifest(self.store)
+        if (0 if there is None else there.writes) != self.manifest.writes:
+            raise OptionError(
+                "option folder: another process has written to this lake at the same time; write again, one by one"
+            )
+        kept = {file.path for table in self.manifest.tables.values() for file in table.files}
+        for path in self._leftovers:
+            if path not in kept:
+                self.store.delete(path)
+        self.manifest.writes = self._write
+        self.manifest.position = position
+        write_manifest(self.store, self.manifest)
+
+    def discard(self) -> None:
+        """Removes the files of a write that was not committed."""
+        for target in self._targets.values():
+            target.discard()
+
+
+class Target:
+    """The files of a table in a write.
+
+    stored   how its rows are stored
+    delta    the Delta table; None in a Parquet lake
+    """
+
+    def __init__(self, lake: Lake, name: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> None:
+        self._lake = lake
+        self.name = name
+        there = lake.manifest.tables.get(name)
+        self.table = Table(folder_of(name)) if there is None else there
+        columns = [field.name for field in typed.field("_old").type]
+        about = [field.name for field in typed if field.name not in columns]
+        self.table.columns = stored_names(columns, self.table.columns, about)
+        self.table.types |= types
+        self._partition = lake.partition_of(name)
+        if self._partition is not None:
+            _check_partition(name, self._partition, columns, about, lake.state)
+        partitions = [] if self._partition is None else [self.table.columns.get(self._partition, self._partition)]
+        self._partition_name = next(iter(partitions), None)
+        self.delta: DeltaFolder | None = None
+        other_types: dict[str, pa.DataType] = {}
+        if lake.format == "delta":
+            self.delta = DeltaFolder(lake.store, self.table.folder, name, partitions)
+            other_types = self._types_of_delta(typed, columns)
+        self.stored = StoredSchema(typed, self.table, other_types)
+        self._files: dict[str | None, ParquetFile] = {}
+        self._written: list[WrittenFile] = []
+        self._schema: pa.Schema | None = None
+
+    def _types_of_delta(self, typed: pa.Schema, columns: Collection[str]) -> dict[str, pa.DataType]:
+        assert self.delta is not None, "of a Delta lake"
+        there = self.delta.schema
+        found = {}
+        for name in columns:
+            type = delta_type(typed.field(name).type)
+            stored = self.table.columns[name]
+            if there is not None and stored in there.names:
+                type = type_onto(self.name, name, there.field(stored).type, type)
+            found[name] = type
+        return found
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes stored rows. Raises OSError."""
+        batch = batch.select(without_empty_structs(batch.schema).names)
+        for value, rows in self._partitioned(batch):
+            self._file(value, rows.schema).write(rows)
+
+    def _partitioned(self, batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+        """Yields the rows of each partition, with its value; the table's schema is that of all columns."""
+        name = self._partition_name
+        if name is None:
+            self._schema = batch.schema
+            yield "", batch
+            return
+        if self._partition == COMMIT_DATE:
+            dates = batch["_commit_time"].cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
+            batch = batch.append_column(pa.field(name, pa.date32()), dates)
+        self._schema = batch.schema
+        texts = pc.cast(batch[name], pa.string())
+        rest = batch.drop_columns([name])
+        for value in texts.unique().to_pylist():
+            is_of = texts.is_null() if value is None else pc.fill_null(pc.equal(texts, value), False)
+            yield value, rest.filter(is_of)
+
+    def _file(self, value: str | None, schema: pa.Schema) -> ParquetFile:
+        if value not in self._files:
+            lake, folder, name = self._lake, self.table.folder, self._partition_name
+            partition = {} if name is None else {name: value}
+            if name is not None and self.delta is None:
+                folder += f"/{quote(name, safe='')}={_NO_PARTITION if value is None else quote(value, safe='')}"
+            index = 0 if name is None or self.delta is None else len(self._files) + 1
+            path = lake.new_path(folder, index)
+            if self.delta is not None:  # a write that was killed may have left a file of this name
+                path = path.replace("wireformat-", f"wireformat-{secrets.token_hex(8)}-")
+            self._files[value] = ParquetFile(lake.store, path, schema, partition, hides=self.delta is None)
+        return self._files[value]
+
+    def close(self, metadata: Mapping[str, str]) -> None:
+        """Ends the files."""
+        about = {"wireformat.table": written(self.name), "wireformat.state": self._lake.state, **metadata}
+        self._written = [file.close(about) for file in self._files.values()]
+        self._files = {}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table, with those of its partitions."""
+        assert self._schema is not None, "rows have been written"
+        return pa.schema([pa.field(field.name, field.type) for field in self._schema])
+
+    @property
+    def written(self) -> list[WrittenFile]:
+        """The files of this write."""
+        return self._written
+
+    def publish(self) -> None:
+        """Gives the files of a Parquet lake their names, and notes the table and its files for the manifest."""
+        self._lake.manifest.tables[self.name] = self.table
+        if self.delta is not None:
+            return
+        for file in self._written:
+            if file.unfinished != file.path:
+                self._lake.store.move(file.unfinished, file.path)
+            self.table.files.append(File(file.path, file.rows, file.size))
+
+    def discard(self) -> None:
+        """Removes the files of a write that was not committed."""
+        for file in self._files.values():
+            file.discard()
+        if self.delta is None:  # the log of a Delta table may have them
+            for one in self._written:
+                self._lake.store.delete(one.unfinished)
+                self._lake.store.delete(one.path)
+
+
+def _check_partition(
+    table: tuple[str, str], column: str, columns: Collection[str], about: Collection[str], state: str
+) -> None:
+    where = f"option partition_by: table {written(table)}"
+    if column == COMMIT_DATE:
+        if state == "latest":
+            raise OptionError("option partition_by: rows of state='latest' have no commit_date; name a column")
+        if column in columns:
+            raise OptionError(f"{where} has a column {column!r} of its own; partition it by another one")
+    elif column not in columns:
+        raise OptionError(
+            f"{where} has no column {shown(column)}; give a mapping of table to column, or {COMMIT_DATE!r}"
+        )

@@ -1,0 +1,73 @@
+"""What a lake says of itself: its position, its tables and their files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError
+from ..stream.capture_position import CapturePosition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .manifest import Manifest
+    from .store import Store
+
+
+def position(
+    folder: Any, *, filesystem: Any = None, storage_options: Mapping[str, str] | None = None
+) -> CapturePosition:
+    """Returns how far a lake goes. `Capture(more, …, after=position)` goes on there.
+
+    folder, filesystem, storage_options   see `Capture.write`
+
+    Raises OptionError if there is no lake, and StateError.
+    """
+    _, manifest = _opened(folder, filesystem, storage_options)
+    assert manifest.position is not None, "a manifest is written with a position"
+    return manifest.position
+
+
+def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str, str] | None = None) -> pa.Table:
+    """Returns the tables of a lake, with a row for each: table_schema, table_name, folder, files, rows.
+
+    Of a Parquet lake, `files` are those of the last write that was completed and of the writes before it, and `rows`
+    the number of their rows. Of a Delta lake both are null: its log lists them. Paths begin with that of the lake.
+    Raises OptionError if there is no lake, and StateError.
+    """
+    import pyarrow as pa
+
+    store, manifest = _opened(folder, filesystem, storage_options)
+    is_parquet = manifest.format == "parquet"
+    schema = pa.schema(
+        [
+            pa.field("table_schema", pa.string()),
+            pa.field("table_name", pa.string()),
+            pa.field("folder", pa.string()),
+            pa.field("files", pa.list_(pa.field("element", pa.string()))),
+            pa.field("rows", pa.int64()),
+        ]
+    )
+    rows = [
+        {
+            "table_schema": names[0],
+            "table_name": names[1],
+            "folder": store.path(table.folder),
+            "files": [store.path(file.path) for file in table.files] if is_parquet else None,
+            "rows": sum(file.rows for file in table.files) if is_parquet else None,
+        }
+        for names, table in sorted(manifest.tables.items())
+    ]
+    return pa.Table.from_pylist(rows, schema)
+
+
+def _opened(folder: Any, filesystem: Any, storage_options: Mapping[str, str] | None) -> tuple[Store, Manifest]:
+    from .manifest import read_manifest
+    from .store import Store
+
+    store = Store.of(folder, filesystem, storage_options)
+    manifest = read_manifest(store)
+    if manifest is None:
+        raise OptionError(f"option folder: expected a lake that `Capture.write` has written, got {folder}")
+    return store, manifest

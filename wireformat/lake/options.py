@@ -1,0 +1,96 @@
+"""The options of a write to a lake, checked, and the write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import OptionError
+from ..options import ReadOptions
+from ..options.checks import one_of, shown, texts
+from ..options.table_names import one_table, written
+from ..stream.capture_position import CapturePosition
+from .grouped import MEMORY_BYTES
+from .lake import Lake
+from .rejects import Rejects
+from .store import Store
+from .write import Choice, Stream, Writer
+
+FORMATS = ("parquet", "delta")
+STATES = ("changes", "latest")
+
+
+@dataclass(frozen=True)
+class LakeOptions:
+    """The options of `Capture.write`; raises OptionError."""
+
+    format: str
+    state: str
+    partition_by: str | dict[str, str] | None
+    keys: dict[str, Sequence[str]] | Sequence[str] | None
+    schemas: dict[str, Any]
+    rejects: Any
+    filesystem: Any
+    storage_options: Mapping[str, str] | None
+
+    @classmethod
+    def check(
+        cls,
+        *,
+        format: str,
+        state: str,
+        partition_by: str | Mapping[str, str] | None,
+        keys: Mapping[str, Sequence[str]] | Sequence[str] | None,
+        schemas: Mapping[str, Any] | None,
+        rejects: Any,
+        filesystem: Any,
+        storage_options: Mapping[str, str] | None,
+        mode: str,
+    ) -> LakeOptions:
+        """Returns the options as users give them."""
+        state = one_of("state", state, STATES)
+        if keys is not None and state != "latest":
+            raise OptionError("option keys: expected state='latest', which needs them; changes have no key")
+        if rejects is not None and mode == "FAILFAST":
+            raise OptionError("option rejects: needs mode='PERMISSIVE' or 'DROPMALFORMED'; FAILFAST rejects nothing")
+        if partition_by is not None and not isinstance(partition_by, (str, Mapping)):
+            raise OptionError(f"option partition_by: expected a column or a mapping, got {shown(partition_by)}")
+        if schemas is not None and not isinstance(schemas, Mapping):
+            raise OptionError(f"option schemas: expected a mapping of table to schema, got {shown(schemas)}")
+        if filesystem is not None and format == "delta" and storage_options is None:
+            raise OptionError("option filesystem: deltalake takes a URI and storage_options, not a file system")
+        return cls(
+            one_of("format", format, FORMATS),
+            state,
+            _by_table(partition_by) if isinstance(partition_by, Mapping) else partition_by,
+            {name: texts("keys", given) for name, given in _by_table(keys).items()}
+            if isinstance(keys, Mapping)
+            else None
+            if keys is None
+            else texts("keys", keys),
+            _by_table(schemas or {}),
+            rejects,
+            filesystem,
+            storage_options,
+        )
+
+    def opened(self, folder: Any, stream: str) -> Lake:
+        """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
+        store = Store.of(folder, self.filesystem, self.storage_options)
+        return Lake(store, self.format, self.state, self.partition_by, stream)
+
+    def write(self, lake: Lake, options: ReadOptions, stream: Stream) -> tuple[pa.Table, CapturePosition]:
+        """Writes a stream; see `Capture.write`. Returns what was written, and the position after it."""
+        rejects = None
+        if self.rejects is not None:
+            rejects = Rejects(self.rejects, self.filesystem, self.storage_options)
+        choice = Choice(options, self.keys, self.schemas)
+        return Writer(stream, lake, choice, rejects, MEMORY_BYTES).write()
+
+
+def _by_table(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a mapping with the names of tables as `written` returns them."""
+    return {written(one_table(name)): value for name, value in given.items()}

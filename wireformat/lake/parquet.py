@@ -1,0 +1,162 @@
+"""Rows as a Parquet file, one row group after the other."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .store import Store
+
+MOST_STATISTICS_CHARACTERS = 32
+"""Longer texts are no bounds of a column in Delta's log, which is read as a whole."""
+
+
+class WrittenFile(NamedTuple):
+    """A file that has been written.
+
+    path         in the lake
+    unfinished   where it is until it is published
+    partition    the value of the partition's column, as text; {} if there are no partitions
+    """
+
+    path: str
+    unfinished: str
+    rows: int
+    size: int
+    partition: dict[str, str | None]
+    statistics: str
+
+
+class ParquetFile:
+    """Writes a Parquet file.
+
+    path        its name
+    schema      of the rows, with metadata of the columns
+    partition   see WrittenFile
+    hides       whether it has another name until it is published
+
+    Between row groups, a file of this machine is closed: there may be more tables than a process may open files.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        schema: pa.Schema,
+        partition: Mapping[str, str | None],
+        *,
+        hides: bool = True,
+    ) -> None:
+        self._store = store
+        self._path = path
+        self._unfinished = store.hidden(path) if hides and store.moves else path
+        store.make_folder_of(path)
+        self._sink = _Sink(store, self._unfinished)
+        self._found: list[Any] = []
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(self._sink, "w"), schema, compression="zstd", metadata_collector=self._found
+        )
+        self._partition = dict(partition)
+        self._rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes rows, as one row group. Raises OSError."""
+        self._writer.write_batch(batch, row_group_size=max(len(batch), 1))
+        self._rows += len(batch)
+        self._sink.drain()
+
+    def close(self, metadata: Mapping[str, str]) -> WrittenFile:
+        """Ends the file, with metadata. Raises OSError."""
+        self._writer.add_key_value_metadata(dict(metadata))
+        self._writer.close()
+        size = self._sink.close()
+        statistics = _statistics(self._found[0], self._rows)
+        return WrittenFile(self._path, self._unfinished, self._rows, size, self._partition, statistics)
+
+    def discard(self) -> None:
+        """Removes what has been written."""
+        self._sink.discard()
+        self._store.delete(self._unfinished)
+
+
+class _Sink(io.RawIOBase):
+    """What a Parquet writer writes to: bytes wait in memory until a row group is complete."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self._stream: pa.NativeFile | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._waiting.append(bytes(data))
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._size
+
+    def drain(self) -> None:
+        """Writes what is waiting."""
+        data, self._waiting = b"".join(self._waiting), []
+        if self._store.is_local:
+            self._store.append(self._path, data)
+            return
+        if self._stream is None:
+            self._stream = self._store.open(self._path)
+        self._stream.write(data)
+
+    def close(self) -> int:  # type: ignore[override]
+        """Ends the file and returns its size."""
+        if not self.closed:
+            self.drain()
+            if self._stream is not None:
+                self._stream.close()
+        return self._size
+
+    def discard(self) -> None:
+        """Drops what is waiting."""
+        self._waiting = []
+        if self._stream is not None:
+            self._stream.close()
+
+
+def _statistics(metadata: Any, rows: int) -> str:
+    """Returns the statistics of a file as Delta's log has them: of top-level integers, dates and short texts."""
+    lowest: dict[str, Any] = {}
+    highest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for index in range(metadata.num_columns if metadata.num_row_groups else 0):
+        column = metadata.schema.column(index)
+        if "." in column.path or column.max_repetition_level:
+            continue
+        found = [metadata.row_group(group).column(index).statistics for group in range(metadata.num_row_groups)]
+        if any(one is None or not one.has_null_count for one in found):
+            continue
+        nulls[column.name] = sum(one.null_count for one in found)
+        bounds = [(one.min, one.max) for one in found if one.has_min_max]
+        values = [value for pair in bounds for value in pair]
+        if values and all(map(_is_bound, values)) and all(one.has_min_max or not one.num_values for one in found):
+            lowest[column.name], highest[column.name] = map(_json, (min(values), max(values)))
+    fields = {"numRecords": rows, "minValues": lowest, "maxValues": highest, "nullCount": nulls}
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _is_bound(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isascii() and len(value) <= MOST_STATISTICS_CHARACTERS
+    return type(value) in (int, date)
+
+
+def _json(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value

@@ -1,0 +1,130 @@
+"""The rejects file: records that could not be read, and rows with values that do not fit, so that nothing is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.noted.rows import NotedRows
+from ..arrow.row_changes import TABLE_KINDS
+from ..arrow.typed_tables.images import Images
+from ..arrow.typed_tables.readers.reader import as_strings
+from ..arrow.typed_tables.rows import ChangeRows
+from ..arrow.unread import UNREAD
+from .grouped import Table
+from .parquet import ParquetFile
+from .store import Store
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+
+SCHEMA = pa.schema(
+    [
+        pa.field("message", pa.int64()),
+        pa.field("record", pa.int32()),
+        pa.field("kind", pa.string()),
+        pa.field("table_schema", pa.string()),
+        pa.field("table_name", pa.string()),
+        pa.field("commit_lsn", pa.int64()),
+        pa.field("ordinal", pa.int64()),
+        pa.field("error", pa.string()),
+        pa.field("raw", pa.binary()),
+        pa.field("new", _TEXTS),
+        pa.field("old", _TEXTS),
+    ]
+)
+"""A row for each record that could not be read, with its bytes in `raw`, and for each row that did not fit, with the
+texts of its values in `new` and `old`. commit_lsn and ordinal are its `_sequence`."""
+
+_NOT_UNDERSTOOD = "a record of a kind that the format does not list"
+
+
+class Rejects:
+    """Collects rejects in a Parquet file, which is there when it is closed.
+
+    path     of the file
+    unread   the number of records that could not be read
+
+    Raises OSError.
+    """
+
+    def __init__(self, path: Any, filesystem: Any, storage_options: Mapping[str, str] | None) -> None:
+        folder, _, name = str(path).replace("\\", "/").rpartition("/")
+        self._store = Store.of(folder or ("/" if str(path).startswith("/") else "."), filesystem, storage_options)
+        self._file = ParquetFile(self._store, name, SCHEMA, {})
+        self._lock = threading.Lock()
+        self.unread = 0
+
+    def without_unread(self, rows: Iterable[pa.RecordBatch | NotedRows]) -> Iterator[pa.RecordBatch | NotedRows]:
+        """Yields the rows without those that could not be read, which it takes."""
+        for item in rows:
+            kinds = item["kind"] if isinstance(item, pa.RecordBatch) else item.records["kind"]
+            if not pc.any(pc.is_in(kinds, pa.array([*UNREAD]))).as_py():
+                yield item
+                continue
+            batch = item if isinstance(item, pa.RecordBatch) else item.taken(np.arange(len(item.codes)))
+            is_unread = pc.is_in(batch["kind"], pa.array([*UNREAD]))
+            unread = batch.filter(is_unread)
+            self.unread += len(unread)
+            columns = {name: unread[name] for name in SCHEMA.names if name in unread.schema.names}
+            columns["error"] = pc.fill_null(columns["error"], _NOT_UNDERSTOOD)
+            self._write(columns, len(unread))
+            yield batch.filter(pc.invert(is_unread))
+
+    def take(self, table: Table, rows: ChangeRows, typed: pa.RecordBatch) -> None:
+        """Takes the rows of a table that did not fit.
+
+        rows    the row changes
+        typed   their typed rows, one each
+        """
+        bad = np.flatnonzero(np.asarray(typed["_error"].is_valid()))
+        if not len(bad):
+            return
+        chosen, of_typed = rows.chosen(bad), typed.take(pa.array(bad))
+        sequence = of_typed["_sequence"]
+        columns = {
+            "message": chosen.column("message", pa.int64()),
+            "record": chosen.column("record", pa.int32()),
+            "kind": pa.array([TABLE_KINDS[kind] for kind in chosen.kinds.tolist()], pa.string()),
+            "table_schema": pa.array([table[0]] * len(bad), pa.string()),
+            "table_name": pa.array([table[1]] * len(bad), pa.string()),
+            "commit_lsn": pc.struct_field(sequence, "commit_lsn"),
+            "ordinal": pc.struct_field(sequence, "ordinal"),
+            "error": of_typed["_error"],
+            "new": _texts(chosen.new),
+            "old": _texts(chosen.old),
+        }
+        self._write(columns, len(bad))
+
+    def close(self) -> None:
+        """Publishes the file, even if there are no rejects."""
+        written = self._file.close({})
+        if written.unfinished != written.path:
+            self._store.move(written.unfinished, written.path)
+
+    def discard(self) -> None:
+        """Removes what has been written."""
+        self._file.discard()
+
+    def _write(self, columns: Mapping[str, pa.Array], count: int) -> None:
+        arrays = [columns.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in SCHEMA]
+        with self._lock:
+            self._file.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+
+
+def _texts(images: Images) -> pa.Array:
+    """Returns the texts of the values of some rows, as maps by column."""
+    lists = [images.names.lists[code] or () for code in images.names.codes.tolist()]
+    names = list(dict.fromkeys(name for of_row in lists for name in of_row))
+    columns = {name: as_strings(images.texts(name, index)).to_pylist() for index, name in enumerate(names)}
+    return pa.array(
+        [
+            [(name, columns[name][row]) for name in of_row] if is_valid else None
+            for row, (of_row, is_valid) in enumerate(zip(lists, images.valid.tolist(), strict=True))
+        ],
+        _TEXTS,
+    )

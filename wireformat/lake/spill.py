@@ -1,0 +1,80 @@
+"""Typed rows that wait until a stream has been read: in memory, and in files when they are too many."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+
+from .grouped import Table
+
+
+class Spill:
+    """The typed rows of tables, in order. It is a context manager: at its end the files are deleted.
+
+    memory_bytes   so many bytes stay in memory; then those of the largest table go to a file
+    """
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._files: dict[Table, list[Path]] = {}
+        self._held: dict[Table, list[pa.RecordBatch]] = {}
+        self._sizes: dict[Table, int] = {}
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def take(self, table: Table, batch: pa.RecordBatch) -> None:
+        """Takes the next rows of a table. Raises OSError."""
+        with self._lock:
+            self._held.setdefault(table, []).append(batch)
+            self._sizes[table] = self._sizes.get(table, 0) + batch.nbytes
+            while sum(self._sizes.values()) > self._memory_bytes:
+                self._write(max(self._sizes, key=self._sizes.__getitem__))
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables that have rows."""
+        return list(dict.fromkeys([*self._files, *self._held]))
+
+    def rows(self, table: Table) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a table; they can be read again."""
+        for path in self._files.get(table, ()):
+            with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
+                yield from reader
+        yield from self._held.get(table, ())
+
+    def release(self, table: Table) -> None:
+        """Drops the rows of a table."""
+        with self._lock:
+            self._held.pop(table, None)
+            self._sizes.pop(table, None)
+            for path in self._files.pop(table, ()):
+                path.unlink(missing_ok=True)
+
+    def _write(self, table: Table) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
+        path = Path(self._folder.name) / f"{self._count}.arrow"
+        self._count += 1
+        batches = self._held.pop(table)
+        del self._sizes[table]
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, batches[0].schema, options=options) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        self._files.setdefault(table, []).append(path)
+
+    def __enter__(self) -> Spill:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held, self._sizes = {}, {}
+        if self._folder is not None:
+            self._folder.cleanup()

@@ -1,0 +1,152 @@
+"""The files of a lake, in any file system of pyarrow: each is whole, or not there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from ..errors import OptionError
+from ..extras import needs
+from ..options.checks import shown
+
+HIDDEN = ".wireformat-"
+"""Files whose names begin so are not finished. Readers of folders skip names that begin with a dot."""
+
+
+class Store:
+    """A folder, and all below it. Paths are relative to it.
+
+    uri               of the folder, as deltalake takes it
+    storage_options   of deltalake
+    """
+
+    def __init__(
+        self, filesystem: pafs.FileSystem, root: str, uri: str, storage_options: Mapping[str, str] | None
+    ) -> None:
+        self._filesystem = filesystem
+        self._root = root.rstrip("/")
+        self._uri = uri.rstrip("/")
+        self.storage_options = None if storage_options is None else dict(storage_options)
+
+    @classmethod
+    def of(cls, folder: Any, filesystem: Any, storage_options: Mapping[str, str] | None) -> Store:
+        """Returns the store of a folder.
+
+        folder            a path, or a URI such as `s3://bucket/lake`
+        filesystem        of pyarrow or fsspec; then `folder` is a path in it
+        storage_options   of deltalake: it then opens the folder
+
+        Raises OptionError and MissingExtra.
+        """
+        if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
+            raise OptionError(f"option folder: expected a path or URI, got {shown(folder)}")
+        text = os.fspath(folder)
+        if filesystem is not None:
+            if not isinstance(filesystem, pafs.FileSystem):
+                filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))
+            return cls(filesystem, text, text, storage_options)
+        if storage_options is not None:
+            with needs("delta", "storage_options"):
+                from deltalake.fs import DeltaStorageHandler
+            handler = DeltaStorageHandler(text, dict(storage_options))
+            return cls(pafs.PyFileSystem(handler), "", text, storage_options)
+        if "://" in text:
+            try:
+                found, path = pafs.FileSystem.from_uri(text)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise OptionError(f"option folder: {error}; pass filesystem or storage_options") from None
+            return cls(found, path, text, None)
+        path = str(Path(text).absolute())
+        return cls(pafs.LocalFileSystem(), path, path, None)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the files are those of this machine."""
+        return isinstance(self._filesystem, pafs.LocalFileSystem)
+
+    @property
+    def moves(self) -> bool:
+        """Whether a file can be renamed in one step. Object stores cannot, but show a file only when it is whole."""
+        return self.storage_options is None and self._filesystem.type_name not in ("s3", "gcs", "abfs")
+
+    def path(self, path: str) -> str:
+        """Returns the path in the file system."""
+        return f"{self._root}/{path}" if self._root else path
+
+    def uri(self, path: str) -> str:
+        """Returns the URI as deltalake takes it."""
+        return f"{self._uri}/{path}"
+
+    def hidden(self, path: str) -> str:
+        """Returns a new name for a file that is to become `path`, which readers of folders skip."""
+        folder, _, name = path.rpartition("/")
+        return f"{folder}/{HIDDEN}{secrets.token_hex(4)}-{name}".lstrip("/")
+
+    def read(self, path: str) -> bytes | None:
+        """Returns the bytes of a file; None if it is not there."""
+        try:
+            with self._filesystem.open_input_stream(self.path(path)) as file:
+                return bytes(file.read())
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, data: bytes) -> None:
+        """Writes or replaces a whole file."""
+        unfinished = self.hidden(path) if self.moves else path
+        self.make_folder_of(path)
+        try:
+            self.append(unfinished, data)
+            if self.moves:
+                self.move(unfinished, path)
+        except BaseException:
+            if self.moves:
+                self.delete(unfinished)
+            raise
+
+    def append(self, path: str, data: bytes) -> None:
+        """Adds bytes to a file of this machine, which may not be there yet; writes a whole file elsewhere."""
+        if self.is_local:
+            with open(self.path(path), "ab", buffering=0) as file:  # noqa: PTH123 - a path of the file system
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[file.write(rest) :]
+            return
+        with self._filesystem.open_output_stream(self.path(path)) as file:
+            file.write(data)
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Returns a stream that writes a file."""
+        return self._filesystem.open_output_stream(self.path(path))
+
+    def make_folder_of(self, path: str) -> None:
+        """Makes the folder of a file."""
+        folder = self.path(path).rpartition("/")[0]
+        if folder:
+            self._filesystem.create_dir(folder, recursive=True)
+
+    def move(self, path: str, target: str) -> None:
+        """Renames a file; another one of this name is replaced."""
+        if self.is_local:
+            os.replace(self.path(path), self.path(target))  # noqa: PTH105 - paths of the file system
+        else:
+            self._filesystem.move(self.path(path), self.path(target))
+
+    def delete(self, path: str) -> None:
+        """Removes a file, which need not be there."""
+        with suppress(OSError):
+            self._filesystem.delete_file(self.path(path))
+
+    def files(self, folder: str = "") -> Iterator[str]:
+        """Yields the files below a folder, which need not be there."""
+        selector = pafs.FileSelector(self.path(folder) or "/", recursive=True, allow_not_found=True)
+        begin = len(self._root) + 1 if self._root else 0
+        for found in self._filesystem.get_file_info(selector):
+            if found.type == pafs.FileType.File:
+                yield found.path[begin:] if self._root else found.path.lstrip("/")

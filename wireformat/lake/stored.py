@@ -1,0 +1,130 @@
+"""The schema of a table as a lake stores it, and typed rows in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.typed_tables.columns import wider
+from ..errors import OptionError
+from ..options.table_names import written
+from .manifest import Table
+
+NAME = b"wireformat.column"
+SQL_TYPE = b"wireformat.sql_type"
+"""Keys of the metadata of a stored column: its name and its SQL type."""
+
+
+class StoredColumn(NamedTuple):
+    """A column as it is stored.
+
+    source   its name in typed rows
+    field    of the stored rows
+    """
+
+    source: str
+    field: pa.Field
+
+
+class StoredSchema:
+    """How the typed rows of a table are stored: their columns have names that differ in more than case.
+
+    typed     the schema of the typed rows, without kept columns
+    table     what the lake knows of the table
+    types     types that differ from those of `typed`, by column
+    columns   the columns that are stored
+    schema    of the stored rows
+    """
+
+    def __init__(self, typed: pa.Schema, table: Table, types: Mapping[str, pa.DataType]) -> None:
+        self._names = table.columns
+        self._renamed = {name: stored for name, stored in table.columns.items() if name != stored}
+        self.columns = []
+        for field in typed:
+            name = table.columns.get(field.name, field.name)
+            type = self._type(field, types)
+            metadata = {}
+            if field.name in table.columns:
+                metadata = {NAME: field.name.encode()}
+                if table.types.get(field.name) is not None:
+                    metadata[SQL_TYPE] = table.types[field.name].encode()
+            self.columns.append(StoredColumn(field.name, pa.field(name, type, metadata=metadata)))
+        self.schema = pa.schema([column.field for column in self.columns])
+
+    def _type(self, field: pa.Field, types: Mapping[str, pa.DataType]) -> pa.DataType:
+        if field.name == "_old":
+            return pa.struct(
+                [pa.field(self._names.get(one.name, one.name), types.get(one.name, one.type)) for one in field.type]
+            )
+        return types.get(field.name, field.type)
+
+    def stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns typed rows as they are stored."""
+        arrays = [_cast(batch[column.source], column.field.type) for column in self.columns]
+        if self._renamed:
+            arrays = [
+                _renamed(array, self._renamed) if column.source == "_unchanged" else array
+                for column, array in zip(self.columns, arrays, strict=True)
+            ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _cast(array: pa.Array, type: pa.DataType) -> pa.Array:
+    """Returns an array with a wider type; fields of a struct may have other names."""
+    if array.type == type:
+        return array
+    if pa.types.is_struct(type):
+        children = [_cast(child, field.type) for child, field in zip(array.flatten(), type, strict=True)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
+    if pa.types.is_list(type) and pa.types.is_list(array.type):
+        values = _cast(array.values, type.value_type)
+        mask = array.is_null() if array.null_count else None
+        return pa.ListArray.from_arrays(array.offsets, values, type=type, mask=mask)
+    return pc.cast(array, type)
+
+
+def _renamed(lists: pa.Array, names: Mapping[str, str]) -> pa.Array:
+    """Returns lists of names of columns with the names under which they are stored."""
+    rows = [None if row is None else [names.get(name, name) for name in row] for row in lists.to_pylist()]
+    return pa.array(rows, lists.type)
+
+
+def without_empty_structs(schema: pa.Schema) -> pa.Schema:
+    """Returns the columns that a file can hold: not the old row of a table without columns."""
+    return pa.schema([field for field in schema if not pa.types.is_struct(field.type) or field.type.num_fields])
+
+
+def delta_type(type: pa.DataType) -> pa.DataType:
+    """Returns the type of a column of a Delta table, which has no time of day: text."""
+    if pa.types.is_time(type):
+        return pa.string()
+    if pa.types.is_list(type):
+        return pa.list_(pa.field("element", delta_type(type.value_type)))
+    return type
+
+
+def type_onto(table: tuple[str, str], column: str, there: pa.DataType, new: pa.DataType) -> pa.DataType:
+    """Returns the type of a column that a Delta table has; raises OptionError if it does not hold the new values."""
+    if there == new or wider(there, new) == there:
+        return there
+    raise OptionError(
+        f"table {written(table)}: column {column} is {there} in the lake and {new} in the stream. deltalake cannot "
+        "widen a column: write the table to a new lake, or rewrite its Delta table with the wider type"
+    )
+
+
+def sql_types(listed: Iterable[Mapping[str, Any]], table: tuple[str, str]) -> dict[str, str]:
+    """Returns the SQL type of each column in the last version that has it.
+
+    listed   rows of the list of tables
+    """
+    found: dict[str, str] = {}
+    for row in listed:
+        if (row["table_schema"], row["table_name"]) == table:
+            types = zip(row["columns"], row["types"], strict=True)
+            found.update({name: type for name, type in types if type is not None})
+    return found

@@ -1,0 +1,353 @@
+"""One pass over a stream that writes all its tables to a lake."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ..arrow.noted.changes import rows_by_table
+from ..arrow.row_changes import RELATION_ID_COLUMN
+from ..arrow.schemas import committed_schema
+from ..arrow.typed_tables.batch import TypedOptions
+from ..arrow.typed_tables.table import TypedPart, kept_fields
+from ..errors import OptionError
+from ..options import ReadOptions
+from ..options.table_names import one_table, suggestion, written
+from ..sources.handed_rows import HandedRows, joined_parts
+from ..stream.capture_position import CapturePosition
+from .delta import DeltaFolder, commit_properties, not_covered
+from .grouped import Groups, Parts, Table
+from .lake import Lake, Target
+from .merge import Touched, current_rows, merge, of_keys, rows_there
+from .names import folder_of
+from .rejects import Rejects
+from .spill import Spill
+from .stored import sql_types
+
+_POSITION_COLUMNS = ("commit_lsn", "csn")
+"""Kept columns, by which rows are found that a Delta table has already."""
+
+RESULT = pa.schema(
+    [
+        pa.field("table_schema", pa.string()),
+        pa.field("table_name", pa.string()),
+        pa.field("folder", pa.string()),
+        pa.field("rows", pa.int64()),
+        pa.field("files", pa.int64()),
+        pa.field("open", pa.int64()),
+        pa.field("dropped", pa.int64()),
+        pa.field("corrupt", pa.int64()),
+    ]
+)
+"""What `write` returns; see `Capture.write`."""
+
+
+class Stream(NamedTuple):
+    """What a capture hands to a lake.
+
+    format      its name
+    mode        for values that do not fit, and records that cannot be read
+    schema      of its row changes
+    listed      the list of its tables
+    rows        reads the committed rows; with a function, which takes the rows that were read, and returns some of them
+    keys        returns the columns of the replica identity of a table, [] for the whole row; raises OptionError
+    schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types
+    dropped     returns the number of records that DROPMALFORMED left out, after the last row
+    threads     the number of threads
+    """
+
+    format: str
+    mode: str
+    schema: pa.Schema
+    listed: pa.Table
+    rows: Callable[[Callable[[Iterable[Any]], Iterator[Any]] | None], Iterator[HandedRows]]
+    keys: Callable[[str], list[str]]
+    schema_of: Callable[[str], Any]
+    dropped: Callable[[], int]
+    threads: int
+
+
+class Choice(NamedTuple):
+    """What to write.
+
+    options   its `tables` are the patterns of the tables to write
+    keys      the key columns of tables, by name; a list is that of all tables
+    schemas   schemas of tables, by name
+    """
+
+    options: ReadOptions
+    keys: Mapping[str, Sequence[str]] | Sequence[str] | None
+    schemas: Mapping[str, Any]
+
+
+@dataclass
+class _Table:
+    """A table while it is written.
+
+    part       reads its typed rows
+    keys       its key columns, as they are stored; None if changes are written
+    has_marks  whether the typed rows begin with _POSITION_COLUMNS
+    last       the last task of its rows
+    rows       that were written; of state="latest", that it has in the end and that the changes have touched
+    relation_id   the OID that the last change had
+    """
+
+    name: Table
+    target: Target
+    part: TypedPart
+    keys: list[str] | None
+    has_marks: bool
+    last: Future[None] | None = None
+    rows: int = 0
+    dropped: int = 0
+    corrupt: int = 0
+    relation_id: int | None = None
+
+
+class Writer:
+    """Writes a stream to a lake."""
+
+    def __init__(self, stream: Stream, lake: Lake, choice: Choice, rejects: Rejects | None, memory: int) -> None:
+        self._stream = stream
+        self._lake = lake
+        self._choice = choice
+        self._rejects = rejects
+        self._memory = memory
+        self._mode = "PERMISSIVE" if rejects is not None else stream.mode
+        self._drops = stream.mode == "DROPMALFORMED"
+        self._listed = stream.listed.to_pylist()
+        self._tables: dict[Table, _Table] = {}
+        self._position: CapturePosition | None = None
+        self._spill = Spill(memory)
+        self._done = None if lake.position is None else lake.position.delivered
+        names = dict.fromkeys((row["table_schema"], row["table_name"]) for row in self._listed)
+        chosen = [name for name in names if choice.options.keeps_table(name)]
+        self._kept = _POSITION_COLUMNS if any(map(self._is_ahead, chosen)) else ()
+
+    def write(self) -> tuple[pa.Table, CapturePosition]:
+        """Returns what was written, and the position after it."""
+        self._check_names()
+        try:
+            with self._spill:
+                self._read()
+                assert self._position is not None, "a stream ends with its position"
+                if self._lake.state == "latest":
+                    self._in_threads(self._write_current, self._tables.values())
+                self._publish(self._position)
+        except BaseException:
+            self._lake.discard()
+            if self._rejects is not None:
+                self._rejects.discard()
+            raise
+        return self._result(self._position), self._position
+
+    def _check_names(self) -> None:
+        """Raises OptionError if an option names a table that the stream does not have."""
+        there = {(row["table_schema"], row["table_name"]) for row in self._listed}
+        options = (("keys", self._choice.keys), ("schemas", self._choice.schemas))
+        for option, given in options:
+            for name in given if isinstance(given, Mapping) else ():
+                if one_table(name) not in there:
+                    wanted = written(one_table(name))
+                    raise OptionError(
+                        f"option {option}: the stream has no changes of {wanted}"
+                        f"{suggestion(wanted, {*map(written, there)})}"
+                    )
+
+    def _read(self) -> None:
+        """Reads the stream, and writes the typed changes of all tables to files, or to where they wait."""
+        groups = Groups(self._memory)
+        pending: deque[Future[None]] = deque()
+        through = None if self._rejects is None else self._rejects.without_unread
+        keep = self._kept
+        with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:
+            try:
+                for rows, position in self._stream.rows(through):
+                    self._position = position or self._position
+                    for table, own in rows_by_table(rows, keep) if rows is not None else ():
+                        if self._choice.options.keeps_table(table):
+                            for group in groups.take(table, own):
+                                self._submit(pool, pending, group)
+                for group in groups.rest():
+                    self._submit(pool, pending, group)
+                while pending:
+                    pending.popleft().result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _is_ahead(self, table: Table) -> bool:
+        """Whether a Delta table goes further than the lake: if a write was stopped after its commit."""
+        if self._lake.format != "delta":
+            return False
+        done = DeltaFolder(self._lake.store, folder_of(table), table, []).done
+        return done is not None and done.is_ahead(self._done)
+
+    def _submit(self, pool: ThreadPoolExecutor, pending: deque[Future[None]], group: tuple[Table, Parts]) -> None:
+        name, parts = group
+        table = self._table(name)
+        task = pool.submit(self._write_group, table, parts, table.last)
+        table.last = task
+        pending.append(task)
+        while len(pending) > 2 * self._stream.threads:
+            pending.popleft().result()
+
+    def _table(self, name: Table) -> _Table:
+        if name not in self._tables:
+            label = written(name)
+            schema = self._choice.schemas.get(label)
+            schema = self._stream.schema_of(label) if schema is None else schema
+            options = TypedOptions(self._mode, "new", False, False, None)
+            kept = self._kept
+            try:
+                part = TypedPart(
+                    label,
+                    schema=schema,
+                    options=options,
+                    evolution="union",
+                    kept=kept_fields(kept, committed_schema(self._stream.schema)),
+                    format=self._stream.format,
+                )
+            except OptionError as error:
+                raise OptionError(f"table {label}: {error}") from None
+            typed = pa.schema([item for item in part.schema if item.name not in kept])
+            if self._lake.state == "latest" and "_error" in typed.names:
+                typed = typed.remove(typed.get_field_index("_error"))
+            if self._drops and self._rejects is not None and "_error" in typed.names:
+                typed = typed.remove(typed.get_field_index("_error"))
+            target = self._lake.target(name, typed, sql_types(self._listed, name))
+            keys = self._keys(label, target) if self._lake.state == "latest" else None
+            self._tables[name] = _Table(name, target, part, keys, bool(kept))
+        return self._tables[name]
+
+    def _keys(self, label: str, target: Target) -> list[str]:
+        """Returns the key columns of a table, as they are stored."""
+        given = self._choice.keys
+        if isinstance(given, Mapping):
+            found = next((keys for name, keys in given.items() if one_table(name) == target.name), None)
+        else:
+            found = given
+        keys = self._stream.keys(label) if found is None else list(found)
+        missing = [key for key in keys if key not in target.table.columns]
+        if missing:
+            raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")
+        return [target.table.columns[key] for key in keys]
+
+    def _write_group(self, table: _Table, parts: Parts, before: Future[None] | None) -> None:
+        """Writes rows of a table, after those before them."""
+        if before is not None:
+            before.result()
+        rows = joined_parts(parts, table.name, self._kept if table.has_marks else ())
+        batch, dropped = table.part.read(rows)
+        table.dropped += dropped
+        if self._mode == "PERMISSIVE":
+            is_good = batch["_error"].is_null()
+            table.corrupt += len(batch) - is_good.true_count
+            if self._rejects is not None:
+                self._rejects.take(table.name, rows, batch)
+                if self._drops and is_good.true_count < len(batch):
+                    table.dropped += len(batch) - is_good.true_count
+                    batch = batch.filter(is_good)
+        done = None if table.target.delta is None else table.target.delta.done
+        if table.has_marks and done is not None and done.is_ahead(self._done):
+            batch = batch.filter(pa.array(not_covered(batch, done)))
+        if not len(batch):
+            return
+        if RELATION_ID_COLUMN in batch.schema.names:
+            oids = batch[RELATION_ID_COLUMN].drop_null()
+            table.relation_id = oids[-1].as_py() if len(oids) else table.relation_id
+        stored = table.target.stored.stored(batch)
+        table.rows += len(stored)
+        if table.keys is None:
+            table.target.write(stored)
+        else:
+            self._spill.take(table.name, stored)
+
+    def _write_current(self, table: _Table) -> None:
+        """Writes the rows of a table as it stands. Those of a Delta table that is there are merged later."""
+        if table.keys is None or table.name not in self._spill.tables:
+            return
+        delta = table.target.delta
+        if delta is None or delta.table is None:
+            current = current_rows(table.keys, self._spill.rows(table.name))
+            self._spill.release(table.name)
+            table.rows = len(current)
+            _write_table(table, current)
+
+    def _publish(self, position: CapturePosition) -> None:
+        about = {"wireformat.format": self._stream.format, "wireformat.position": position.to_json()}
+        for table in self._tables.values():
+            table.target.close(about)
+        if self._rejects is not None:
+            self._rejects.close()
+        self._in_threads(partial(self._publish_table, position), self._tables.values())
+        self._lake.commit(position)
+
+    def _publish_table(self, position: CapturePosition, table: _Table) -> None:
+        delta = table.target.delta
+        if delta is not None and (table.rows or table.target.written or table.name in self._spill.tables):
+            if table.keys is not None and delta.table is not None:
+                self._merge(table, position)
+            elif table.target.written:
+                delta.evolve(table.target.schema)
+                delta.append(table.target.schema, table.target.written, commit_properties(position, table.relation_id))
+        table.target.publish()
+
+    def _merge(self, table: _Table, position: CapturePosition) -> None:
+        """Merges the changes of a table into its Delta table."""
+        delta, keys = table.target.delta, table.keys
+        if delta is None or delta.table is None or keys is None:
+            raise AssertionError("only current rows of a Delta table are merged")
+        changes = partial(self._spill.rows, table.name)
+        touched = Touched(keys, changes(), delta.relation_id)
+        there = rows_there(delta.table, table.target.stored.schema, delta.relation_id)
+        if keys:
+            there = of_keys(there, keys, touched.rows)
+        current = current_rows(keys, changes(), there)
+        properties = commit_properties(position, table.relation_id)
+        table.rows = len(current)
+        if keys:
+            delta.evolve(current.schema)
+            merge(delta.table, current, touched, keys, properties)
+        else:
+            _write_table(table, current)
+            table.target.close({})
+            delta.evolve(table.target.schema)
+            delta.replace(table.target.schema, table.target.written, properties)
+
+    def _in_threads(self, work: Callable[[_Table], None], tables: Iterable[_Table]) -> None:
+        with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:
+            for task in [pool.submit(work, table) for table in tables]:
+                task.result()
+
+    def _result(self, position: CapturePosition) -> pa.Table:
+        rows: list[dict[str, Any]] = [
+            {
+                "table_schema": name[0],
+                "table_name": name[1],
+                "folder": self._lake.store.path(table.target.table.folder),
+                "rows": table.rows,
+                "files": len(table.target.written),
+                "open": 0,
+                "dropped": table.dropped,
+                "corrupt": table.corrupt,
+            }
+            for name, table in sorted(self._tables.items())
+        ]
+        unread = 0 if self._rejects is None else self._rejects.unread
+        left_open = sum(one.changes for one in position.open)
+        dropped = self._stream.dropped() + (unread if self._drops else 0)
+        if unread or left_open or dropped:
+            rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": unread})
+        return pa.Table.from_pylist(rows, RESULT)
+
+
+def _write_table(table: _Table, rows: pa.Table) -> None:
+    for batch in rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]:
+        table.target.write(batch)
