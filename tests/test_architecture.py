@@ -28,7 +28,7 @@ ROWS = (
     "arrow.scan",
     "arrow.columns",
     "arrow.engine",
-    "arrow.change_table arrow.committed arrow.typed_tables",
+    "arrow.change_table arrow.committed arrow.typed_tables arrow.written",
     "arrow.noted",
     "arrow",
     "sources",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .typed_tables.latest import latest
     from .typed_tables.table import typed
     from .typed_tables.tables import tables
+    from .written.encode import encode
 
 __all__ = [
     "CHANGES",
@@ -21,6 +22,7 @@ __all__ = [
     "change_schema",
     "changes",
     "committed_schema",
+    "encode",
     "latest",
     "open_transactions",
     "tables",
@@ -32,6 +34,7 @@ _LATER = {
     "batches": "change_table",
     "changes": "change_table",
     "Transactions": "committed.assembler",
+    "encode": "written.encode",
     "latest": "typed_tables.latest",
     "open_transactions": "committed.assembler",
     "tables": "typed_tables.tables",

@@ -133,7 +133,7 @@ class GaussdbBinary:
         """See Format.writer."""
         given = resolve(options, ROWS[self.name].options)
         bodies = _Bodies(given, encoding)
-        return MessageWriter(self.name, given, _PACKING, batch_bytes, bodies.body, bodies.whole)
+        return MessageWriter(self.name, given, _PACKING, batch_bytes, bodies.body, bodies.whole, bodies.rows)
 
 
 def _said(event: type[Event]) -> Set[str]:
@@ -155,7 +155,7 @@ class _Bodies:
     def __init__(self, options: Mapping[str, bool | int], encoding: str) -> None:
         self._options = options
         self._encoding = encoding
-        self._rows = Layouts(_ROWS.parts, encoding, new_first=True)
+        self.rows = Layouts(_ROWS.parts, encoding, new_first=True)
 
     def whole(self, event: Event) -> bytes | None:
         """A bare heartbeat."""
@@ -168,7 +168,7 @@ class _Bodies:
 
     def body(self, event: Event) -> bytes:
         """Kind and body of a record; raises EncodeError."""
-        written = self._rows.write(event) if isinstance(event, RowChange) else None
+        written = self.rows.write(event) if isinstance(event, RowChange) else None
         return self._declared(event) if written is None else written
 
     def _declared(self, event: Event) -> bytes:

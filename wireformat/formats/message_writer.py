@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..errors import EncodeError, LimitExceeded
-from ..events import Event
+from ..events import Event, RowChange
 from ..limits import RECORD_BYTES
+from .direct.layouts import DECLINED, Layout, Layouts
 from .empty_transactions import EmptyTransactions
 from .record_facts import RecordFacts
 
@@ -48,6 +49,7 @@ class MessageWriter:
     name, options   of the format; without the option sending-batch each record is a message
     body            the bytes of one event without framing; raises EncodeError
     whole           the message of an event that is one by itself, framing and all; None for all others
+    layouts         of row changes whose body is written from a layout
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class MessageWriter:
         batch_bytes: int,
         body: Callable[[Event], bytes],
         whole: Callable[[Event], bytes | None] = lambda event: None,
+        layouts: Layouts | None = None,
     ) -> None:
         self._name = name
         self._empty: EmptyTransactions[Event] | None = EmptyTransactions() if options.get("skip-empty-xacts") else None
@@ -65,6 +68,7 @@ class MessageWriter:
         self._batch_bytes = batch_bytes if options.get("sending-batch") else 0
         self._body = body
         self._whole = whole
+        self._layouts = layouts
         self._records: list[bytes] = []
         self._bytes = 0
 
@@ -76,6 +80,14 @@ class MessageWriter:
     def flush(self) -> list[bytes]:
         """See Writer.flush."""
         return self._send(self._packing.rest) if self._records else []
+
+    def layout(self, event: RowChange) -> tuple[Layout, None] | None:
+        """The layout of the bodies of rows like this one; None if they have none. It belongs to no relation."""
+        try:
+            layout = None if self._layouts is None else self._layouts.layout(event)
+        except DECLINED:
+            return None
+        return None if layout is None else (layout, None)
 
     def _messages(self, event: Event) -> list[bytes]:
         whole = self._whole(event)

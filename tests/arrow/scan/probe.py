@@ -119,6 +119,15 @@ def use_everything() -> str:
     for changes in (wf.arrow.changes(TYPED, FORMAT), pa.Table.from_pylist([], wf.arrow.CHANGES)):
         for copy in (changes, pa.ipc.open_stream(_as_stream(changes)).read_all()):  # memory that may be written, or not
             digest.update(repr(wf.arrow.typed(copy, "s.t", schema={"a": "integer", "c": "bytea"}).to_pylist()).encode())
+    for format, messages in ((FORMAT, TYPED), ("pgoutput", whole)):
+        changes = wf.arrow.changes(messages, format)
+        for copy in (
+            changes,
+            pa.ipc.open_stream(_as_stream(changes)).read_all(),
+            changes.slice(0, 0),
+            changes.slice(1),
+        ):
+            digest.update(repr(wf.arrow.encode(copy, format).to_pylist()).encode())
     digest.update(repr(wf.Capture(TYPED, FORMAT).typed("s.t").read_all().to_pylist()).encode())
     cells = NotedTexts.of(pa.array([b"\x00\x00\x00\x07", b"\0\1\0\0\0\0\0\0\0\7"]))
     digest.update(repr(read_binary(cells, FORMS["integer", pa.int32()], pa.int32())[0].to_pylist()).encode())

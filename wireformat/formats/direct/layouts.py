@@ -78,14 +78,18 @@ class Layouts:
 
     def write(self, event: RowChange) -> bytes | None:
         """The bytes of a row change; None if the declaration must write it, or say what is wrong with it."""
-        if type(event) not in ROW_CHANGES or event.xid is not None or event.old_kind is not None or event.binary != ():
-            return None
         try:
-            key = layout_key(event)
-            layout = self._layouts[key] if key in self._layouts else self._made(key, event)
+            layout = self.layout(event)
             return None if layout is None else layout.write(values_of(event, new_first=self._new_first))
         except DECLINED:
             return None
+
+    def layout(self, event: RowChange) -> Layout | None:
+        """The layout of a row change; None, or one of DECLINED, if it has none."""
+        if type(event) not in ROW_CHANGES or event.xid is not None or event.old_kind is not None or event.binary != ():
+            return None
+        key = layout_key(event)
+        return self._layouts[key] if key in self._layouts else self._made(key, event)
 
     def _made(self, key: Any, event: RowChange) -> Layout | None:
         if len(self._layouts) >= MOST_LAYOUTS:

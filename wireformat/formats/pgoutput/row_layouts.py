@@ -33,9 +33,7 @@ class RowLayouts:
         if not in_block and event.xid is not None:
             return None
         try:
-            key = (*layout_key(event), event.old_kind, event.binary)
-            found = self._layouts.get(key)
-            layout = found[1] if found is not None and found[0] is relation else self._made(key, event, relation)
+            layout = self._layout(event, relation)
             if layout is None:
                 return None
             body = layout.write(values_of(event, new_first=False))
@@ -43,6 +41,25 @@ class RowLayouts:
             return head + _NUMBER.pack(event.xid) + body if in_block else head + body
         except DECLINED:
             return None
+
+    def layout(self, event: RowChange, relation: Relation) -> Layout | None:
+        """The layout of messages outside of blocks; None if rows like this one have none."""
+        try:
+            layout = self._layout(event, relation)
+        except DECLINED:
+            return None
+        if layout is None:
+            return None
+        head = self._tags[type(event)]
+        if not layout.cells:
+            return Layout((), head + layout.tail)
+        (before, write), *others = layout.cells
+        return Layout(((head + before, write), *others), layout.tail)
+
+    def _layout(self, event: RowChange, relation: Relation) -> Layout | None:
+        key = (*layout_key(event), event.old_kind, event.binary)
+        found = self._layouts.get(key)
+        return found[1] if found is not None and found[0] is relation else self._made(key, event, relation)
 
     def _made(self, key: Any, event: RowChange, relation: Relation) -> Layout | None:
         if len(self._layouts) >= MOST_LAYOUTS:

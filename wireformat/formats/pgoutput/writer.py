@@ -30,7 +30,7 @@ from ...options.reading import DIALECTS
 from ...pgtypes import type_oid
 from ...times import MICROS_OF_2000
 from ..base import refuse_others
-from ..direct.layouts import ROW_CHANGES
+from ..direct.layouts import ROW_CHANGES, Layout
 from .images import fits, images
 from .messages import RECORDS, SYSTEM_SCHEMA, is_aside
 from .relations import Relations
@@ -95,6 +95,15 @@ class PgOutputWriter:
     def flush(self) -> list[bytes]:
         """See Writer.flush."""
         return []
+
+    def layout(self, event: RowChange) -> tuple[Layout, int] | None:
+        """The layout of the messages of rows like this one, and the number of their relation; None if they have none,
+        which is so in a streamed block."""
+        known = self._known(event)
+        if known is None or self._relations.block is not None or event.xid is not None:
+            return None
+        layout = self._rows.layout(event, known)
+        return None if layout is None else (layout, known.relation_id)
 
     def _messages(self, event: Event) -> list[bytes]:
         if isinstance(event, RowChange) and type(event) in ROW_CHANGES:

@@ -1,0 +1,248 @@
+"""wf.arrow.encode: the same messages as wf.encode writes for the events of the rows, by compiled code and by events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wireformat as wf
+from wireformat.arrow.columns.rows_from_events import build
+from wireformat.arrow.written import compiled_writer, encode, kernel
+from wireformat.formats.adapt import adapted
+from wireformat.stream.reader import Located
+
+from ... import pgoutput_strategies, strategies
+from ...golden_cases import CASES
+from ...handmade_pgoutput import ALL, DESCRIBED
+
+COMPILED = ("gaussdb-binary", "pgoutput")
+BATCHED = {"sending-batch": 1, "include-timestamp": True, "include-originid": True, "include-user": True}
+OPTIONS: dict[str, list[dict[str, Any]]] = {"gaussdb-binary": [{}, BATCHED], "pgoutput": [{}]}
+
+INSERT = wf.Insert(
+    lsn=7, table_schema="s", table_name="t", new=wf.TupleData(("a", "B"), ("1", None), ("integer", "text"))
+)
+
+
+def table(events: Sequence[wf.Event]) -> pa.Table:
+    """The row changes of the events, each a message of its own."""
+    located = [Located(message, 0, event) for message, event in enumerate(events)]
+    return pa.Table.from_batches(build(located, wf.arrow.CHANGES, 0))
+
+
+def outcome(work: Any, *arguments: Any, **options: Any) -> list[Any]:
+    """The messages, or the words of the error after the format's name."""
+    try:
+        found = work(*arguments, **options)
+        return found.to_pylist() if isinstance(found, pa.ChunkedArray) else list(found)
+    except wf.EncodeError as error:
+        return [str(error)]
+
+
+def check(rows: pa.Table, events: Sequence[wf.Event], format: str, **options: Any) -> list[Any]:
+    """Both engines give what wf.encode gives for the events."""
+    expected = outcome(wf.encode, events, format, **options)
+    by_events = outcome(wf.arrow.encode, rows, format, engine="declaration", **options)
+    if by_events and "a column has none" in str(by_events[-1]):
+        expected = by_events  # the table does not tell what the events did
+    for engine in ("scan", "declaration"):
+        assert outcome(wf.arrow.encode, rows, format, engine=engine, **options) == expected, engine
+    return expected
+
+
+@pytest.mark.parametrize("case", [case.name for case in CASES])
+def test_golden_captures(case: str) -> None:
+    """The rows of every capture in its own format, and where they are not compiled ones, in the compiled formats."""
+    (found,) = (one for one in CASES if one.name == case)
+    messages = found.messages
+    events = list(wf.decode(messages, found.format, mode="DROPMALFORMED", **found.reading))
+    rows = wf.arrow.changes(messages, found.format, mode="DROPMALFORMED", **found.reading)
+    if found.format == "sql-decoding":
+        assert "types" in outcome(wf.arrow.encode, rows, found.format)[0]
+        return
+    check(rows, events, found.format, encoding=found.encoding)
+    for format in COMPILED:
+        said = [adapted(event, format)[0] for event in events]
+        for options in OPTIONS[format]:
+            direct, by_events = (
+                outcome(wf.arrow.encode, rows, format, options=options, adapt=True, engine=engine)
+                for engine in ("scan", "declaration")
+            )
+            assert direct == by_events
+            if found.format in COMPILED:
+                assert direct == outcome(wf.encode, said, format, options=options)
+
+
+@pytest.mark.parametrize("batch_bytes", [0, 100, 1000, 1 << 20])
+@given(events=st.lists(strategies.events(), max_size=8))
+def test_generated_rows(batch_bytes: int, events: list[wf.Event]) -> None:
+    """Rows of any names and values, several times, so that their layouts are known; batches of every size."""
+    events = [event for event in events if not isinstance(event, wf.RowChange) or _has_types(event)] * 2
+    for options in OPTIONS["gaussdb-binary"]:
+        check(table(events), events, "gaussdb-binary", options=options, batch_bytes=batch_bytes)
+
+
+def _has_types(event: wf.RowChange) -> bool:
+    """Whether the row-change table says the types of all columns: those of `old` are found by their names in `new`."""
+    if event.new is None or event.old is None:
+        return True
+    types = dict(reversed([*zip(event.new.names, event.new.types, strict=True)]))
+    return all(types.get(name) == type for name, type in zip(event.old.names, event.old.types, strict=True))
+
+
+@given(events=pgoutput_strategies.streams())
+def test_generated_streams(events: list[wf.Event]) -> None:
+    """Relations that change, blocks, and values that were not sent; each event as the table tells it."""
+    read = [*wf.decode([*wf.encode(events, "pgoutput")], "pgoutput")]
+    check(table(read), read, "pgoutput")
+
+
+CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*pgoutput*.parquet"))
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_captures_of_servers(path: Path) -> None:
+    messages = pq.read_table(path)["payload"]
+    events, rows = [*wf.decode(messages, "pgoutput")], wf.arrow.changes(messages, "pgoutput")
+    check(rows, events, "pgoutput")
+
+
+def test_handmade_messages() -> None:
+    messages = [DESCRIBED, *(message for message, _ in ALL.values())]
+    check(wf.arrow.changes(messages, "pgoutput"), [*wf.decode(messages, "pgoutput")], "pgoutput")
+
+
+def rows_without_python(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of the events that are made while rows are written."""
+    kinds: list[str] = []
+    write = compiled_writer.write_event
+
+    def watched(writer: Any, event: wf.Event, adapt_to: str | None) -> list[bytes]:
+        kinds.append(event.kind)
+        return write(writer, event, adapt_to)
+
+    monkeypatch.setattr(compiled_writer, "write_event", watched)
+    return kinds
+
+
+@pytest.mark.parametrize("format", COMPILED)
+def test_rows_of_a_layout_are_written_by_compiled_code(format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python sees the first row of each layout."""
+    rows = [replace(INSERT, lsn=lsn, new=replace(INSERT.new, values=(str(lsn), None))) for lsn in range(100)]
+    deletes = [wf.Delete(lsn=1, table_schema="s", table_name="t", old=replace(INSERT.new, values=("1", "x")))] * 50
+    kinds = rows_without_python(monkeypatch)
+    check(table([*rows, *deletes, *rows]), [*rows, *deletes, *rows], format)
+    assert kinds == ["INSERT", "DELETE"]
+
+
+def test_a_relation_changes_the_layouts_of_its_table_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    relation = wf.Relation(
+        relation_id=5,
+        table_schema="s",
+        table_name="t",
+        replica_identity="default",
+        columns=("a", "B"),
+        type_oids=(23, 25),
+        typmods=(-1, -1),
+        key_columns=("a",),
+    )
+    other = replace(INSERT, table_name="u")
+    renamed = replace(relation, table_name="v")
+    events = [relation, INSERT, INSERT, other, other, replace(relation, relation_id=6), INSERT, INSERT, other, renamed]
+    events += [
+        replace(INSERT, table_name="v"),
+        INSERT,
+        INSERT,
+        replace(relation, relation_id=6, table_name="w"),
+        INSERT,
+    ]
+    kinds = rows_without_python(monkeypatch)
+    check(table(events), events, "pgoutput")
+    assert kinds.count("INSERT") == 6
+
+
+@pytest.mark.parametrize("format", COMPILED)
+def test_slices_of_any_size(format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches, ranges and slices do not show, nor do arrays with an offset."""
+    rows = [replace(INSERT, new=replace(INSERT.new, values=(str(lsn), "x" * lsn))) for lsn in range(60)]
+    events: list[wf.Event] = [wf.Heartbeat(wal_end=1, wal_flushed=2, time=3)] if format == "gaussdb-binary" else []
+    events = [*rows[:30], *events, *rows[30:]]
+    whole = table([*rows[:7], *events])
+    monkeypatch.setattr(encode, "ROWS", 7)
+    monkeypatch.setattr(compiled_writer, "RANGE_BYTES", 300)
+    for options in OPTIONS[format]:
+        check(whole.slice(7), events, format, options=options, batch_bytes=500)
+        check([whole.slice(start, 5) for start in range(7, len(whole), 5)], events, format, options=options)  # type: ignore[arg-type]
+
+
+def test_a_truncate_of_several_tables_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its rows lie in several batches; another TRUNCATE is another one."""
+    truncate = wf.Truncate(tables=tuple(("s", f"t{number}") for number in range(5)), cascade=True)
+    events = [INSERT, truncate, truncate, INSERT, truncate]
+    for size in (1 << 16, 3, 1):
+        monkeypatch.setattr(encode, "ROWS", size)
+        check(table(events), events, "pgoutput")
+
+
+def test_more_layouts_than_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wireformat.arrow.written.columns.MOST_CODES", 3)
+    events = [replace(INSERT, table_name=f"t{number % 5}") for number in range(30)]
+    check(table(events), events, "gaussdb-binary")
+
+
+def test_what_python_must_judge() -> None:
+    """Rows that compiled code does not write, and the words of the errors."""
+    rows = table([INSERT] * 4)
+    for name, value in (
+        ("lsn", None),
+        ("xid", 5),
+        ("unchanged", ["c"]),
+        ("types", None),
+        ("kind", "ELSE"),
+        ("table_name", None),
+    ):
+        changed = [{**row, name: value} if index == 2 else row for index, row in enumerate(rows.to_pylist())]
+        odd = pa.Table.from_pylist(changed, wf.arrow.CHANGES)
+        for format in COMPILED:
+            found = [outcome(wf.arrow.encode, odd, format, engine=engine) for engine in ("scan", "declaration")]
+            assert found[0] == found[1]
+            assert isinstance(found[0][0], str) or (format, name) == ("pgoutput", "lsn")
+
+
+def test_a_record_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wireformat.formats.message_writer.RECORD_BYTES", 200)
+    long = replace(INSERT, new=replace(INSERT.new, values=("1", "x" * 200)))
+    with pytest.raises(wf.LimitExceeded, match="RECORD_BYTES is 200"):
+        wf.arrow.encode(table([long, INSERT]), "gaussdb-binary")
+
+
+def test_rows_must_be_those_of_the_row_change_table() -> None:
+    rows = table([INSERT])
+    with pytest.raises(TypeError, match="missing are types"):
+        wf.arrow.encode(rows.drop_columns(["types"]), "pgoutput")
+    with pytest.raises(TypeError, match="lsn: expected int64"):
+        wf.arrow.encode(rows.set_column(3, "lsn", pa.array([[1]])), "pgoutput")
+    with pytest.raises(wf.OptionError, match="engine"):
+        wf.arrow.encode(rows, "pgoutput", engine="other")
+    assert len(wf.arrow.encode(rows.slice(0, 0), "pgoutput")) == 0
+    large = rows.set_column(8, "table_schema", rows["table_schema"].cast(pa.large_string())).drop_columns(["detail"])
+    assert wf.arrow.encode(large, "pgoutput").to_pylist() == [*wf.encode([INSERT], "pgoutput")]
+
+
+def test_skipped_transactions_and_other_encodings() -> None:
+    events = [wf.Begin(lsn=1, csn=1, first_lsn=1), wf.Commit(lsn=2, xid=3), replace(INSERT, table_name="表")]
+    for options, encoding in (({"skip-empty-xacts": True}, "utf-8"), ({}, "gbk"), ({}, "UTF8")):
+        check(table(events), events, "gaussdb-binary", options=options, encoding=encoding)
+
+
+def test_a_long_hash_chain_ends() -> None:
+    """There are more slots than numbers."""
+    assert kernel.SLOTS > kernel.MOST_CODES
