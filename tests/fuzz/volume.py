@@ -111,6 +111,11 @@ def _text(format: str, column: bytes) -> bytes:
     return _TEXTS[format] % (column * OF_CELLS, column * OF_CELLS)
 
 
+def _sql(name: bytes, value: bytes) -> bytes:
+    where = b" and ".join([name + b" = " + value] * OF_CELLS)
+    return b"delete from s.t where %s;insert into s.t values (%s);" % (where, b", ".join([value] * OF_CELLS))
+
+
 def _of_texts() -> Iterator[tuple[str, Case]]:
     for format in SCANS:
         join = text_samples.batched if format in ("gaussdb-json", "gaussdb-text") else None
@@ -119,6 +124,8 @@ def _of_texts() -> Iterator[tuple[str, Case]]:
         rows: tuple[bytes, ...] = ()
         if format in _TEXTS:
             rows = _text(format, b" a[a]:null"), _text(format, b" \"\"\"\"[a]:''''")
+        elif format == "sql-decoding":
+            rows = _sql(b"a", b"null"), _sql(b'"a""b"', b"'x''y'"), b"insert into s.t values (%s);" % (b"1, " * COLUMNS)
         elif "json_changes" in SCANS[format].walk:
             rows = _json(b"a", b"null"), _json(rb"\"\"\"\"", b"'\\u0001'")
         if rows:

@@ -114,6 +114,7 @@ ROWS: dict[str, FormatRow] = {
                 *("digits of floats", "dropped last columns"),
             ),
             options=_serial_options(),
+            scan=Scan(f"{_KERNELS}.sql_statements:scan_sql_decoding", True, f"{_LINES}:SQL"),
         ),
         FormatRow(
             name="test-decoding",

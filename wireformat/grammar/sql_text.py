@@ -20,13 +20,17 @@ from .names import read_name, read_relation, write_name, write_relation
 from .tuple_text import NO_TUPLE, check_images, write_cells
 
 INSERT, DELETE = b"insert into ", b"delete from "
-_VALUES, _WHERE, _AND, _END = b" values ", b" where ", b" and ", b";"
+VALUES, WHERE, AND, COMMA, EQUALS = b" values ", b" where ", b" and ", b", ", b" = "
+_END = b";"
 
 
 def read_insert(cursor: Cursor, lsn: int | None) -> Insert:
     """The event of a record that is an INSERT; raises DecodeError."""
     schema, table, new = _insert(cursor)
-    _end(cursor)
+    try:
+        _end(cursor)
+    except DecodeError as error:
+        raise error.in_table(schema, table) from None
     return Insert(lsn=lsn, table_schema=schema, table_name=table, new=new)
 
 
@@ -34,7 +38,7 @@ def read_delete(cursor: Cursor, lsn: int | None) -> RowChange:
     """The event of a record that is a DELETE, or an UPDATE if an INSERT follows; raises DecodeError."""
     cursor.expect(DELETE, "record")
     schema, table = read_relation(cursor)
-    cursor.expect(_WHERE, "old")
+    cursor.expect(WHERE, "old")
     try:
         old = _tuple(cursor, "old")
         if cursor.ended:
@@ -55,9 +59,9 @@ def write_change(event: RowChange, encoding: str) -> bytes:
     check_images(event)
     written = b""
     if not isinstance(event, Insert):
-        written += DELETE + relation + _WHERE + _written_where(event.old, encoding) + _END
+        written += DELETE + relation + WHERE + _written_where(event.old, encoding) + _END
     if not isinstance(event, Delete):
-        written += INSERT + relation + _VALUES + _written_values(event.new, encoding) + _END
+        written += INSERT + relation + VALUES + _written_values(event.new, encoding) + _END
     return written
 
 
@@ -72,7 +76,7 @@ def form_of(value: Value, type: str) -> str:
 def _insert(cursor: Cursor) -> tuple[str, str, TupleData | None]:
     cursor.expect(INSERT, "record")
     schema, table = read_relation(cursor)
-    cursor.expect(_VALUES, "new")
+    cursor.expect(VALUES, "new")
     try:
         return schema, table, _tuple(cursor, "new")
     except DecodeError as error:
@@ -103,11 +107,11 @@ def _cells(cursor: Cursor, side: str) -> TupleData:
                 names.append(f"${len(names) + 1}")
             else:
                 names.append(read_name(cursor, "name"))
-                cursor.expect(b" = ", "value")
+                cursor.expect(EQUALS, "value")
             value, form = read_literal(cursor)
             values.append(value)
             forms.append(LITERAL_TYPES + form)
-            if not cursor.skip(b", " if is_new else _AND) or (is_new and cursor.sees(b")")):
+            if not cursor.skip(COMMA if is_new else AND) or (is_new and cursor.sees(b")")):
                 break
     except DecodeError as error:
         raise error.add(path=f"{side}.cells[{len(values)}].{error.path}") from None
@@ -125,7 +129,7 @@ def _written_values(image: TupleData | None, encoding: str) -> bytes:
         return NO_TUPLE if image is None else b""
     if image.names != tuple(f"${place}" for place in range(1, len(image.names) + 1)):
         raise EncodeError("new: an INSERT names no columns here; expected $1, $2 and so on")
-    return b"(" + b", ".join(write_cells(image, "new", lambda _, value, type: _literal(value, type, encoding))) + b")"
+    return b"(" + COMMA.join(write_cells(image, "new", lambda _, value, type: _literal(value, type, encoding))) + b")"
 
 
 def _written_where(image: TupleData | None, encoding: str) -> bytes:
@@ -133,9 +137,9 @@ def _written_where(image: TupleData | None, encoding: str) -> bytes:
         return NO_TUPLE
 
     def cell(name: str, value: Value, type: str) -> bytes:
-        return write_name(name, "name", encoding) + b" = " + _literal(value, type, encoding)
+        return write_name(name, "name", encoding) + EQUALS + _literal(value, type, encoding)
 
-    return _AND.join(write_cells(image, "old", cell))
+    return AND.join(write_cells(image, "old", cell))
 
 
 def _literal(value: Value, type: str, encoding: str) -> bytes:

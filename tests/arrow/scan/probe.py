@@ -40,6 +40,7 @@ OTHER_SAMPLES = {
     "mppdb-json": [b"BEGIN 1 ORIGIN_ID 2", _OBJECT, b"COMMIT 1 CSN 2", b"COMMIT (at"],
     "opengauss-test-decoding": [b"BEGIN 1", b"table s.t1: INSERT: a[text]:unchanged-toast-datum", b"COMMIT 1 CSN 2"],
     "pgoutput": [DESCRIBED, *(message for message, _ in ALL.values())],
+    "sql-decoding": [b"BEGIN 1", b"delete from s.t1 where a = 1;insert into s.t1 values ('x', null);", b"COMMIT 1"],
     "test-decoding": [
         *(b"BEGIN 1", b"streaming change for TXN 7", b"table s.t1: INSERT: a[text]:'x'"),
         *(b"message: transactional: 1 prefix: p, sz: 1 content:a", b"PREPARE TRANSACTION 'g'", b"COMMIT 1"),

@@ -19,20 +19,27 @@ from wireformat.options import ReadOptions
 
 from ...engines import agree
 
-FORMATS = ("gaussdb-binary", "gaussdb-json", "gaussdb-text", "mppdb-json", "opengauss-test-decoding", "test-decoding")
+FORMATS = (
+    *("gaussdb-binary", "gaussdb-json", "gaussdb-text", "mppdb-json"),
+    *("opengauss-test-decoding", "sql-decoding", "test-decoding"),
+)
 
 each_format = pytest.mark.parametrize("format", FORMATS)
 
 
-def image(names: tuple[str, ...], number: int) -> wf.TupleData:
+def image(format: str, names: tuple[str, ...], number: int, is_new: bool = True) -> wf.TupleData:
     """A row image of integers and texts in turn."""
     values = tuple(str(number) if index % 2 == 0 else f"it's {number}" for index in range(len(names)))
-    return wf.TupleData(names, values, tuple(("integer", "text")[index % 2] for index in range(len(names))))
+    types = ("integer", "text")
+    if format == "sql-decoding":
+        types = ("?number", "?string")
+        names = tuple(f"${index}" for index in range(1, len(names) + 1)) if is_new else names
+    return wf.TupleData(names, values, tuple(types[index % 2] for index in range(len(names))))
 
 
 def insert(format: str, table: str, names: tuple[str, ...], number: int) -> wf.Insert:
     lsn = number + 1 if format.startswith("gaussdb") else None
-    return wf.Insert(lsn=lsn, table_schema="s", table_name=table, new=image(names, number))
+    return wf.Insert(lsn=lsn, table_schema="s", table_name=table, new=image(format, names, number))
 
 
 def messages_of(format: str, events: list[wf.Event]) -> list[bytes]:
@@ -72,10 +79,11 @@ def test_old_images_of_a_key_and_of_all_columns(format: str) -> None:
     for number in range(40):
         lsn = number + 1 if format.startswith("gaussdb") else None
         of_table = {"lsn": lsn, "table_schema": "s", "table_name": f"t{number % 2}"}
-        key, whole = image(("id",), number), image(("id", "note", "x"), number)
+        new = image(format, ("id", "note", "x"), number)
+        key, whole = (image(format, names, number, False) for names in (("id",), ("id", "note", "x")))
         events += [
-            wf.Update(**of_table, new=whole, old=key),
-            wf.Update(**of_table, new=whole, old=whole if number % 3 else None),
+            wf.Update(**of_table, new=new, old=key),
+            wf.Update(**of_table, new=new, old=whole if number % 3 else None),
             wf.Delete(**of_table, old=key if number % 5 else whole),
         ]
     agree(messages_of(format, events), format=format)

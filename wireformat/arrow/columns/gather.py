@@ -31,6 +31,7 @@ from ..scan.notes import (
     TIME_TEXT,
     TYPE,
     UNCHANGED_LENGTH,
+    UNTYPED,
     VALUE,
     ScannedRows,
 )
@@ -221,6 +222,10 @@ def _map(map_index: int, arrow_type: pa.DataType, scanned: ScannedRows, presence
 
 def _types(arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:
     rows, count = scanned.rows, scanned.row_count
+    if not presence.never(UNTYPED):  # the other rows of its format have images without columns, or none
+        present = rows[PRESENT, :count]
+        is_empty = (present >> (GIVEN + NEW) & 3 > 0) & (present >> UNTYPED & 1 == 0)
+        return _nested(arrow_type, np.zeros(count, np.int32), _bitmap(is_empty), pa.nulls(0, pa.string()))
     if not (presence.never(COMPLETE + NEW) and presence.never(COMPLETE + OLD)):
         new, old = (np.diff(rows[ENDS + map_index, :count], prepend=0) for map_index in (NEW, OLD))
         type_ends = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))

@@ -28,6 +28,7 @@ from ..scan.notes import (
     TABLE_SCHEMA,
     TYPE,
     UNCHANGED_LENGTH,
+    UNTYPED,
     VALUE,
     ScannedRows,
 )
@@ -42,7 +43,7 @@ class Layout(NamedTuple):
     kind        index in KINDS
     table       schema and name
     new, old    the column names of the images, without columns that were not sent; None if there is no such image
-    types       the types of the values of the new image, or of the old one if there is no new
+    types       the types of the values of the new image, or of the old one if there is no new; None if it is untyped
     unchanged   the columns that this image lists as not sent; None if there are none
     detail      keys and texts
     """
@@ -147,7 +148,8 @@ def _layouts(scanned: ScannedRows, samples: Array) -> list[Layout]:
         count = ends_of_row[DETAIL] - begins[DETAIL]
         detail = tuple(zip(texts[done : done + count], texts[done + count : done + 2 * count], strict=True))
         done += 2 * count
-        found.append(Layout.of(fields[KIND], table, images[NEW], images[OLD], detail))
+        layout = Layout.of(fields[KIND], table, images[NEW], images[OLD], detail)
+        found.append(layout._replace(types=None) if fields[PRESENT] >> UNTYPED & 1 else layout)
     return found
 
 
@@ -230,6 +232,7 @@ def _same_layout(rows: Array, cells: Array, source: Array, text: Array, row: Int
         if is_complete and not has_unchanged:
             continue
         second = VALUE if map_index == DETAIL else TYPE
+        is_untyped = map_index != DETAIL and present >> (UNTYPED - GIVEN) & 1
         for step in range(count):
             cell, at = begin + step, other_begin + step
             if map_index != DETAIL and (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH) != (
@@ -238,7 +241,7 @@ def _same_layout(rows: Array, cells: Array, source: Array, text: Array, row: Int
                 return False
             if is_complete:
                 continue
-            for field in range(NAME, second + 1, second):
+            for field in range(NAME, NAME + 1 if is_untyped else second + 1, second):
                 start, length = np.int64(cells[map_index, field, cell, 0]), np.int64(cells[map_index, field, cell, 1])
                 other_start, other_length = (
                     np.int64(cells[map_index, field, at, 0]),

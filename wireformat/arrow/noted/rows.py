@@ -29,6 +29,7 @@ from ..scan.notes import (
     OLD,
     PRESENT,
     RECORD,
+    UNTYPED,
     XID,
     ScannedRows,
 )
@@ -47,7 +48,7 @@ MANY_OF = 4
 """A quarter of the rows is many: `detail` is then gathered by itself, so that the cells of the others are not copied,
 although details of BEGIN are left out."""
 
-_BITS_OF_IMAGES = 3 << (GIVEN + NEW) | 1 << HAS_UNCHANGED | 3 << (COMPLETE + NEW)
+_BITS_OF_IMAGES = 3 << (GIVEN + NEW) | 1 << HAS_UNCHANGED | 3 << (COMPLETE + NEW) | 1 << UNTYPED
 """What PRESENT says of the maps NEW and OLD."""
 
 _BYTES_PER_BYTE = 4

@@ -50,6 +50,9 @@ MAPS = ("new", "old", "detail")
 GIVEN = 6
 HAS_UNCHANGED = GIVEN + len(MAPS)
 COMPLETE = HAS_UNCHANGED + 1  # + NEW or OLD: names and types of its cells are those of the relation, and are not noted
+UNTYPED = (
+    COMPLETE + 2
+)  # the types of its cells are forms of literals, noted also in a complete image; the table has none
 NAME, VALUE, TYPE = range(3)
 CELL_FIELDS = 3
 

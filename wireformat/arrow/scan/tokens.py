@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ...events import LITERAL_TYPES
 from ...grammar import lines, messages
 from ...grammar.json_text import ARRAYS
+from ...grammar.sql_text import AND, COMMA, DELETE, EQUALS, INSERT, VALUES, WHERE
 from ...grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
 
-_LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING, *lines.POSTGRES_SCANNED)
+_LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING, *lines.SQL, *lines.POSTGRES_SCANNED)
 
 JSON_HEAD, JSON_KIND, JSON_END = b'{"table_name":"', b'","op_type":"', b"]}"
 JSON_ARRAYS = tuple(f'{end},"{key}":['.encode() for key, end in zip(ARRAYS, ('"', *"]]]]]"), strict=True))
@@ -19,6 +21,17 @@ NULL, TRUE, FALSE, UNCHANGED = b"null", b"true", b"false", b"unchanged-toast-dat
 SPECIAL_NUMBERS = (b"NaN", b"Infinity", b"-Infinity")
 LITERALS = (NULL, TRUE, FALSE, UNCHANGED, *SPECIAL_NUMBERS)
 """Values that are written without quotes and are not plain numbers."""
+
+FORMS = tuple(
+    f"{LITERAL_TYPES}{form}".encode() for form in ("null", "boolean", "number", "bits", "string", "unchanged")
+)
+"""What stands for the types of sql-decoding: how each value was written."""
+
+LAST_COMMA = b", )"
+"""The end of an INSERT of sql-decoding where the last columns were dropped."""
+
+COLUMN_NUMBERS = tuple(b"$%d" % number for number in range(1, 1601))
+"""The names of columns in an INSERT of sql-decoding. No server has tables of more columns."""
 
 KEY_ROW, FULL_ROW = b"key", b"full"
 """What an old row holds."""
@@ -47,6 +60,9 @@ TOKENS = tuple(
             *ROW_CHANGES,
             *LITERALS,
             *BOOLEANS,
+            *FORMS,
+            *(INSERT, DELETE, VALUES, WHERE, AND, EQUALS, COMMA, LAST_COMMA),
+            *COLUMN_NUMBERS,
             *(KEY_ROW, FULL_ROW),
             *(JSON_HEAD, JSON_KIND, JSON_END, TABLE, NO_TUPLE, OLD_KEY, NEW_TUPLE),
             *MESSAGE_WORDS,
@@ -54,4 +70,4 @@ TOKENS = tuple(
         ]
     )
 )
-"""All tokens, each once. JSON_ARRAYS, ROW_CHANGES and LITERALS each keep their order, without a gap."""
+"""All tokens, each once. JSON_ARRAYS, ROW_CHANGES, LITERALS and COLUMN_NUMBERS each keep their order, without a gap."""

@@ -6,20 +6,14 @@ ends. Without one, it ends at the first blank, as the grammar guesses. What cann
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
-from ....grammar.names import TYPE_WORDS
 from ....grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
-from ....identifiers import PLAIN_NAME
-from ....limits import NAME_BYTES
 from ...arrays import Array, Int
 from ...ascii import (
     APOSTROPHE,
     CLOSE_BRACKET,
     COLON,
-    DOT,
     OPEN_BRACKET,
     QUOTE,
     SPACE,
@@ -45,7 +39,6 @@ from ..notes import (
     OLD,
     PRESENT,
     QUOTED,
-    RELATION,
     STEPPED_OVER,
     TABLE_NAME,
     TABLE_SCHEMA,
@@ -57,57 +50,21 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import is_ascii, same_bytes
-from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, SCHEMA, UNWANTED
-from ..relations.entries import TABLE as TABLE_PAIR
-from ..relations.recognise import find_relation, learn, note_complete, note_pattern
+from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
+from ..relations.recognise import learn, note_complete, note_pattern
 from ..tokens import ROW_CHANGES, TABLE
 from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
-from .literals import BAD_LENGTH, literal, number_end, quoted_end, undo
+from .literals import BAD_LENGTH, literal, number_end, quoted_end
+from .names import BYTES, MOST_BYTES_TO_CHANGE, TYPE_WORD, find_table, names_end, read_name, read_table
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
 TABLE_ENTRY, OLD_ENTRY, NEW_ENTRY, NO_TUPLE_ENTRY = (
     token_entry(token) for token in (TABLE, OLD_KEY, NEW_TUPLE, NO_TUPLE)
 )
 FIRST_CHANGE = token_entry(ROW_CHANGES[0])
-MOST_BYTES_TO_CHANGE = 2 * NAME_BYTES + 1
 
 TOO_FEW_CELLS = -2
 """The end of columns for which there are too few cells."""
-
-
-PLAIN, FIRST, TYPE_WORD = 1, 2, 4
-BYTES = np.zeros(256, np.uint8)
-"""What each byte may be part of: a plain name, also as its first byte; the words of a type."""
-for _bit, _pattern, _before in ((PLAIN, PLAIN_NAME, "a"), (FIRST, PLAIN_NAME, ""), (TYPE_WORD, TYPE_WORDS, "")):
-    for _byte in range(128):
-        if re.fullmatch(_pattern, _before + chr(_byte)):
-            BYTES[_byte] |= _bit
-
-
-@hot
-def name_end(buffer: Array, at: Int, stop: Int) -> Int:
-    """Where a plain name ends that begins at `at`; `at` itself if there is none."""
-    if at < stop and not BYTES[buffer[at]] & FIRST:
-        return at
-    while at < stop and BYTES[buffer[at]] & PLAIN:
-        at += 1
-    return at
-
-
-@hot
-def read_name(arrays: ScanArrays, at: Int, stop: Int) -> tuple[Int, Int, Int]:
-    """A name, plain or in quotes: where it ends, or -1, and its pair."""
-    buffer, text, cursor = arrays.buffer, arrays.text, arrays.cursor
-    if at == stop or buffer[at] != QUOTE:
-        end = name_end(buffer, at, stop)
-        return end if end > at else -1, at, end - at
-    end, doubled = quoted_end(buffer, at, stop)
-    if not doubled or end < 0:
-        return end, at + 1, end - at - 2
-    used = cursor[TEXT_USED]
-    _, after = undo(buffer, at, end, text, used, QUOTE, False)
-    cursor[TEXT_USED] = after
-    return end, ~used, after - used
 
 
 @hot
@@ -308,46 +265,22 @@ def read_unquoted(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     return -1
 
 
-@inner
-def read_quoted(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
-    """`schema.table:`, each plain or in quotes; returns where the mark after them begins, or -1."""
-    buffer, rows = arrays.buffer, arrays.rows
-    for field in range(TABLE_SCHEMA, TABLE_NAME + 1, 2):
-        at, start, length = read_name(arrays, at, stop)
-        if at < 0 or at == stop or buffer[at] != (DOT if field == TABLE_SCHEMA else COLON):
-            return -1
-        rows[field, row] = start
-        rows[field + 1, row] = length
-        at += 1
-    return at
-
-
 @hot
 def known_head(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> tuple[Int, Int]:
     """Where the mark after schema and table begins, and the table's first relation; 0 if the table is not known."""
-    buffer, rows, dictionary = arrays.buffer, arrays.rows, arrays.dictionary
+    buffer = arrays.buffer
     end = at
     if arrays.settings[QUOTED]:
-        while end < stop and buffer[end] != COLON:
-            end = quoted_end(buffer, end, stop)[0] if buffer[end] == QUOTE else end + 1
-            if end < 0:
-                return at, np.int64(0)
-        end += 1
+        end = names_end(buffer, at, stop, COLON)
     else:
         for _ in range(2):
             while end < stop and buffer[end] != SPACE:
                 end += 1
             end += 1
         end -= 1
-    if end >= stop or end - at > MOST_BYTES_TO_CHANGE:
+    if end < 0 or end >= stop or end - at > MOST_BYTES_TO_CHANGE:
         return at, np.int64(0)
-    first = find_relation(buffer, at, end, arrays.text, dictionary, arrays.cursor)
-    if first > 0:
-        rows[RELATION, row] = first
-        for part in range(2):
-            rows[TABLE_SCHEMA + part, row] = dictionary[first + SCHEMA, part]
-            rows[TABLE_NAME + part, row] = dictionary[first + TABLE_PAIR, part]
-    return end, first
+    return end, find_table(arrays, at, end, row)
 
 
 @hot
@@ -361,7 +294,11 @@ def read_record(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     else:
         mark, first = known_head(arrays, head, stop, row)
         if first == 0:
-            mark = read_quoted(arrays, head, stop, row) if settings[QUOTED] else read_unquoted(arrays, head, stop, row)
+            mark = (
+                read_table(arrays, head, stop, row, COLON)
+                if settings[QUOTED]
+                else read_unquoted(arrays, head, stop, row)
+            )
         status = DECLINED
         if mark >= 0:
             status = read_images(arrays, mark, stop, row, first, head)

@@ -31,6 +31,7 @@ from ..notes import (
     TABLE_NAME,
     TABLE_SCHEMA,
     TYPE,
+    UNTYPED,
     UTF8,
     WANTS_ROOM,
     ScanArrays,
@@ -99,10 +100,12 @@ def note_complete(arrays: ScanArrays, row: Int, map_index: Int, relation: Int, b
         rows[PRESENT, row] |= 1 << (COMPLETE + map_index)
         return
     column = relation + CELLS  # the other image has other columns, and a row has one relation
+    is_typed = rows[PRESENT, row] >> UNTYPED & 1 == 0
     for cell in range(begin, begin + count):
         for part in range(2):
             cells[map_index, NAME, cell, part] = dictionary[column + CELL_NAME, part]
-            cells[map_index, TYPE, cell, part] = dictionary[column + CELL_TYPE, part]
+            if is_typed:
+                cells[map_index, TYPE, cell, part] = dictionary[column + CELL_TYPE, part]
         column += CELL_ENTRIES
 
 
