@@ -62,17 +62,20 @@ class Reader:
 
     def read_frame(self, message: bytes, frame: Frame, index: int) -> Iterator[Located]:
         """Yields the event of one frame, if the options select it; raises DecodeError in FAILFAST."""
+        event = self.event(message, frame, index)
+        if event is not None:
+            yield Located(index, frame.record, event)
+
+    def event(self, message: bytes, frame: Frame, index: int) -> Event | None:
+        """The event of one frame, or None if the options do not select it; raises DecodeError in FAILFAST."""
         try:
             event = self.format.read(message, frame, self._options)
         except DecodeError as error:
             if error.names is not None and not self._options.keeps_table(error.names):
-                return  # nobody asked for the row, and scans step over it without a look at its cells
-            error.add(record=frame.record, record_lsn=frame.lsn)
-            yield from self._corrupt(error, frame.lsn, message[frame.start : frame.stop], index)
-            return
-        selected = self._options.select(event)
-        if selected is not None:
-            yield Located(index, frame.record, selected)
+                return None  # nobody asked for the row, and scans step over it without a look at its cells
+            raw = message[frame.start : frame.stop]
+            return self._corrupt_event(error, frame.lsn, raw, index, record=frame.record, record_lsn=frame.lsn)
+        return self._options.select(event)
 
     def unframed(
         self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
@@ -85,11 +88,17 @@ class Reader:
         return self._corrupt(reason.add(stream_offset=stream_offset), None, data, index)
 
     def _corrupt(self, error: DecodeError, lsn: int | None, raw: bytes, index: int) -> Iterator[Located]:
-        error.add(format=self.format.name, message=index)
+        event = self._corrupt_event(error, lsn, raw, index)
+        if event is not None:
+            yield Located(index, error.record or 0, event)
+
+    def _corrupt_event(
+        self, error: DecodeError, lsn: int | None, raw: bytes, index: int, **where: int | None
+    ) -> Corrupt | None:
+        error.add(format=self.format.name, message=index, **where)
         if self._options.mode == "FAILFAST":
             raise error
         if self._options.mode == "DROPMALFORMED":
             self.dropped += 1
-            return
-        record = error.record or 0
-        yield Located(index, record, Corrupt(lsn=lsn, error=str(error), raw=raw))
+            return None
+        return Corrupt(lsn=lsn, error=str(error), raw=raw)

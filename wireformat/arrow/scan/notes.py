@@ -21,9 +21,10 @@ from ..arrays import Array
 from .dictionary import DICTIONARY_TEXT
 from .relations.described import NOTHING_DESCRIBED, Described
 
-BEGIN, INSERT, UPDATE, DELETE, COMMIT, MESSAGE_KIND, HEARTBEAT, UNKNOWN = (
-    KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "MESSAGE", "HEARTBEAT", "UNKNOWN")
+BEGIN, INSERT, UPDATE, DELETE, COMMIT, MESSAGE_KIND, HEARTBEAT = (
+    KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "MESSAGE", "HEARTBEAT")
 )
+UNKNOWN, CORRUPT = KINDS.index("UNKNOWN"), KINDS.index("CORRUPT")
 PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED, RELATION_KIND = (
     KINDS.index(name) for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED", "RELATION")
 )
@@ -39,7 +40,8 @@ TABLE_SCHEMA, TABLE_NAME, RAW, BODY, TIME_TEXT = 10, 12, 14, 16, 18  # pairs; BO
 RELATION = 20  # entry of a relation of the row's table in the dictionary, that of complete images; 0 if none is known
 ENDS = 21  # + map: one past the row's last cell
 STEPPED = 24  # how many row changes of the message batch were stepped over before this row
-ROW_FIELDS = 25
+ERROR = 25  # pair: what is wrong with a record that is CORRUPT; not noted in other rows
+ROW_FIELDS = 27
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
@@ -199,4 +201,4 @@ class ScannedRows(NamedTuple):
     dictionary: Array
     """int32[d, 2]; see ScanArrays"""
     events: dict[int, list[Located]]
-    """Events that replace a row, any number of them; rows without an entry are good."""
+    """Events that replace a row, any number of them; rows without an entry are good, or CORRUPT and noted as such."""
