@@ -93,10 +93,10 @@ class GaussdbBinary:
         """See Format.fresh."""
         return self
 
-    def frames(self, message: bytes) -> Iterator[Frame]:
+    def frames(self, message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
         """See Format.frames."""
         try:
-            yield from gauss_batch.frames(message)
+            yield from gauss_batch.frames(message, at, record)
         except DecodeError as error:
             raise hinted(error, message, 0, len(message), self.name) from None
 

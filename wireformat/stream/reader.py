@@ -38,15 +38,16 @@ class Reader:
         """Continues with these relations; formats without relations ignore them."""
         self.format = self.format.fresh(relations)
 
-    def read(self, message: bytes, index: int, first: int = 0) -> Iterator[Located]:
+    def read(self, message: bytes, index: int, first: int = 0, framed: tuple[int, int] = (0, 0)) -> Iterator[Located]:
         """Yields the events of one message that the options select; raises DecodeError in FAILFAST.
 
-        first   index of the first record to read
+        first    index of the first record to read
+        framed   where the framing of a record begins up to which it is good, and the index of that record
         """
         if len(message) > MESSAGE_BYTES:
             raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, message {index} has {len(message)} bytes")
-        frames = self.format.frames(message)
-        record = 0
+        frames = self.format.frames(message, *framed)
+        record = framed[1]
         while True:
             try:
                 frame = next(frames)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 import wireformat as wf
 from wireformat.arrow.engine.scanner import Scanner
 from wireformat.arrow.scan.notes import CORRUPT, KIND
 from wireformat.formats.registry import find_format
+from wireformat.framing import gauss_batch
+from wireformat.framing.frames import Frame
 from wireformat.options import ReadOptions
 
 from ...engines import MODES, agree
@@ -50,3 +54,33 @@ def test_they_are_noted(case: str) -> None:
     (scanned,) = scanner.scan(messages_of(format, spoil))
     assert scanned.events == {}
     assert (scanned.rows[KIND, : scanned.row_count] == CORRUPT).sum() == 5
+
+
+@pytest.mark.parametrize("format", ["gaussdb-binary", "gaussdb-json", "gaussdb-text"])
+@pytest.mark.parametrize("tables", [None, ["s.t", "x.*"]])
+def test_messages_that_are_cut(format: str, tables: list[str] | None) -> None:
+    """Only the last record's framing is read again. Rows that are not ASCII are finished after the scan."""
+    others = [wf.Insert(lsn=n, table_schema="s", table_name="ü", new=GOOD[0].new) for n in (1, 2)]
+    (message,) = wf.encode([*others, *GOOD, *others], format, options={"sending-batch": 1})
+    for size in {*range(1, len(message), 1 + len(message) // 100), *range(len(message) - 20, len(message) + 1)}:
+        cut = message[:size]
+        agree([cut, cut], format=format, mode="PERMISSIVE", tables=tables)
+    agree([message[:-7]], format=format, mode="PERMISSIVE", tables=tables, encoding="latin-1")
+
+
+def test_a_long_message_that_is_cut_is_framed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    (message,) = wf.encode(GOOD * 500, "gaussdb-binary", options={"sending-batch": 1})
+    format = find_format("gaussdb-binary")
+    framed = []
+    frames = gauss_batch.frames
+
+    def counted(*given: int) -> Iterator[Frame]:
+        for frame in frames(*given):
+            framed.append(frame.record)
+            yield frame
+
+    monkeypatch.setattr(gauss_batch, "frames", counted)
+    for cut in (message[:-1], message[:-20]):
+        (scanned,) = Scanner(format, ReadOptions.check(mode="PERMISSIVE")).scan([cut])
+        assert scanned.row_count > 990
+    assert framed == [999]

@@ -27,6 +27,7 @@ from ..scan.notes import (
     BODY,
     CURSOR_FIELDS,
     DECLINED_REST,
+    FRAMING,
     GOOD,
     LSN,
     MAPS,
@@ -322,7 +323,8 @@ class Scanner:
         self._learn(batch_scan, record.batch_index)
         found = events[row] = []
         if record.status == DECLINED_REST:
-            found.extend(self.reader.read(message, record.message, record.frame.record))
+            at, framed = rows[FRAMING : FRAMING + 2, row].tolist()
+            found.extend(self.reader.read(message, record.message, record.frame.record, (at, framed)))
             return
         event = self.reader.event(message, record.frame, record.message)
         if isinstance(event, Corrupt):

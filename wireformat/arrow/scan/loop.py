@@ -28,6 +28,7 @@ from .notes import (
     DETAIL,
     DETAILS_PER_ROW,
     ENDS,
+    FRAMING,
     FULL,
     GOOD,
     INSERT,
@@ -108,6 +109,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
             start, stop = starts[message], stops[message]
             if record == 0:
                 at = start
+            framing, framed = at, record
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
             size = end - body if end >= 0 else 0
             cursor[TEXT_NEEDED] = max_text_bytes(size, cells.shape[2])
@@ -154,6 +156,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
                 at, outcome = close_record(buffer, stop, end, has_lsn)
             if outcome == LOST:
                 begin_row(rows, row, indexes[message], record, start, stop - start, DECLINED_REST)
+                rows[FRAMING, row], rows[FRAMING + 1, row] = framing - start, framed
                 rows[STEPPED, row] = cursor[STEPPED_ROWS]
                 row += 1
             if outcome != MORE:

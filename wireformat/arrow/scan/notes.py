@@ -42,6 +42,9 @@ ENDS = 21  # + map: one past the row's last cell
 STEPPED = 24  # how many row changes of the message batch were stepped over before this row
 ERROR = 25  # pair: what is wrong with a record that is CORRUPT; not noted in other rows
 ROW_FIELDS = 27
+FRAMING = (
+    ERROR  # of a row that is DECLINED_REST: where the last record begins whose framing was looked at, and its index
+)
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}

@@ -29,6 +29,7 @@ from .notes import (
     RAW,
     RECORD,
     RELATION,
+    ROW_FIELDS,
     STATUS,
     STEPPED,
     TABLE_NAME,
@@ -197,6 +198,7 @@ def drop_unwanted(
                 rows[field, kept] = rows[field, row]
             for map_index in range(len(MAPS)):
                 rows[ENDS + map_index, kept] = ends[1, map_index]
-            rows[STEPPED, kept] = rows[STEPPED, row]
+            for field in range(STEPPED, ROW_FIELDS):
+                rows[field, kept] = rows[field, row]
             kept += 1
     return kept
