@@ -87,10 +87,10 @@ class DecodeError(WireformatError, ValueError):
 
     def add(self, **where: Any) -> DecodeError:
         """Adds facts about the location as the caller learns them, and returns the error."""
-        for name, value in where.items():
-            if name not in self.__dict__:
-                raise TypeError(f"DecodeError has no attribute {name!r}")
-            setattr(self, name, value)
+        known = self.__dict__
+        if not known.keys() >= where.keys():
+            raise TypeError(f"DecodeError has no attribute {min(where.keys() - known.keys())!r}")
+        known.update(where)
         return self
 
     def in_table(self, schema: str, table: str) -> DecodeError:

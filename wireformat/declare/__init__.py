@@ -1,6 +1,26 @@
 """Helpers to write a format's layout as a construct declaration, and to run it with errors that say where."""
 
 from .fields import Chosen, Coded, Counted, Identifier, Sized, Tagged, Text, Time, ZeroEnded
+from .numbers import Int8ub, Int16ub, Int32sb, Int32ub, Int64sb, Int64ub, Struct
 from .run import build, parse
 
-__all__ = ["Chosen", "Coded", "Counted", "Identifier", "Sized", "Tagged", "Text", "Time", "ZeroEnded", "build", "parse"]
+__all__ = [
+    "Chosen",
+    "Coded",
+    "Counted",
+    "Identifier",
+    "Int8ub",
+    "Int16ub",
+    "Int32sb",
+    "Int32ub",
+    "Int64sb",
+    "Int64ub",
+    "Sized",
+    "Struct",
+    "Tagged",
+    "Text",
+    "Time",
+    "ZeroEnded",
+    "build",
+    "parse",
+]

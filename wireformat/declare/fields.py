@@ -26,19 +26,19 @@ class Text(Subconstruct):
 
     def _parse(self, stream: Any, context: Any, path: str) -> str | None:
         start = stream.position
-        length = self.subcon._parsereport(stream, context, path)
+        length = self.subcon._parse(stream, context, path)
         if length == self.null:
             return None
-        if length > stream.left:
+        begin = stream.position
+        if length > stream.stop - begin:
             raise BadLength(
                 f"a length of at most {stream.left}, the rest of the record",
                 f"{length}",
                 message_offset=start,
                 path=path,
-                spot=stream.message[start : stream.position],
+                spot=stream.message[start:begin],
             )
-        start = stream.position
-        return _text(stream.read(length), context._params, start, path)
+        return _text(stream.read(length), context["_params"], begin, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if obj is None and self.null is not None:
@@ -109,7 +109,7 @@ class Chosen(Construct):
         if tag[0] not in self.fields:
             raise BadTag(_one_of(self.fields), _shown(tag[0]), message_offset=start, path=path)
         field = self.fields[tag[0]]
-        return tag[0], None if field is None else field._parsereport(stream, context, path)
+        return tag[0], None if field is None else field._parse(stream, context, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         tag, value = obj
@@ -125,7 +125,7 @@ class Sized(Subconstruct):
 
     def _parse(self, stream: Any, context: Any, path: str) -> bytes:
         start = stream.position
-        length = self.subcon._parsereport(stream, context, path)
+        length = self.subcon._parse(stream, context, path)
         if not 0 <= length <= stream.left:
             raise BadLength(
                 f"a length of at most {stream.left}, the rest of the record",
@@ -158,7 +158,7 @@ class Coded(Subconstruct):
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
         start = stream.position
-        number = self.subcon._parsereport(stream, context, path)
+        number = self.subcon._parse(stream, context, path)
         if number not in self.values:
             raise BadValue(self.words, f"{number}", message_offset=start, path=path)
         return self.values[number]
@@ -174,7 +174,7 @@ class Time(Subconstruct):
 
     def _parse(self, stream: Any, context: Any, path: str) -> str:
         start = stream.position
-        found = time_text(self.subcon._parsereport(stream, context, path) + MICROS_OF_2000)
+        found = time_text(self.subcon._parse(stream, context, path) + MICROS_OF_2000)
         if found is None:
             raise BadValue("a time from 4713 BC to 294246", "another", message_offset=start, path=path)
         return found
@@ -197,11 +197,9 @@ class Counted(Subconstruct):
         self.count = count
 
     def _parse(self, stream: Any, context: Any, path: str) -> list[Any]:
-        if isinstance(self.count, Construct):
-            count = self.count._parsereport(stream, context, path)
-        else:
-            count = self.count(context)
-        return [self.subcon._parsereport(stream, context, f"{path}[{index}]") for index in range(count)]
+        count = self.count
+        number = count._parse(stream, context, path) if isinstance(count, Construct) else count(context)
+        return [self.subcon._parse(stream, context, f"{path}[{index}]") for index in range(number)]
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if isinstance(self.count, Construct):
@@ -243,7 +241,7 @@ class Tagged(Construct):
             if self.in_order:
                 later = list(self.fields)[list(self.fields).index(tag[0]) + 1 :]
                 allowed = {key: allowed[key] for key in later}
-            found[name] = field._parsereport(stream, context, _beside(path, name))
+            found[name] = field._parse(stream, context, _beside(path, name))
         return found
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -256,7 +254,7 @@ class Tagged(Construct):
 
 def _text(data: bytes, params: Any, start: int, path: str) -> str:
     try:
-        return str(data, params.encoding, params.errors)
+        return str(data, params["encoding"], params["errors"])
     except UnicodeDecodeError as error:
         raise BadText(
             f"text in {params.encoding}",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from construct import Construct, ConstructError
+from construct import Construct, ConstructError, Container
 
 from ..errors import DecodeError, EncodeError, ShortData, TrailingBytes, counted
 from ..limits import SPOT_BYTES
@@ -24,7 +24,7 @@ def parse(
     """
     window = Window(message, start, stop)
     try:
-        found = declaration.parse_stream(window, encoding=encoding, errors=errors, **known)
+        found = declaration._parse(window, _context(encoding=encoding, errors=errors, **known), "(parsing)")
     except ConstructError as error:
         raise ShortData(
             counted(window.wanted, "byte"),
@@ -42,6 +42,13 @@ def parse(
             message_offset=window.position,
         )
     return found
+
+
+def _context(**known: Any) -> Container:
+    """The outermost context of construct's `parse_stream`, without references to itself, which only the garbage
+    collector would free."""
+    flags = {"_parsing": True, "_building": False, "_sizing": False, "_root": None}
+    return Container({**known, **flags, "_params": Container(known)})
 
 
 def build(declaration: Construct, values: Any, *, encoding: str, **known: Any) -> bytes:

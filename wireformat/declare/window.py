@@ -17,10 +17,10 @@ class Window:
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes, all that is left if negative; fewer at the end."""
-        self.last = self.position
-        self.wanted = self.left if size < 0 else size
-        self.position = min(self.position + self.wanted, self.stop)
-        return self.message[self.last : self.position]
+        self.last = begin = self.position
+        self.wanted = size if size >= 0 else self.stop - begin
+        self.position = end = min(begin + self.wanted, self.stop)
+        return self.message[begin:end]
 
     def tell(self) -> int:
         """The position in the message."""

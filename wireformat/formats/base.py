@@ -48,8 +48,11 @@ class Format(Protocol):
     def separator(self) -> bytes:
         """What follows each message where they come one after the other, and is part of none; mostly nothing."""
 
-    def frames(self, message: bytes) -> Iterator[Frame]:
-        """The records of a whole message; raises DecodeError where the framing is broken."""
+    def frames(self, message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
+        """The records of a whole message, or those from a record on; raises DecodeError where the framing is broken.
+
+        at, record  where the framing of this record begins; earlier records may come all the same
+        """
 
     def find_end(self, data: bytes | bytearray, start: int, searched: int, seen: int = 0) -> tuple[bool, int]:
         """Where the message that begins at `start` ends: (True, one past it and its separator) or (False, how far it

@@ -10,9 +10,22 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import fields
 from typing import Any
 
-from construct import Construct, GreedyBytes, Int16ub, Int32sb, Int32ub, Int64sb, Int64ub, Struct
+from construct import Construct, GreedyBytes
 
-from ..declare import Counted, Identifier, Tagged, Text, build, parse
+from ..declare import (
+    Counted,
+    Identifier,
+    Int16ub,
+    Int32sb,
+    Int32ub,
+    Int64sb,
+    Int64ub,
+    Struct,
+    Tagged,
+    Text,
+    build,
+    parse,
+)
 from ..errors import DecodeError, EncodeError
 from ..events import UNCHANGED, Begin, Commit, Delete, Event, Heartbeat, Insert, RowChange, TupleData, Unknown, Update
 from ..framing import gauss_batch
@@ -87,10 +100,10 @@ class GaussdbBinary:
         """See Format.fresh."""
         return self
 
-    def frames(self, message: bytes) -> Iterator[Frame]:
+    def frames(self, message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
         """See Format.frames."""
         try:
-            yield from gauss_batch.frames(message)
+            yield from gauss_batch.frames(message, at, record)
         except DecodeError as error:
             raise hinted(error, message, 0, len(message), self.name) from None
 

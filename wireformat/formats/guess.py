@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DecodeError, add_hint, counted
-from .registry import all_rows
+from .registry import ROWS, all_rows
 from .signatures import HEAD_BYTES, first_pattern, matches
 
 LOOKED_AT = 1000
@@ -121,6 +121,9 @@ def looks_like(data: bytes | bytearray, start: int, stop: int, name: str) -> str
 
 def hinted(error: DecodeError, data: bytes | bytearray, start: int, stop: int, name: str) -> DecodeError:
     """The error with a hint at what the bytes look like, where that is another format."""
+    row = ROWS.get(name)
+    if row is not None and first_pattern(data[start : min(stop, start + HEAD_BYTES)]) in row.signatures:
+        return error
     found = look(data, start, stop)
     if found and name not in found:
         add_hint(error, f"{_LOOKS_LIKE}{' or '.join(found)}")

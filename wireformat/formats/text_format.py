@@ -76,10 +76,10 @@ class TextFormat:
         """See Format.fresh."""
         return self
 
-    def frames(self, message: bytes) -> Iterator[Frame]:
+    def frames(self, message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
         """See Format.frames."""
         try:
-            yield from self.framing.frames(message)
+            yield from self.framing.frames(message, *((at, record) if self.framing is text_batch else ()))
         except DecodeError as error:
             raise hinted(error, message, 0, len(message), self.name) from None
 

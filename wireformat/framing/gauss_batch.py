@@ -26,13 +26,15 @@ _LENGTH = Struct(">I")
 _HEAD = Struct(">IQ")
 
 
-def frames(message: bytes) -> Iterator[Frame]:
-    """The frames of one whole message.
+def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
+    """The frames of one whole message, or those from a record on.
+
+    at, record  where the framing of this record begins
 
     Raises DecodeError where the framing is broken, after the frames before that spot; its message_offset is the first
     byte that belongs neither to a frame nor to good framing.
     """
-    if message[:1] == BARE_HEARTBEAT:
+    if not record and message[:1] == BARE_HEARTBEAT:
         if len(message) < BARE_HEARTBEAT_BYTES:
             got = f"{len(message)}, then the message ends"
             raise ShortData(f"{BARE_HEARTBEAT_BYTES + 1} bytes", got, **_spot(message, 0, 0, "heartbeat"))
@@ -40,7 +42,6 @@ def frames(message: bytes) -> Iterator[Frame]:
         _check_heartbeat_end(message, 0)
         _check_end(message, BARE_HEARTBEAT_BYTES + 1)
         return
-    at, record = 0, 0
     while True:
         length = _record_length(message, at, len(message) - at - 4)
         stop = at + 4 + length

@@ -32,8 +32,10 @@ def is_batched(message: bytes | bytearray, start: int = 0) -> bool:
     return start < len(message) and message[start] < FIRST_LETTER
 
 
-def frames(message: bytes) -> Iterator[Frame]:
-    """The frames of one whole message.
+def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
+    """The frames of one whole message, or those from a record on.
+
+    at, record  where the framing of this record begins
 
     Raises DecodeError where the framing is broken, after the frames before that spot; its message_offset is the first
     byte that belongs neither to a frame nor to good framing.
@@ -43,7 +45,6 @@ def frames(message: bytes) -> Iterator[Frame]:
             raise ShortData("a text, or a batch of them", "an empty message", **_spot(message, 0))
         yield Frame(0, 0, len(message), None)
         return
-    at, record = 0, 0
     while length := _record_length(message, at, len(message) - at - 4):
         yield Frame(record, at + 12, at + 4 + length, _HEAD.unpack_from(message, at)[1])
         record += 1

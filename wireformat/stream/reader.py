@@ -41,15 +41,16 @@ class Reader:
         """Continues with these relations; formats without relations ignore them."""
         self.format = self.format.fresh(relations)
 
-    def read(self, message: bytes, index: int, first: int = 0) -> Iterator[Located]:
+    def read(self, message: bytes, index: int, first: int = 0, framed: tuple[int, int] = (0, 0)) -> Iterator[Located]:
         """Yields the events of one message that the options select; raises DecodeError in FAILFAST.
 
-        first   index of the first record to read
+        first    index of the first record to read
+        framed   where the framing of a record begins up to which it is good, and the index of that record
         """
         if len(message) > MESSAGE_BYTES:
             raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, message {index} has {len(message)} bytes")
-        frames = self.format.frames(message)
-        record = 0
+        frames = self.format.frames(message, *framed)
+        record = framed[1]
         while True:
             try:
                 frame = next(frames)
@@ -65,22 +66,23 @@ class Reader:
 
     def read_frame(self, message: bytes, frame: Frame, index: int) -> Iterator[Located]:
         """Yields the event of one frame, if the options select it; raises DecodeError in FAILFAST."""
+        event = self.event(message, frame, index)
+        if event is not None:
+            yield Located(index, frame.record, event)
+
+    def event(self, message: bytes, frame: Frame, index: int) -> Event | None:
+        """The event of one frame, or None if the options do not select it; raises DecodeError in FAILFAST."""
         try:
             event = self.format.read(message, frame, self._options)
         except DecodeError as error:
             if error.names is not None and not self._options.keeps_table(error.names):
-                return  # nobody asked for the row, and scans step over it without a look at its cells
+                return None  # nobody asked for the row, and scans step over it without a look at its cells
             if error.names is not None and self._counted is not None and not self._counted.keeps_table(error.names):
                 schema, table = error.names
-                thin = Insert(lsn=frame.lsn, table_schema=schema, table_name=table, new=TupleData())
-                yield Located(index, frame.record, thin)
-                return
-            error.add(record=frame.record, record_lsn=frame.lsn)
-            yield from self._corrupt(error, frame.lsn, message[frame.start : frame.stop], index)
-            return
-        selected = self._options.select(event)
-        if selected is not None:
-            yield Located(index, frame.record, selected)
+                return Insert(lsn=frame.lsn, table_schema=schema, table_name=table, new=TupleData())
+            raw = message[frame.start : frame.stop]
+            return self._corrupt_event(error, frame.lsn, raw, index, record=frame.record, record_lsn=frame.lsn)
+        return self._options.select(event)
 
     def unframed(
         self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
@@ -93,11 +95,17 @@ class Reader:
         return self._corrupt(reason.add(stream_offset=stream_offset), None, data, index)
 
     def _corrupt(self, error: DecodeError, lsn: int | None, raw: bytes, index: int) -> Iterator[Located]:
-        error.add(format=self.format.name, message=index)
+        event = self._corrupt_event(error, lsn, raw, index)
+        if event is not None:
+            yield Located(index, error.record or 0, event)
+
+    def _corrupt_event(
+        self, error: DecodeError, lsn: int | None, raw: bytes, index: int, **where: int | None
+    ) -> Corrupt | None:
+        error.add(format=self.format.name, message=index, **where)
         if self._options.mode == "FAILFAST":
             raise error
         if self._options.mode == "DROPMALFORMED":
             self.dropped += 1
-            return
-        record = error.record or 0
-        yield Located(index, record, Corrupt(lsn=lsn, error=str(error), raw=raw))
+            return None
+        return Corrupt(lsn=lsn, error=str(error), raw=raw)

@@ -15,6 +15,7 @@ from ...events import (
     Begin,
     Commit,
     CommitPrepared,
+    Corrupt,
     Delete,
     Event,
     Heartbeat,
@@ -43,6 +44,7 @@ from ..scan.notes import (
     CSN,
     DETAIL,
     ENDS,
+    ERROR,
     GIVEN,
     KIND,
     LSN,
@@ -187,7 +189,7 @@ class _NotesAsLists:
         self._schemas, self._tables = (
             _texts(text_pairs(scanned, field), scanned.row_count, scanned) for field in (TABLE_SCHEMA, TABLE_NAME)
         )
-        self._source = scanned.source
+        self._scanned = scanned
         self._maps = [_MapCells(scanned, map_index) for map_index in range(len(MAPS))]
 
     def event(self, row: int) -> Event:
@@ -211,7 +213,10 @@ class _NotesAsLists:
                 binary=detail.get("binary", ()),
             )
         if kind == Unknown.kind:
-            return Unknown(lsn=lsn, raw=self._source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
+            return Unknown(lsn=lsn, raw=self._raw(fields))
+        if kind == Corrupt.kind:
+            error = _text(self._scanned, fields[ERROR], fields[ERROR + 1]) or ""
+            return Corrupt(lsn=lsn, error=error, raw=self._raw(fields))
         event = _OTHERS[kind]
         names = {"table_schema": self._schemas[row], "table_name": self._tables[row]} if event is Relation else {}
         numbers = {name: _number(fields, field) for name, field in _NUMBERS[event]}
@@ -219,6 +224,9 @@ class _NotesAsLists:
         if detail.pop("binary", None):  # of a MESSAGE: its content is `\\x` and hexadecimal digits
             detail["content"] = bytes.fromhex(detail["content"][2:])
         return event(lsn=lsn, **names, **numbers, **detail)
+
+    def _raw(self, fields: list[int]) -> bytes:
+        return bytes(self._scanned.source[fields[RAW] : fields[RAW] + fields[RAW + 1]].tobytes())
 
     def _bounds(self, map_index: int, row: int, fields: list[int]) -> slice:
         return slice(self.rows[row - 1][ENDS + map_index] if row else 0, fields[ENDS + map_index])

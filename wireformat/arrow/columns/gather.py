@@ -14,8 +14,10 @@ from ..jit.compiler import compiled
 from ..noted_texts import copied
 from ..scan.notes import (
     COMPLETE,
+    CORRUPT,
     DETAIL,
     ENDS,
+    ERROR,
     GIVEN,
     HAS_UNCHANGED,
     KIND,
@@ -173,6 +175,8 @@ def _column(field: pa.Field, scanned: ScannedRows, presence: _Presence) -> pa.Ar
         return _numbers(NUMBERS.index(name), arrow_type, scanned, presence)
     if name == "kind":
         return _kinds(arrow_type).take(_from_numpy(scanned.rows[KIND, :count], pa.int64()))
+    if name == "error" and (scanned.rows[KIND, :count] == CORRUPT).any():
+        return _errors(arrow_type, scanned)
     if name == "raw" and not (scanned.rows[RAW + 1, :count] >= 0).any():
         return _nulls(arrow_type, count)
     if name in TEXTS:
@@ -181,7 +185,26 @@ def _column(field: pa.Field, scanned: ScannedRows, presence: _Presence) -> pa.Ar
         return _map(MAPS.index(name), arrow_type, scanned, presence)
     if name == "types":
         return _types(arrow_type, scanned, presence)
-    return _nulls(arrow_type, count)  # no scan fills `error`; _without_unchanged fills `unchanged` if there is any
+    return _nulls(arrow_type, count)  # _without_unchanged fills `unchanged` if there is any
+
+
+def _errors(arrow_type: pa.DataType, scanned: ScannedRows) -> pa.Array:
+    pairs = text_pairs(scanned, ERROR)
+    pairs[scanned.rows[KIND, : scanned.row_count] != CORRUPT] = 0, -1
+    return strings(pairs, scanned.row_count, scanned, arrow_type)
+
+
+def with_corrupt(batch: pa.RecordBatch, scanned: ScannedRows) -> pa.RecordBatch:
+    """Returns the batch of rows of which some were noted as CORRUPT after it was made; raises TooMuchText."""
+    if not (scanned.rows[KIND, : scanned.row_count] == CORRUPT).any():
+        return batch
+    noted = record_batch(scanned, pa.schema([field for field in batch.schema if field.name in _OF_CORRUPT]))
+    columns = [noted[name] if name in _OF_CORRUPT else batch[name] for name in batch.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+_OF_CORRUPT = ("kind", "error", "raw")
+"""The columns in which a row that is noted as CORRUPT differs from one that the scan has declined."""
 
 
 def _numbers(field: int, arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -> pa.Array:

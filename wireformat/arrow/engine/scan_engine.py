@@ -16,7 +16,7 @@ from ...limits import BATCH_TEXT_BYTES
 from ...options import ReadOptions
 from ...stream.reader import Located
 from ..columns.events_from_notes import located_events
-from ..columns.gather import record_batch
+from ..columns.gather import record_batch, with_corrupt
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build, row_count
 from ..scan.message_batches import is_live, one_by_one
@@ -136,9 +136,6 @@ class ScanEngine:
 
         gathered   the batch of all rows, if it has been made already
         """
-        if gathered is not None and not scanned.events and gathered.num_rows == scanned.row_count:
-            yield gathered
-            return
         for batches in in_ranges(
             scanned, lambda rows: self._with_events(rows, schema, gathered if rows is scanned else None)
         ):
@@ -148,7 +145,10 @@ class ScanEngine:
         self, scanned: ScannedRows, schema: pa.Schema, gathered: pa.RecordBatch | None
     ) -> Iterable[pa.RecordBatch]:
         """See `_batches_of`; raises TooMuchText if the rows must be split."""
-        batch = record_batch(scanned, schema) if gathered is None else gathered
+        if gathered is None:
+            batch = record_batch(scanned, schema)
+        else:
+            batch = with_corrupt(gathered.slice(0, scanned.row_count), scanned)
         if not scanned.events and batch.num_rows == scanned.row_count:
             return [batch]
         events = [event for row in sorted(scanned.events) for event in scanned.events[row]]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import DecodeError
+from ...events import Corrupt
 from ...formats.base import Format
 from ...framing.frames import Frame
 from ...lsn import unsigned
@@ -28,6 +29,7 @@ from ..scan.notes import (
     DECLINED_REST,
     FIRST_STEPPED,
     FIRST_STEPPED_RECORD,
+    FRAMING,
     GOOD,
     LSN,
     MAPS,
@@ -314,14 +316,13 @@ class Scanner:
         second_look = SecondLook(message_batch, text[: batch_scan.text_used], batch_scan.known_bytes, self._options)
         error: DecodeError | None = None
         all_rows = count
-        for row in unfinished:
+        for row, record in zip(unfinished, _records(message_batch, rows[:, unfinished]), strict=True):
             if second_look.is_full:
                 count = row
                 break
             try:
-                if rows[STATUS, row] != GOOD or not second_look.finish(rows, cells, row):
-                    events[row] = []
-                    events[row].extend(self._read(batch_scan, rows[:, row], second_look))
+                if record.status != GOOD or not second_look.finish(rows, cells, row):
+                    self._read(batch_scan, rows, row, record, second_look, events)
                 elif not second_look.keeps(rows[:, row]):
                     events[row] = []
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
@@ -336,15 +337,48 @@ class Scanner:
         if relations is not None:
             batch_scan.learned = batch_scan.described.learn(relations, batch_scan.learned, message)
 
-    def _read(self, batch_scan: BatchScan, row: Array, second_look: SecondLook) -> Iterator[Located]:
-        """Yields the events of the record of a row, or of its message from this record on."""
-        message_batch = batch_scan.message_batch
-        index, record, start, length = (int(row[field]) for field in (MESSAGE, RECORD, BODY, BODY + 1))
-        batch_index = int(np.searchsorted(message_batch.indexes, index))
-        message = second_look.message(batch_index)
-        self._learn(batch_scan, batch_index)
-        if row[STATUS] == DECLINED_REST:
-            return self.reader.read(message, index, record)
-        start -= int(message_batch.starts[batch_index])
-        lsn = unsigned(int(row[LSN])) if row[PRESENT] >> LSN & 1 else None
-        return self.reader.read_frame(message, Frame(record, start, start + length, lsn), index)
+    def _read(
+        self,
+        batch_scan: BatchScan,
+        rows: Array,
+        row: int,
+        record: _Record,
+        second_look: SecondLook,
+        events: dict[int, list[Located]],
+    ) -> None:
+        """Reads the record of a row, or its message from this record on, into `events`, or notes that it is CORRUPT."""
+        message = second_look.message(record.batch_index)
+        self._learn(batch_scan, record.batch_index)
+        found = events[row] = []
+        if record.status == DECLINED_REST:
+            at, framed = rows[FRAMING : FRAMING + 2, row].tolist()
+            found.extend(self.reader.read(message, record.message, record.frame.record, (at, framed)))
+            return
+        event = self.reader.event(message, record.frame, record.message)
+        if isinstance(event, Corrupt):
+            second_look.note_corrupt(rows, row, event.error)
+            del events[row]
+        elif event is not None:
+            found.append(Located(record.message, record.frame.record, event))
+
+
+class _Record(NamedTuple):
+    """The record of a row that the scan could not finish: status of the row, index of its message, and frame."""
+
+    status: int
+    batch_index: int
+    message: int
+    frame: Frame
+
+
+def _records(message_batch: MessageBatch, rows: Array) -> Iterator[_Record]:
+    """Yields the records of these rows."""
+    batch_indexes = np.searchsorted(message_batch.indexes, rows[MESSAGE])
+    starts = rows[BODY] - message_batch.starts[batch_indexes]
+    facts = (rows[STATUS], batch_indexes, rows[MESSAGE], rows[RECORD], starts, rows[BODY + 1], rows[LSN])
+    has_lsn = (rows[PRESENT] >> LSN & 1).tolist()
+    for (status, batch_index, message, record, start, size, lsn), with_lsn in zip(
+        np.stack(facts, axis=1).tolist(), has_lsn, strict=True
+    ):
+        frame = Frame(record, start, start + size, unsigned(lsn) if with_lsn else None)
+        yield _Record(status, batch_index, message, frame)

@@ -14,14 +14,22 @@ from ..scan.message_batches import MessageBatch
 from ..scan.notes import (
     BINARY_LENGTH,
     BINARY_TEXT,
+    BODY,
+    CORRUPT,
     DETAIL,
     ENDS,
+    ERROR,
     KIND,
+    LSN,
     MAPS,
+    MESSAGE,
     NAME,
     NEEDS,
     NEW,
     OLD,
+    PRESENT,
+    RAW,
+    RECORD,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_SLACK,
@@ -30,6 +38,8 @@ from ..scan.notes import (
     TYPE,
     VALUE,
 )
+
+_NO_TEXTS = np.array([TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1])
 
 
 class SecondLook:
@@ -66,7 +76,7 @@ class SecondLook:
             if needs & BINARY_TEXT:
                 self._write_binary_texts(maps)
         except ValueError:
-            rows[[TABLE_SCHEMA + 1, TABLE_NAME + 1, TIME_TEXT + 1], row] = 0
+            rows[_NO_TEXTS, row] = 0
             for map_cells in maps:
                 map_cells[:, :, 1] = 0
             return False
@@ -92,6 +102,15 @@ class SecondLook:
                 if value is None:
                     raise ValueError("no text form")
                 self._append(image[VALUE, cell], value)
+
+    def note_corrupt(self, rows: Array, row: int, error: str) -> None:
+        """Notes that the record of a row, which has no texts or only empty ones, is CORRUPT, and why."""
+        fields = rows[:, row]
+        fields[KIND] = CORRUPT
+        fields[PRESENT] &= 1 << MESSAGE | 1 << RECORD | 1 << LSN
+        fields[_NO_TEXTS] = -1
+        fields[RAW : RAW + 2] = fields[BODY : BODY + 2]
+        self._append(fields[ERROR : ERROR + 2], error)
 
     def keeps(self, row: Array) -> bool:
         """Returns whether the filters keep a row. The scan could not tell if the name of its table was not UTF-8."""

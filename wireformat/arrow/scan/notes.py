@@ -21,9 +21,10 @@ from ..arrays import Array
 from .dictionary import DICTIONARY_TEXT
 from .relations.described import NOTHING_DESCRIBED, Described
 
-BEGIN, INSERT, UPDATE, DELETE, COMMIT, MESSAGE_KIND, HEARTBEAT, UNKNOWN = (
-    KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "MESSAGE", "HEARTBEAT", "UNKNOWN")
+BEGIN, INSERT, UPDATE, DELETE, COMMIT, MESSAGE_KIND, HEARTBEAT = (
+    KINDS.index(name) for name in ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT", "MESSAGE", "HEARTBEAT")
 )
+UNKNOWN, CORRUPT = KINDS.index("UNKNOWN"), KINDS.index("CORRUPT")
 PREPARE, COMMIT_PREPARED, ROLLBACK_PREPARED, RELATION_KIND = (
     KINDS.index(name) for name in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED", "RELATION")
 )
@@ -41,7 +42,10 @@ ENDS = 21  # + map: one past the row's last cell
 # How many row changes of the message batch were stepped over before this row; the message and record of the first one
 # since the row before, if there is one.
 STEPPED, STEPPED_MESSAGE, STEPPED_RECORD = 24, 25, 26
-ROW_FIELDS = 27
+ERROR = 27  # pair: what is wrong with a record that is CORRUPT; not noted in other rows
+ROW_FIELDS = 29
+# Of a row that is DECLINED_REST: where the last record begins whose framing was looked at, and its index.
+FRAMING = ERROR
 
 NUMBERS = ("message", "record", "lsn", "xid", "csn", "commit_lsn")
 TEXTS = {"table_schema": TABLE_SCHEMA, "table_name": TABLE_NAME, "raw": RAW}
@@ -227,5 +231,5 @@ class ScannedRows(NamedTuple):
     dictionary: Array
     """int32[d, 2]; see ScanArrays"""
     events: dict[int, list[Located]]
-    """Events that replace a row, any number of them; rows without an entry are good."""
+    """Events that replace a row, any number of them; rows without an entry are good, or CORRUPT and noted as such."""
     stepped: SteppedOver = SteppedOver()

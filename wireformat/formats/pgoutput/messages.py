@@ -8,23 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from construct import (
-    Computed,
-    Construct,
-    If,
+from construct import Computed, Construct, If, Subconstruct, Tell, this
+
+from ...declare import (
+    Chosen,
+    Coded,
+    Counted,
     Int8ub,
     Int16ub,
     Int32sb,
     Int32ub,
     Int64sb,
     Int64ub,
+    Sized,
     Struct,
-    Subconstruct,
-    Tell,
-    this,
+    Text,
+    Time,
+    ZeroEnded,
 )
-
-from ...declare import Chosen, Coded, Counted, Sized, Text, Time, ZeroEnded
 from ...errors import BadTag, ShortData
 from ...events import (
     Begin,
@@ -84,7 +85,7 @@ class Images(Subconstruct):
             if tag and tag in tags:
                 stream.read(1)
                 path_of_image = path.rpartition(" -> ")[0] + f" -> {IMAGES[tag[0]]}"
-                found.append((tag[0], self.subcon._parsereport(stream, context, path_of_image)))
+                found.append((tag[0], self.subcon._parse(stream, context, path_of_image)))
             elif required:
                 expected = " or ".join(f"'{chr(byte)}'" for byte in tags)
                 if not tag:

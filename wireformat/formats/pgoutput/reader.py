@@ -74,7 +74,7 @@ class PgOutput:
         """See Format.fresh."""
         return PgOutput(relations)
 
-    def frames(self, message: bytes) -> Iterator[Frame]:
+    def frames(self, message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:
         """See Format.frames."""
         return copy_data.frames(message)
 
