@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
@@ -41,6 +42,8 @@ from .stream.reader import Located
 from .stream.transactions import TWO_PHASE
 
 Rows = TypeVar("Rows", pa.RecordBatch, Any)
+
+_TABLE_NAME = ("table_schema", "table_name")
 
 BEFORE_ALL = -1
 """The message of rows that were known before the first message."""
@@ -119,6 +122,7 @@ class Capture:
         self._threads = pa.cpu_count() if threads is None else threads
         self._was_read = False
         self._listed: pa.Table | None = None
+        self._listed_alone: dict[tuple[str, str], pa.Table] = {}
         self._position: CapturePosition | None = self._after
         self._unknown_prepared: tuple[str, ...] | None = None
         self._dropped: int | None = None
@@ -196,13 +200,7 @@ class Capture:
         which a server sends if it streams transactions, count. The capture is read once for it; the result is kept.
         """
         if self._listed is None:
-            self._begin_reading()
-            found = NotedTables()
-            noted = self._noted(self._make_decoder(self._options, None))
-            with judged_rows(chain(self._known_relations(), noted)) as all_rows:
-                for rows in all_rows:
-                    found.take(rows)
-            self._listed = found.listed(self._name)
+            self._listed = self._list(None)
         return self._listed
 
     def typed(
@@ -220,8 +218,8 @@ class Capture:
         """Returns the committed changes of one table, with real column types.
 
         table    `public.orders`; names with a dot in double quotes
-        schema   the columns of the result. None reads the capture once more, before, to find them; `tables` keeps what
-                 it finds. Otherwise a mapping of column to SQL type, a pyarrow Schema, or the result of `tables`
+        schema   the columns of the result. None reads the capture once more, before, to find them, unless `tables` has
+                 done so. Otherwise a mapping of column to SQL type, a pyarrow Schema, or the result of `tables`
 
         The other options, the columns and the types are those of `wireformat.arrow.typed`; what happens with values
         that do not fit is the mode of the capture. evolution is "union" or "error". Raises BadCell and BadRows.
@@ -513,10 +511,32 @@ class Capture:
                 yield found
         self._dropped = (self._dropped or 0) + all_dropped
 
+    def _list(self, counted: ReadOptions | None) -> pa.Table:
+        """Reads the capture and returns the list of tables.
+
+        counted   options of whose `tables` the list is needed; what it says of others may be incomplete
+        """
+        self._begin_reading()
+        found = NotedTables()
+        noted = self._noted(self._make_decoder(self._options, counted))
+        with judged_rows(chain(self._known_relations(), noted)) as all_rows:
+            for rows in all_rows:
+                found.take(rows)
+        return found.listed(self._name)
+
+    def _list_alone(self, wanted: tuple[str, str]) -> pa.Table:
+        """Returns the list of tables, or what it says of one table if the capture has that; see `_list`."""
+        if self._listed is None and wanted not in self._listed_alone:
+            listed = self._list(replace(self._options, tables=(wanted,)))
+            is_wanted = (pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, wanted, strict=True))
+            self._listed_alone[wanted] = listed.filter(pc.and_(*is_wanted))
+        alone = self._listed_alone.get(wanted)
+        return alone if alone is not None and alone.num_rows and self._listed is None else self.tables()
+
     def _listed_table(self, table: str) -> pa.Table:
         """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns."""
-        listed = self.tables()
         wanted = one_table(table)
+        listed = self._list_alone(wanted)
         names = list(zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True))
         if wanted not in names:
             raise no_such_table(written(wanted), {*map(written, names)})

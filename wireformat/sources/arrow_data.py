@@ -37,12 +37,16 @@ class ArraySource:
             yield SourceMessages(self.name, array, array.nbytes)
 
 
+JOINED_BYTES = 1 << 20
+"""Arrays are joined up to this size, which costs less than to read them one by one."""
+
+
 def _joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
     """Yields the arrays, small ones that follow each other as one: each array costs as much as many messages."""
     small: list[pa.Array] = []
     size = 0
     for array in arrays:
-        if small and (size + array.nbytes > CHUNK_BYTES or array.type != small[0].type):
+        if small and (size + array.nbytes > JOINED_BYTES or array.type != small[0].type):
             yield pa.concat_arrays(small)
             small, size = [], 0
         small.append(array)

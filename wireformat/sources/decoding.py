@@ -97,19 +97,19 @@ class SourceDecoder:
 
         Call it after the last message.
         """
-        guess = guess_format(self._heads)
-        if self.is_read or self.messages < 2 or not guess.candidates or self._format in guess.candidates:
+        if self.is_read or self.messages < 2:
             return None
-        return guess
+        guess = guess_format(self._heads)
+        return guess if guess.candidates and self._format not in guess.candidates else None
 
     @contextmanager
     def _next(self, given: SourceMessages) -> Iterator[int]:
         """Counts the messages and gives the index of the first one. Errors get their place in the source."""
         first, self.messages = self.messages, self.messages + len(given.messages)
-        if len(self._heads) < HEADS:
-            self._heads += heads(given.messages)
         try:
             yield first
+            if not self.is_read and len(self._heads) < HEADS:
+                self._heads += heads(given.messages)
         except DecodeError as error:
             error.add(source=given.source)
             if given.stream_offset is not None and error.message is not None and error.message_offset is not None:

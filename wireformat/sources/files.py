@@ -29,7 +29,7 @@ PARQUET_MAGIC = b"PAR1"
 READ_BYTES = 1 << 20
 """The number of bytes that are read from a file at once."""
 
-MOST_ROWS = 1 << 14
+MOST_ROWS = 1 << 17
 """The most messages of a Parquet file that are read at once."""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -57,7 +59,21 @@ def test_who_stops_early_leaves_no_thread_behind() -> None:
     next(batches)
     assert threading.active_count() > before
     batches.close()
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert threading.active_count() == before
+
+
+def test_an_iterator_is_closed_while_a_thread_is_started() -> None:
+    """The garbage collector does it in the new thread, while the lock of all thread pools is held."""
+    found = map_in_order(iter(range(10)), str, 2)
+    next(found)
+    closer = threading.Thread(target=found.close, daemon=True)
+    with concurrent.futures.thread._global_shutdown_lock:
+        closer.start()
+        closer.join(10)
+        assert not closer.is_alive()
 
 
 def test_only_so_many_messages_are_read_ahead() -> None:

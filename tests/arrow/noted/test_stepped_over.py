@@ -111,3 +111,17 @@ def test_a_scan_notes_only_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) ->
     typed = wf.Capture(messages, "test-decoding", threads=1).typed("public.a", schema={"id": "integer"}).read_all()
     assert sum(counts) == 4 * (1 + 3 + 1)
     assert typed.num_rows == 6
+
+
+def test_a_table_is_listed_alone() -> None:
+    """To find its columns no other rows are read; with the list of all tables the result is the same."""
+    case = next(case for case in CASES if case.name == "b_many_batch")
+    whole = wf.Capture(case.messages, case.format)
+    listed = whole.tables()
+    for schema, table in zip(*(listed[name].to_pylist() for name in ("table_schema", "table_name")), strict=True):
+        name = written((schema, table))
+        alone = wf.Capture(case.messages, case.format)
+        assert alone.typed(name).read_all() == whole.typed(name).read_all()
+        assert alone.tables() == listed
+    with pytest.raises(wf.BadRows, match="no changes of"):
+        wf.Capture(case.messages, case.format).typed("public.no_such_table")

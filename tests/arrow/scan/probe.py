@@ -17,8 +17,6 @@ import pyarrow as pa
 
 import wireformat as wf
 from wireformat.arrow.jit import compiler as compiled
-from wireformat.arrow.noted_texts import NotedTexts
-from wireformat.arrow.typed_tables.readers.binary_forms import FORMS, read_binary, read_binary_decimals
 from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
 
 from ...engines import FORMAT, rows
@@ -129,9 +127,6 @@ def use_everything() -> str:
         ):
             digest.update(repr(wf.arrow.encode(copy, format).to_pylist()).encode())
     digest.update(repr(wf.Capture(TYPED, FORMAT).typed("s.t").read_all().to_pylist()).encode())
-    cells = NotedTexts.of(pa.array([b"\x00\x00\x00\x07", b"\0\1\0\0\0\0\0\0\0\7"]))
-    digest.update(repr(read_binary(cells, FORMS["integer", pa.int32()], pa.int32())[0].to_pylist()).encode())
-    digest.update(repr(read_binary_decimals(cells, pa.decimal128(4, 1))[0].to_pylist()).encode())
     return digest.hexdigest()
 
 

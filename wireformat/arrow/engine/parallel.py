@@ -26,14 +26,17 @@ def checked_threads(threads: object) -> int:
 def map_in_order(items: Iterator[Item], work: Callable[[Item], Result], threads: int) -> Iterator[tuple[Item, Result]]:
     """Yields each item with the result of its work, in order. No more than `threads` results are computed ahead.
 
-    With a single item or a single thread, the work runs in the calling thread.
+    With a single item or a single thread, the work runs in the calling thread. The threads end soon after the iterator:
+    they are not waited for, since the garbage collector may close the iterator in any thread, also in one that is being
+    started, and Python's lock for the shutdown of thread pools is then held by the thread that starts it.
     """
     first = list(islice(items, 2))
     if threads == 1 or len(first) < 2:
         yield from ((item, work(item)) for item in chain(first, items))
         return
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[tuple[Item, Future[Result]]] = deque()
+    pool = ThreadPoolExecutor(threads)
+    waiting: deque[tuple[Item, Future[Result]]] = deque()
+    try:
         for item in chain(first, items):
             waiting.append((item, pool.submit(work, item)))
             if len(waiting) > threads:
@@ -42,3 +45,6 @@ def map_in_order(items: Iterator[Item], work: Callable[[Item], Result], threads:
         while waiting:
             done, future = waiting.popleft()
             yield done, future.result()
+    finally:
+        for _, future in waiting:
+            future.cancel()
