@@ -148,6 +148,21 @@ def test_a_write_that_stops_between_tables(
     assert list(tmp_path.rglob(".wireformat-*")) == []
 
 
+def test_a_write_that_stops_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It removes nothing that the manifest names."""
+    commit = lake_module.Lake.commit
+
+    def stopping(lake: Any, position: wf.CapturePosition) -> None:
+        commit(lake, position)
+        raise Stopped
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.Lake, "commit", stopping)
+        with pytest.raises(Stopped):
+            write(MESSAGES, tmp_path, "parquet", "changes")
+    check(MESSAGES, tmp_path, "changes")
+
+
 PROGRAM = """
 import sys
 import wireformat as wf
