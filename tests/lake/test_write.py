@@ -343,6 +343,19 @@ def test_a_file_system_in_memory() -> None:
         assert values(pa.concat_tables(parts)) == expected(MESSAGES, row["table_name"], "changes")
 
 
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_the_file_system_of_deltalake(format: str, state: str, tmp_path: Path) -> None:
+    """As object stores are written to: files have their names at once."""
+    given: dict[str, Any] = {"storage_options": {"allow_http": "true"}}
+    keys = {"keys": KEYS} if state == "latest" else {}
+    (tmp_path / "lake").mkdir()
+    uri = (tmp_path / "lake").as_uri()
+    for messages in (MESSAGES[:30], MESSAGES):
+        capture_of(messages).write(uri, format=format, state=state, **given, **keys)
+    assert wf.lake.position(uri, **given) == wf.lake.position(tmp_path / "lake")
+    check(MESSAGES, tmp_path / "lake", state)
+
+
 def test_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then row groups are small, and current rows wait in files."""
     monkeypatch.setattr("wireformat.lake.options.MEMORY_BYTES", 1000)
