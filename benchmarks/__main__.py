@@ -19,6 +19,7 @@ from . import (
     bench_corners,
     bench_formats,
     bench_growth,
+    bench_lake,
     bench_pgoutput,
     bench_spark,
     bench_start,
@@ -98,6 +99,7 @@ class Group(str, Enum):
     typed = "typed"
     committed = "committed"
     capture = "capture"
+    lake = "lake"
     growth = "growth"
     corners = "corners"
     spark = "spark"
@@ -116,6 +118,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
         bench_committed.CONTESTANTS, capture, effort.committed_rounds, say
     ),
     Group.capture: lambda capture, effort, say: race(bench_capture.CONTESTANTS, capture, effort.python_rounds, say),
+    Group.lake: lambda capture, effort, say: bench_lake.measure(capture, effort.python_rounds, FOLDER / "lake", say),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.corners: lambda capture, effort, say: bench_corners.measure(
         effort.corner_changes, effort.corner_rounds, say, turn=effort.corner_turn

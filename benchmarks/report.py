@@ -13,6 +13,7 @@ from . import (
     bench_committed,
     bench_corners,
     bench_formats,
+    bench_lake,
     bench_pgoutput,
     bench_spark,
     bench_text,
@@ -178,6 +179,20 @@ SECTIONS: dict[str, Section] = {
             **PEAK,
             **ratio_to(bench_formats.STRUCT),
             **ratio_to(bench_pgoutput.STRUCT),
+            **SPREAD,
+        },
+        pictures.changes_per_second,
+    ),
+    "lake": Section(
+        "Lakes",
+        f"wf.Capture.write with {bench_lake.THREADS} threads, from binary messages in memory to files of 20 tables. "
+        "pyarrow and deltalake write typed tables that were read before, in as many threads. DuckDB reads files of the "
+        "typed changes, takes the last change of each key, and writes files.",
+        {
+            **NAME,
+            **INPUT,
+            **SECONDS,
+            "rows/s": SPEED["rows/s"],
             **SPREAD,
         },
         pictures.changes_per_second,

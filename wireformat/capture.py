@@ -335,6 +335,8 @@ class Capture:
             ),
         )
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
+        if capture._after is self._after:
+            self._listed = capture._listed
         self._dropped = sum(written["dropped"].to_pylist())
         return written
 

@@ -15,6 +15,7 @@ from benchmarks import (
     bench_corners,
     bench_formats,
     bench_growth,
+    bench_lake,
     bench_pgoutput,
     bench_spark,
     bench_start,
@@ -32,6 +33,7 @@ GROUPS = {
     "pgoutput": [one.name for one in bench_pgoutput.CONTESTANTS],
     "typed": [one.name for one in bench_typed.CONTESTANTS],
     "capture": [one.name for one in bench_capture.CONTESTANTS],
+    "lake": [*bench_lake.NAMES],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
     "committed": [one.name for one in bench_committed.CONTESTANTS],
     "transactions": [

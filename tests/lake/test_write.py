@@ -148,6 +148,21 @@ def test_a_write_that_stops_between_tables(
     assert list(tmp_path.rglob(".wireformat-*")) == []
 
 
+def test_a_write_that_stops_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It removes nothing that the manifest names."""
+    commit = lake_module.Lake.commit
+
+    def stopping(lake: Any, position: wf.CapturePosition) -> None:
+        commit(lake, position)
+        raise Stopped
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.Lake, "commit", stopping)
+        with pytest.raises(Stopped):
+            write(MESSAGES, tmp_path, "parquet", "changes")
+    check(MESSAGES, tmp_path, "changes")
+
+
 PROGRAM = """
 import sys
 import wireformat as wf
@@ -326,6 +341,19 @@ def test_a_file_system_in_memory() -> None:
     for row in wf.lake.tables("bucket/lake", **given).to_pylist():
         parts = [pq.read_table(file, filesystem=filesystem) for file in row["files"]]
         assert values(pa.concat_tables(parts)) == expected(MESSAGES, row["table_name"], "changes")
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_the_file_system_of_deltalake(format: str, state: str, tmp_path: Path) -> None:
+    """As object stores are written to: files have their names at once."""
+    given: dict[str, Any] = {"storage_options": {"allow_http": "true"}}
+    keys = {"keys": KEYS} if state == "latest" else {}
+    (tmp_path / "lake").mkdir()
+    uri = (tmp_path / "lake").as_uri()
+    for messages in (MESSAGES[:30], MESSAGES):
+        capture_of(messages).write(uri, format=format, state=state, **given, **keys)
+    assert wf.lake.position(uri, **given) == wf.lake.position(tmp_path / "lake")
+    check(MESSAGES, tmp_path / "lake", state)
 
 
 def test_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,11 +76,13 @@ class Lake:
         """Removes what an earlier write left unfinished. Returns its finished files, which no manifest names."""
         named = {file.path for table in self.manifest.tables.values() for file in table.files}
         leftovers: dict[str, None] = {}
+        if self.format == "delta":  # a commit names the files that belong to a table, and readers see no others
+            return leftovers
         for path in self.store.files():
             name = path.rpartition("/")[2]
             if name.startswith(HIDDEN):
                 self.store.delete(path)
-            elif self.format == "parquet" and _FILE.fullmatch(name) and path not in named:
+            elif _FILE.fullmatch(name) and path not in named:
                 leftovers[path] = None
         return leftovers
 
@@ -129,7 +131,10 @@ class Lake:
         write_manifest(self.store, self.manifest)
 
     def discard(self) -> None:
-        """Removes the files of a write that was not committed."""
+        """Removes the files of a write that was not committed; it may have been stopped directly after its commit."""
+        there = read_manifest(self.store)
+        if there is not None and there.writes >= self._write:
+            return
         for target in self._targets.values():
             target.discard()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -53,10 +54,7 @@ class Store:
                 filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))
             return cls(filesystem, text, text, storage_options)
         if storage_options is not None:
-            with needs("delta", "storage_options"):
-                from deltalake.fs import DeltaStorageHandler
-            handler = DeltaStorageHandler(text, dict(storage_options))
-            return cls(pafs.PyFileSystem(handler), "", text, storage_options)
+            return cls(pafs.PyFileSystem(_delta_handler(text, dict(storage_options))), "", text, storage_options)
         if "://" in text:
             try:
                 found, path = pafs.FileSystem.from_uri(text)
@@ -150,3 +148,36 @@ class Store:
         for found in self._filesystem.get_file_info(selector):
             if found.type == pafs.FileType.File:
                 yield found.path[begin:] if self._root else found.path.lstrip("/")
+
+
+def _delta_handler(uri: str, options: dict[str, str]) -> Any:
+    """Returns deltalake's file system of a URI; raises MissingExtra."""
+    with needs("delta", "storage_options"):
+        from deltalake.fs import DeltaStorageHandler
+
+    class Handler(DeltaStorageHandler):
+        """Its streams take bytes, and pyarrow gives them buffers."""
+
+        def open_output_stream(self, path: str, metadata: Any = None) -> pa.PythonFile:
+            return pa.PythonFile(_BytesStream(self._handler.open_output_stream(path, metadata)), "w")
+
+    return Handler(uri, options)
+
+
+class _BytesStream(io.RawIOBase):
+    """A stream that gives bytes to another one."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._stream.write(bytes(data))
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()

@@ -132,8 +132,8 @@ class Writer:
 
     def write(self) -> tuple[pa.Table, CapturePosition]:
         """Returns what was written, and the position after it."""
-        self._check_names()
         try:
+            self._check_names()
             with self._spill:
                 self._read()
                 assert self._position is not None, "a stream ends with its position"

@@ -1,0 +1,59 @@
+"""Memory of a write: it does not grow with the stream, however many tables there are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import resource
+import sys
+import pyarrow as pa
+import wireformat as wf
+import wireformat.lake.options
+
+TABLES, ROWS, TIMES = 200, 40_000, int(sys.argv[3])
+wireformat.lake.options.MEMORY_BYTES = 16 << 20
+
+def events():
+    lsn = 100
+    for first in range(0, ROWS, 100):
+        yield wf.Begin(lsn=lsn, csn=first + 1, first_lsn=lsn)
+        for number in range(first, first + 100):
+            lsn += 8
+            row = wf.TupleData(("id", "text"), (str(number), f"{number} " * 60), ("integer", "text"))
+            name = f"t{number * 7 % TABLES}"
+            yield wf.Insert(lsn=lsn, table_schema="public", table_name=name, new=row)
+        lsn += 16
+        yield wf.Commit(lsn=lsn - 8, xid=first)
+
+messages = list(wf.encode(events(), "gaussdb-binary", options={"sending-batch": 1}))
+given = {} if sys.argv[2] == "changes" else {"keys": ["id"]}
+wf.Capture(messages[:3], "gaussdb-binary", drop_resent=False).write(sys.argv[1] + "/first", state=sys.argv[2], **given)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+capture = wf.Capture(messages * TIMES, "gaussdb-binary", drop_resent=False)
+written = capture.write(sys.argv[1] + "/lake", state=sys.argv[2], **given)
+rows = ROWS * TIMES if sys.argv[2] == "changes" else ROWS
+assert sum(written["rows"].to_pylist()) == rows, written
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_two_hundred_tables(state: str, tmp_path: Path) -> None:
+    """Four times as many rows take at most 40 MB more."""
+    peaks = []
+    for times in (4, 16):
+        folder = tmp_path / str(times)
+        folder.mkdir()
+        command = [sys.executable, "-c", PROGRAM, str(folder), state, str(times)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stdout))
+    assert peaks[1] < peaks[0] + 40_000, peaks
