@@ -32,7 +32,7 @@ ROWS = (
     "arrow.noted",
     "arrow",
     "sources",
-    "api capture",
+    "api capture testing",
     "__init__",
     "cli spark_udfs",
     "__main__",
