@@ -17,6 +17,7 @@ from . import (
     bench_capture,
     bench_committed,
     bench_corners,
+    bench_encode,
     bench_formats,
     bench_growth,
     bench_lake,
@@ -96,6 +97,7 @@ class Group(str, Enum):
     python = "python"
     text = "text"
     pgoutput = "pgoutput"
+    encode = "encode"
     typed = "typed"
     committed = "committed"
     capture = "capture"
@@ -113,6 +115,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     ),
     Group.text: lambda capture, effort, say: race(bench_text.CONTESTANTS, capture, effort.python_rounds, say),
     Group.pgoutput: lambda capture, effort, say: race(bench_pgoutput.CONTESTANTS, capture, effort.python_rounds, say),
+    Group.encode: lambda capture, effort, say: race(bench_encode.CONTESTANTS, capture, effort.python_rounds, say),
     Group.typed: lambda capture, effort, say: race(bench_typed.CONTESTANTS, capture, effort.python_rounds, say),
     Group.committed: lambda capture, effort, say: race(
         bench_committed.CONTESTANTS, capture, effort.committed_rounds, say

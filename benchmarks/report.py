@@ -12,6 +12,7 @@ from rich.table import Table
 from . import (
     bench_committed,
     bench_corners,
+    bench_encode,
     bench_formats,
     bench_lake,
     bench_pgoutput,
@@ -116,6 +117,21 @@ SECTIONS: dict[str, Section] = {
             **SPEED,
             **PEAK,
             **ratio_to(bench_pgoutput.STRUCT),
+            **SPREAD,
+        },
+        pictures.changes_per_second,
+    ),
+    "encode": Section(
+        "Writing",
+        "Messages of the same row changes, a message a record: from events that are in memory, a part of the data, and "
+        "from a row-change table. What a format cannot say was left out before. The input is that of the messages from "
+        "which events and rows were read.",
+        {
+            **NAME,
+            **INPUT,
+            "rows/s": SPEED["rows/s"],
+            **PEAK,
+            **ratio_to(bench_encode.by_events(bench_encode.BINARY)),
             **SPREAD,
         },
         pictures.changes_per_second,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from . import (
     bench_arrow,
     bench_corners,
+    bench_encode,
     bench_formats,
     bench_growth,
     bench_lake,
@@ -158,6 +159,20 @@ TARGETS = (
         times_as_fast(bench_pgoutput.CHANGES, bench_pgoutput.STRUCT),
         " x",
         least=15,
+    ),
+    Target(
+        "wf.encode, the slowest format: row changes a second",
+        "encode",
+        bench_encode.slowest_events,
+        " thousand",
+        least=50,
+    ),
+    Target(
+        "wf.arrow.encode, binary and pgoutput: row changes a second",
+        "encode",
+        bench_encode.slowest_rows,
+        " thousand",
+        least=500,
     ),
     Target(
         "Typed tables: values a second, on one core",

@@ -33,7 +33,7 @@ ROWS = (
     "arrow",
     "sources",
     "lake",
-    "api capture",
+    "api capture testing",
     "__init__",
     "cli spark_udfs",
     "__main__",

@@ -5,6 +5,7 @@ bytes -> framing -> formats -> events -> stream      where records lie; what the
 
 api         decode, encode, Decoder, transactions    errors, events, options: what they take and give
 capture     Capture: a stream and its tables         sources: files and other inputs of messages
+testing     stream: made-up events and tables        for tests without a server
 declare     helpers for the formats' declarations    formats: the declarations, one a file
 grammar     what the text formats are made of        pgtypes: type numbers and names
 framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
@@ -76,7 +77,7 @@ from .lsn import lsn_text, lsn_value
 from .options import Options, ReadOptions
 
 if TYPE_CHECKING:
-    from . import arrow, ddl, lake, plugin
+    from . import arrow, ddl, lake, plugin, testing
     from .capture import Capture
     from .formats.guess import Guess
     from .stream.capture_position import CapturePosition
@@ -154,6 +155,7 @@ __all__ = [
     "lsn_text",
     "lsn_value",
     "plugin",
+    "testing",
     "transactions",
 ]
 
@@ -168,7 +170,7 @@ _LATER = {
 }
 """Names that are loaded when they are first used, and where they lie; so are the modules below."""
 
-_MODULES = ("arrow", "ddl", "lake", "plugin")
+_MODULES = ("arrow", "ddl", "lake", "plugin", "testing")
 
 
 def __getattr__(name: str) -> Any:

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.formats import text_format
 from wireformat.formats.adapt import adapted
 from wireformat.formats.direct.layouts import MOST_LAYOUTS, Layouts
+from wireformat.formats.direct.records import DirectRecords
 from wireformat.formats.pgoutput.row_layouts import RowLayouts
 from wireformat.formats.registry import ROWS
 
@@ -24,10 +26,13 @@ from ..handmade_pgoutput import ALL
 from .test_text_writing import CANNOT_SAY as TEXT_CANNOT_SAY
 from .test_writing import CANNOT_SAY
 
-WRITERS = (Layouts, RowLayouts)
+WRITERS = (Layouts, RowLayouts, DirectRecords)
 each_format = pytest.mark.parametrize("format", ROWS)
 
-OPTIONS = [{}, {"sending-batch": 1, "include-timestamp": True}]
+OPTIONS = [
+    {},
+    {"sending-batch": 1, "include-timestamp": True, "include-originid": True},
+]
 
 
 @contextmanager
@@ -40,6 +45,8 @@ def watched(change: Callable[[bytes | None], bytes | None]) -> Iterator[None]:
                 return change(_write(self, *args, **known))
 
             patch.setattr(writer, "write", write)
+        if change(b"") is None:
+            patch.setattr(text_format, "_is_plain", lambda value: False)
         yield
 
 
@@ -170,6 +177,38 @@ STRANGE: dict[str, dict[str, Any]] = {
     "another relation": {"relation_id": 99},
 }
 
+CONTROLS = [
+    wf.Begin(lsn=1, csn=2, first_lsn=3, xid=4, commit_time="2026-11-21 01:02:03+00", origin=5, username="u"),
+    wf.Begin(xid=4, commit_lsn=5, commit_time="2026-11-21 01:02:03.5+08"),
+    wf.Begin(xid=4, gid="g", lsn=1, end_lsn=2, prepare_time="2026-11-21 01:02:03+00"),
+    wf.Begin(xid=4),
+    wf.Commit(lsn=1, xid=4, commit_time="2026-11-21 01:02:03+00", csn=7),
+    wf.Commit(commit_lsn=1, end_lsn=2, commit_time="2026-11-21 01:02:03+00"),
+    wf.Prepare(lsn=1, end_lsn=2, prepare_time="2026-11-21 01:02:03+00", xid=4, gid="g"),
+    wf.CommitPrepared(commit_lsn=1, end_lsn=2, commit_time="2026-11-21 01:02:03+00", xid=4, gid="g"),
+    wf.StreamStart(xid=4, first_segment=True),
+    wf.StreamStop(xid=None),
+    wf.StreamCommit(xid=4, commit_lsn=1, end_lsn=2, commit_time="2026-11-21 01:02:03+00"),
+    wf.Heartbeat(lsn=1, wal_end=2, wal_flushed=3, time=4),
+    wf.Origin(lsn=1, origin="o"),
+]
+ODD: list[Any] = [
+    None,
+    -1,
+    1 << 64,
+    1 << 32,
+    True,
+    1.5,
+    "",
+    "x",
+    "\0",
+    "\udfff",
+    "2026-11-21 01:02:03 (at",
+    b"x",
+    [],
+    {},
+]
+
 
 @each_format
 @pytest.mark.parametrize("kind", [wf.Insert, wf.Update, wf.Delete])
@@ -178,6 +217,16 @@ def test_strange_rows(format: str, kind: type[wf.RowChange]) -> None:
         row = kind(**{field.name: getattr(ROW, field.name) for field in fields(ROW)} | strange)
         for before in ([], [ROW], [row], [wf.StreamStart(xid=5, first_segment=True)]):
             check([*before, row, ROW], format)
+
+
+@each_format
+def test_records_around_transactions(format: str) -> None:
+    """Each with every odd value in each of its fields, after one that was good, so that its shape is known."""
+    for event in CONTROLS:
+        for field in fields(event):
+            for value in ODD:
+                odd = replace(event, **{field.name: value})
+                check([adapted(event, format)[0], odd], format)
 
 
 @each_format

@@ -35,6 +35,7 @@ from ..pgtypes import type_name, type_oid
 from .base import refuse_others
 from .direct.binary_rows import BinaryRows
 from .direct.layouts import ROW_CHANGES, Layouts
+from .direct.records import DirectRecords
 from .guess import hinted
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
 from .pgoutput.relations import Relations
@@ -159,6 +160,8 @@ def _said(event: type[Event]) -> Set[str]:
     return found
 
 
+_RECORDS = DirectRecords({kind: (event, declared, _said(event)) for event, (kind, declared) in _KINDS.items()})
+
 GAUSSDB_BINARY = GaussdbBinary()
 
 
@@ -168,6 +171,7 @@ class _Bodies:
     def __init__(self, options: Mapping[str, bool | int], encoding: str) -> None:
         self._options = options
         self._encoding = encoding
+        self._chosen = [name for name, option in OPTION_OF_FIELD.items() if options[option]]
         self.rows = Layouts(_ROWS.parts, encoding, new_first=True)
 
     def whole(self, event: Event) -> bytes | None:
@@ -181,7 +185,11 @@ class _Bodies:
 
     def body(self, event: Event) -> bytes:
         """Kind and body of a record; raises EncodeError."""
-        written = self.rows.write(event) if isinstance(event, RowChange) else None
+        if isinstance(event, RowChange):
+            written = self.rows.write(event)
+        else:
+            kind, _ = _KINDS.get(type(event), (0, None))
+            written = _RECORDS.write(kind, event, {"facts": self._facts(event)}, self._encoding)
         return self._declared(event) if written is None else written
 
     def _declared(self, event: Event) -> bytes:
@@ -200,12 +208,12 @@ class _Bodies:
         if isinstance(event, RowChange):
             values["tuples"] = {name: _cells(name, values[name]) for name in ("new", "old")}
         else:
-            values["facts"] = {
-                name: values[name]
-                for name, option in OPTION_OF_FIELD.items()
-                if name in values and self._options[option]
-            }
+            values["facts"] = self._facts(event)
         return values
+
+    def _facts(self, event: Event) -> dict[str, Any]:
+        """The values of tagged fields that the options ask for."""
+        return {name: getattr(event, name) for name in self._chosen if hasattr(event, name)}
 
 
 def _tuple_data(found: Any) -> TupleData:

@@ -18,6 +18,7 @@ from wireformat.arrow.columns.rows_from_events import build
 from wireformat.arrow.written import compiled_writer, encode, kernel
 from wireformat.formats.adapt import adapted
 from wireformat.stream.reader import Located
+from wireformat.testing import stream
 
 from ... import pgoutput_strategies, strategies
 from ...golden_cases import CASES
@@ -113,6 +114,13 @@ def test_captures_of_servers(path: Path) -> None:
     messages = pq.read_table(path)["payload"]
     events, rows = [*wf.decode(messages, "pgoutput")], wf.arrow.changes(messages, "pgoutput")
     check(rows, events, "pgoutput")
+
+
+@pytest.mark.parametrize("format", COMPILED)
+def test_made_up_streams(format: str) -> None:
+    """Tables that change, streamed and prepared transactions, values that were not sent."""
+    messages = list(wf.encode(stream(6, 300, seed=4, format=format), format))
+    check(wf.arrow.changes(messages, format), list(wf.decode(messages, format)), format)
 
 
 def test_handmade_messages() -> None:

@@ -27,7 +27,7 @@ class RowColumns:
     needs_lsn   whether rows without an LSN are left to Python
     codes       int32[n], see `code_rows`; firsts: the first row of each number
     starts, stops   int64[2, n], the items of the new and of the old tuple
-    new, old    the values of items
+    new, old    the values of items; value_counts: int64[n], how many of them each row has
     lsns        int64[n], 0 where there is none
     continues   bool[n], whether a row is of the TRUNCATE of the row before
     """
@@ -73,12 +73,9 @@ class RowColumns:
         self.starts = np.stack([new_keys.starts, old_keys.starts])
         self.stops = np.stack([new_keys.stops, old_keys.stops])
         self.new, self.old = _texts(_items(new, new.items).values), _texts(_items(old, old.items).values)
+        self.value_counts = (self.stops - self.starts).sum(axis=0)
         self.lsns = np.ascontiguousarray(lsn.fill_null(0).to_numpy())
         self.continues = _continues(batch)
-
-    def value_count(self, row: int) -> int:
-        """How many values a row has."""
-        return int((self.stops[:, row] - self.starts[:, row]).sum())
 
 
 class _Items(NamedTuple):

@@ -141,7 +141,7 @@ class CompiledWriter:
             if event is not None:
                 messages = write_event(self._writer, event, self._adapt_to)
                 found.give(row, messages, self._is_alone(event))
-                learned.learn(int(rows.codes[row]), event, len(messages), rows.value_count(row))
+                learned.learn(int(rows.codes[row]), event, len(messages), int(rows.value_counts[row]))
             row += 1
 
     def _is_alone(self, event: Event) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from struct import Struct
 
 from construct import Construct
@@ -13,6 +14,9 @@ from ...pgtypes import type_oid
 from .layouts import Part, Value, ValueWriter, image_cells
 
 _LENGTH = Struct(">I")
+
+MOST_HEADS = 1 << 12
+"""How many heads of cells are kept, which the layouts of a table share."""
 
 
 class BinaryRows:
@@ -40,6 +44,7 @@ class BinaryRows:
         self._tags = tags
         self._count = count
         self._cell_head = cell_head
+        self._built_head = lru_cache(MOST_HEADS)(self._build_head)
         self._null = _LENGTH.pack(null)
 
     def parts(self, event: RowChange, encoding: str) -> Iterator[Part]:
@@ -52,8 +57,11 @@ class BinaryRows:
             if image is not None:
                 yield bytes([tag]) + build(self._count, len(image.names), encoding=encoding)
                 for column, type_text in image_cells(image):
-                    yield build(self._cell_head, {"name": column, "type_oid": type_oid(type_text)}, encoding=encoding)
+                    yield self._built_head(column, type_text, encoding)
                     yield write
+
+    def _build_head(self, column: str, type_text: str, encoding: str) -> bytes:
+        return build(self._cell_head, {"name": column, "type_oid": type_oid(type_text)}, encoding=encoding)
 
 
 def _value_writer(null: bytes, encoding: str) -> ValueWriter:

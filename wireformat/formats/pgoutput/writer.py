@@ -12,12 +12,21 @@ from ...declare import build
 from ...errors import EncodeError
 from ...events import (
     Begin,
+    Commit,
+    CommitPrepared,
     Ddl,
     Event,
     Heartbeat,
     Message,
+    Origin,
+    Prepare,
     Relation,
+    RollbackPrepared,
     RowChange,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
     Truncate,
     TupleData,
     Type,
@@ -31,6 +40,7 @@ from ...pgtypes import type_oid
 from ...times import MICROS_OF_2000
 from ..base import refuse_others
 from ..direct.layouts import ROW_CHANGES, Layout
+from ..direct.records import DirectRecords
 from .images import fits, images
 from .messages import RECORDS, SYSTEM_SCHEMA, is_aside
 from .relations import Relations
@@ -43,6 +53,15 @@ FIRST_OID = 16384
 
 BEGIN_PREPARE = ord("b")
 """The second message that is a BEGIN: of one with a gid."""
+
+
+_PLAIN = frozenset(
+    (
+        *(Begin, Commit, Origin, Prepare, CommitPrepared, RollbackPrepared),
+        *(StreamStart, StreamStop, StreamCommit, StreamPrepare),
+    )
+)
+"""Events whose fields a message has as they are."""
 
 
 def said(event: type[Event]) -> Set[str]:
@@ -83,6 +102,13 @@ class PgOutputWriter:
         self._relations = Relations()
         self._made: set[int] = set()
         self._last_oid = FIRST_OID - 1
+        self._plain = DirectRecords(
+            {
+                tag: (event, declaration, _places(event, declaration))
+                for tag, (event, declaration) in self._records.items()
+                if event in _PLAIN
+            }
+        )
         self._rows = RowLayouts({event: tag for event, tag in self._tags.items() if event in ROW_CHANGES}, encoding)
 
     def write(self, event: Event) -> list[bytes]:
@@ -140,6 +166,9 @@ class PgOutputWriter:
         if tag is None or tag not in self._records:
             raise EncodeError("the format cannot say it")
         declaration = self._records[tag][1]
+        written = self._plain.write(tag, event, {"flags": None}, self._encoding)
+        if written is not None:
+            return written
         refuse_others(event, _places(type(event), declaration))
         in_block = self._relations.block is not None
         streamed = in_block and not (isinstance(event, Message) and event.xid is None)
