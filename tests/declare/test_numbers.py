@@ -9,7 +9,7 @@ import pytest
 from construct import Computed, Construct, If, this
 
 from wireformat import declare
-from wireformat.declare import Counted, Text, numbers
+from wireformat.declare import Counted, Text, Told, numbers
 from wireformat.errors import DecodeError
 
 _NAMES = ("Int8ub", "Int16ub", "Int32ub", "Int64ub", "Int32sb", "Int64sb")
@@ -18,7 +18,9 @@ _NAMES = ("Int8ub", "Int16ub", "Int32ub", "Int64ub", "Int32sb", "Int64sb")
 def read(declaration: Construct, data: bytes) -> Any:
     """What is read from all bytes but the first, or the text of the error."""
     try:
-        found = declare.parse(declaration, b"?" + data, 1, 1 + len(data), encoding="utf-8", errors="strict", asked=True)
+        found = declare.parse(
+            declaration, b"?" + data, 1, 1 + len(data), encoding="utf-8", errors="strict", asked=1, untold=0
+        )
     except DecodeError as error:
         return str(error)
     return {name: value for name, value in found.items() if name != "_io"}
@@ -31,7 +33,9 @@ def made(source: Any, struct: Any) -> Construct:
         "first" / source.Int8ub,
         "cells" / Counted(source.Int16ub, cell),
         *(name.lower() / getattr(source, name) for name in _NAMES),
-        "maybe" / If(this._params.asked, source.Int16ub),
+        "maybe" / (Told("asked", source.Int16ub) if source is numbers else If(this._params.asked, source.Int16ub)),
+        "not" / (Told("untold", source.Int16ub) if source is numbers else If(this._params.untold, source.Int16ub)),
+        "at" / source.Tell,
         "twice" / Computed(lambda context: 2 * context["first"]),
         "more" / Counted(this.first, source.Int8ub),
     )

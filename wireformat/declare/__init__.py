@@ -1,7 +1,7 @@
 """Helpers to write a format's layout as a construct declaration, and to run it with errors that say where."""
 
-from .fields import Chosen, Coded, Counted, Identifier, Sized, Tagged, Text, Time, ZeroEnded
-from .numbers import Int8ub, Int16ub, Int32sb, Int32ub, Int64sb, Int64ub, Struct
+from .fields import Chosen, Coded, Counted, Identifier, Sized, Tagged, Text, Time, Told, ZeroEnded
+from .numbers import Int8ub, Int16ub, Int32sb, Int32ub, Int64sb, Int64ub, Struct, Tell
 from .run import build, parse
 
 __all__ = [
@@ -18,8 +18,10 @@ __all__ = [
     "Sized",
     "Struct",
     "Tagged",
+    "Tell",
     "Text",
     "Time",
+    "Told",
     "ZeroEnded",
     "build",
     "parse",

@@ -120,6 +120,23 @@ class Chosen(Construct):
         return obj
 
 
+class Told(Subconstruct):
+    """A field that is there if a fact that `parse` or `build` is called with says so; None otherwise.
+
+    fact    its name
+    """
+
+    def __init__(self, fact: str, field: Construct) -> None:
+        super().__init__(field)
+        self.fact = fact
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        return self.subcon._parse(stream, context, path) if context["_params"][self.fact] else None
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        return self.subcon._build(obj, stream, context, path) if context["_params"][self.fact] else obj
+
+
 class Sized(Subconstruct):
     """A length, then as many bytes, taken as they are."""
 

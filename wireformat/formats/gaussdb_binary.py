@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import fields
 from typing import Any
 
-from construct import Construct, GreedyBytes
+from construct import Construct
 
 from ..declare import (
     Counted,
@@ -77,7 +77,8 @@ RECORDS: dict[int, tuple[type[Event], Construct]] = {
 """What follows each kind byte, to the end of the record."""
 
 _PACKING = Packing(gauss_batch.record, gauss_batch.MORE, gauss_batch.END, gauss_batch.CLOSE_BY_TIMEOUT)
-_ROW_START = Struct(*ROW_HEAD.subcons, GreedyBytes)
+_LENGTH_BYTES = Int16ub.sizeof()
+"""Before the name of a schema or table."""
 _KINDS = {event: (kind, declaration) for kind, (event, declaration) in RECORDS.items()}
 _ROWS = BinaryRows(
     kinds={event: kind for kind, (event, _) in RECORDS.items() if event in ROW_CHANGES},
@@ -245,9 +246,13 @@ def _table_names(message: bytes, frame: Frame, encoding: str) -> tuple[str, str]
 
     No identifier holds a zero byte: where one does, a length lied, and what follows may be a value.
     """
-    try:
-        found = parse(_ROW_START, message, frame.start + 1, frame.stop, encoding=encoding, errors="replace")
-    except DecodeError:
-        return None
-    names = found.table_schema, found.table_name
-    return None if "\0" in "".join(names) else names
+    names: list[str] = []
+    at = frame.start + 1
+    for _ in range(2):
+        begin = at + _LENGTH_BYTES
+        at = begin + int.from_bytes(message[at:begin], "big")
+        if at > frame.stop:
+            return None
+        names.append(str(message[begin:at], encoding, "replace"))
+    schema, table = names
+    return None if "\0" in schema or "\0" in table else (schema, table)

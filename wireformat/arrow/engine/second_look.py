@@ -54,6 +54,7 @@ class SecondLook:
         self._text = bytearray(text)
         self._known_bytes, self._scanned_bytes = known_bytes, len(text)
         self._options = options
+        self._is_strict_utf8 = options.encoding == "utf-8" and options.encoding_errors == "strict"
         self._message = (-1, b"")
 
     def message(self, batch_index: int) -> bytes:
@@ -72,6 +73,8 @@ class SecondLook:
         maps = [cells[map_index, :, begins[map_index] : rows[ENDS + map_index, row]] for map_index in range(len(MAPS))]
         try:
             if needs & TRANSCODE:
+                if self._is_strict_utf8:
+                    raise ValueError("no UTF-8")  # otherwise the scan would have noted no need
                 self._transcode(rows[:, row], maps)
             if needs & BINARY_TEXT:
                 self._write_binary_texts(maps)

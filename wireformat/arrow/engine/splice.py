@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 
 MOST_SLICES = 8
@@ -41,8 +42,11 @@ def spliced(ranges: list[BatchSlice], scanned: pa.RecordBatch, built: pa.RecordB
         columns = [pa.concat_arrays([rows.column(column) for rows in slices]) for column in range(len(schema))]
     else:
         shift = scanned.num_rows
-        order = [row + (shift if source is built else 0) for source, *rows in ranges for row in range(*rows)]
-        indices = pa.array(order, pa.int64())
+        firsts = np.array([start + (shift if source is built else 0) for source, start, _ in ranges])
+        counts = np.array([stop - start for _, start, stop in ranges])
+        ends = np.cumsum(counts)
+        order = np.arange(ends[-1]) + np.repeat(firsts - ends + counts, counts)
+        indices = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
         both = [pa.concat_arrays([scanned.column(column), built.column(column)]) for column in range(len(schema))]
         columns = [array.take(indices) for array in both]
     yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from construct import Computed, Construct, If, Subconstruct, Tell, this
+from construct import Computed, Construct, If, Subconstruct, this
 
 from ...declare import (
     Chosen,
@@ -22,8 +22,10 @@ from ...declare import (
     Int64ub,
     Sized,
     Struct,
+    Tell,
     Text,
     Time,
+    Told,
     ZeroEnded,
 )
 from ...errors import BadTag, ShortData
@@ -109,7 +111,7 @@ def _row_change(*steps: tuple[bytes, bool]) -> Struct:
     return Struct(XID, "at" / Tell, "relation_id" / Int32ub, "images" / Images(*steps))
 
 
-XID = "xid" / If(this._params.streamed, Int32ub)
+XID = "xid" / Told("streamed", Int32ub)
 """There only in a streamed block; it may be a subtransaction's."""
 
 NO_FLAGS = "flags" / Coded(Int8ub, {0: None}, "flags 0")
