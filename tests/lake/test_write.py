@@ -148,6 +148,19 @@ def test_a_write_that_stops_between_tables(
     assert list(tmp_path.rglob(".wireformat-*")) == []
 
 
+def test_columns_with_the_names_of_positions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that a Delta table has already are found without them."""
+    messages = messages_of([*transactions(60, more="csn")])
+    write(messages[:20], tmp_path, "delta", "changes")
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.Lake, "commit", lambda lake, position: None)
+        write(messages[:40], tmp_path, "delta", "changes")
+    write(messages, tmp_path, "delta", "changes")
+    for table in TABLES:
+        wanted = capture_of(messages).typed(f"public.{table}").read_all().select(["id", "csn", "_sequence"])
+        assert values(read(tmp_path, ("public", table)).select(wanted.column_names)) == values(wanted)
+
+
 def test_a_write_that_stops_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It removes nothing that the manifest names."""
     commit = lake_module.Lake.commit

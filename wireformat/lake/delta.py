@@ -133,7 +133,14 @@ def commit_properties(position: CapturePosition, relation_id: int | None) -> Com
 
 
 def not_covered(batch: pa.RecordBatch, done: Position) -> Array:
-    """Returns bool[n]: whether a typed row is after a position; it has the columns commit_lsn and csn."""
+    """Returns bool[n]: whether a typed row is after a position.
+
+    batch   with the columns commit_lsn and csn that were kept. If the table has such columns of its own, there is only
+            `_sequence`: the first of LSN, CSN and the number of the transaction that the stream has
+    """
+    if batch.schema.names[:2] != ["commit_lsn", "csn"]:
+        end = next(number for number in (done.lsn, done.csn, done.transactions) if number is not None)
+        return np.asarray(_numbers(batch["_sequence"].field("commit_lsn"))[0] > np.uint64(end))
     lsns, has_lsn = _numbers(batch["commit_lsn"])
     csns, has_csn = _numbers(batch["csn"])
     sequence, _ = _numbers(batch["_sequence"].field("commit_lsn"))

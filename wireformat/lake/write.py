@@ -92,7 +92,7 @@ class _Table:
 
     part       reads its typed rows
     keys       its key columns, as they are stored; None if changes are written
-    has_marks  whether the typed rows begin with _POSITION_COLUMNS
+    kept       the columns with which its typed rows begin: _POSITION_COLUMNS, or none
     last       the last task of its rows
     rows       that were written; of state="latest", that it has in the end and that the changes have touched
     relation_id   the OID that the last change had
@@ -102,7 +102,7 @@ class _Table:
     target: Target
     part: TypedPart
     keys: list[str] | None
-    has_marks: bool
+    kept: tuple[str, ...]
     last: Future[None] | None = None
     rows: int = 0
     dropped: int = 0
@@ -126,7 +126,7 @@ class Writer:
         self._position: CapturePosition | None = None
         self._spill = Spill(memory)
         self._done = None if lake.position is None else lake.position.delivered
-        names = dict.fromkeys((row["table_schema"], row["table_name"]) for row in self._listed)
+        names = dict.fromkeys(map(_name, self._listed))
         chosen = [name for name in names if choice.options.keeps_table(name)]
         self._kept = _POSITION_COLUMNS if any(map(self._is_ahead, chosen)) else ()
 
@@ -149,7 +149,7 @@ class Writer:
 
     def _check_names(self) -> None:
         """Raises OptionError if an option names a table that the stream does not have."""
-        there = {(row["table_schema"], row["table_name"]) for row in self._listed}
+        there = {*map(_name, self._listed)}
         options = (("keys", self._choice.keys), ("schemas", self._choice.schemas))
         for option, given in options:
             for name in given if isinstance(given, Mapping) else ():
@@ -204,7 +204,8 @@ class Writer:
             schema = self._choice.schemas.get(label)
             schema = self._stream.schema_of(label) if schema is None else schema
             options = TypedOptions(self._mode, "new", False, False, None)
-            kept = self._kept
+            own = {column for row in self._listed if _name(row) == name for column in row["columns"]}
+            kept = self._kept if own.isdisjoint(_POSITION_COLUMNS) else ()
             try:
                 part = TypedPart(
                     label,
@@ -223,7 +224,7 @@ class Writer:
                 typed = typed.remove(typed.get_field_index("_error"))
             target = self._lake.target(name, typed, sql_types(self._listed, name))
             keys = self._keys(label, target) if self._lake.state == "latest" else None
-            self._tables[name] = _Table(name, target, part, keys, bool(kept))
+            self._tables[name] = _Table(name, target, part, keys, kept)
         return self._tables[name]
 
     def _keys(self, label: str, target: Target) -> list[str]:
@@ -243,7 +244,7 @@ class Writer:
         """Writes rows of a table, after those before them."""
         if before is not None:
             before.result()
-        rows = joined_parts(parts, table.name, self._kept if table.has_marks else ())
+        rows = joined_parts(parts, table.name, table.kept)
         batch, dropped = table.part.read(rows)
         table.dropped += dropped
         if self._mode == "PERMISSIVE":
@@ -255,7 +256,7 @@ class Writer:
                     table.dropped += len(batch) - is_good.true_count
                     batch = batch.filter(is_good)
         done = None if table.target.delta is None else table.target.delta.done
-        if table.has_marks and done is not None and done.is_ahead(self._done):
+        if done is not None and done.is_ahead(self._done):
             batch = batch.filter(pa.array(not_covered(batch, done)))
         if not len(batch):
             return
@@ -346,6 +347,10 @@ class Writer:
         if unread or left_open or dropped:
             rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": unread})
         return pa.Table.from_pylist(rows, RESULT)
+
+
+def _name(row: Mapping[str, Any]) -> Table:
+    return row["table_schema"], row["table_name"]
 
 
 def _write_table(table: _Table, rows: pa.Table) -> None:
