@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import resource
 import subprocess
@@ -243,6 +244,7 @@ def test_a_full_disk(format: str, state: str, tmp_path: Path) -> None:
             write(MESSAGES, tmp_path, format, state)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    gc.collect()
     left = {name: data for name, data in files_of(tmp_path).items() if state == "changes" or name in before}
     assert left == before
     write(MESSAGES, tmp_path, format, state)

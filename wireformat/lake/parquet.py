@@ -94,6 +94,7 @@ class _Sink(io.RawIOBase):
         self._waiting: list[bytes] = []
         self._size = 0
         self._stream: pa.NativeFile | None = None
+        self._is_discarded = False
 
     def writable(self) -> bool:
         return True
@@ -109,6 +110,8 @@ class _Sink(io.RawIOBase):
     def drain(self) -> None:
         """Writes what is waiting."""
         data, self._waiting = b"".join(self._waiting), []
+        if self._is_discarded:
+            return
         if self._store.is_local:
             self._store.append(self._path, data)
             return
@@ -125,8 +128,9 @@ class _Sink(io.RawIOBase):
         return self._size
 
     def discard(self) -> None:
-        """Drops what is waiting."""
+        """Drops what is waiting, and what comes: a Parquet writer that was not closed writes its footer when it goes."""
         self._waiting = []
+        self._is_discarded = True
         if self._stream is not None:
             self._stream.close()
 
