@@ -54,6 +54,7 @@ CASES_ENOUGH = {
     "tests/formats/test_conformance.py::test_permissive_keeps_it_and_goes_on": 100,
     "tests/formats/test_conformance.py::test_samples": 30,
     "tests/formats/test_conformance.py::test_splices": 9,
+    "tests/formats/test_direct.py::test_golden_events_are_written_directly": 1,
     "tests/formats/test_pgoutput.py::test_other_kinds_are_unknown": 40,
     "tests/formats/test_pgoutput.py::test_rows_of_captures": 1,
     "tests/formats/test_pgoutput_bad_input.py::test_mutated_rows": 30,

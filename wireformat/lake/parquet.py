@@ -128,7 +128,7 @@ class _Sink(io.RawIOBase):
         return self._size
 
     def discard(self) -> None:
-        """Drops what is waiting, and what comes: a Parquet writer that was not closed writes its footer when it goes."""
+        """Drops what is waiting, and what comes: a Parquet writer that is not closed writes a footer when it goes."""
         self._waiting = []
         self._is_discarded = True
         if self._stream is not None:

@@ -194,6 +194,11 @@ def test_compiled_code_imports_nothing_that_is_left_out() -> None:
         assert found.isdisjoint(sources_of(package / name))
 
 
+def test_no_inner_function_has_the_name_of_an_entry_point() -> None:
+    """Linking knows functions by their names alone: such an entry point would get no machine code."""
+    assert compiled._INNER.isdisjoint(entry_points())
+
+
 def path_of(module: str) -> Path:
     path = ROOT.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
