@@ -330,14 +330,15 @@ def test_a_handle_that_cannot_be_saved() -> None:
         one_open(Tuples(1 << 20))
 
 
-def test_within_a_batch_there_is_no_state() -> None:
+def test_within_a_batch_there_is_neither_a_state_nor_another_batch() -> None:
     rows = table([wf.Begin(xid=1), change("t"), wf.Commit(xid=1, lsn=5), wf.Begin(xid=2), change("t")])
     transactions = wf.arrow.Transactions(store=RowSpill(1 << 20))
     (batch,) = rows.to_batches()
     found = transactions.take(batch)
     next(found)
-    with pytest.raises(wf.StateError, match="the rows of the last batch were not read to their end"):
-        assert transactions.state
+    for ask in (lambda: transactions.state, lambda: transactions.open, lambda: next(transactions.take(batch))):
+        with pytest.raises(wf.StateError, match="the rows of the last batch were not read to their end"):
+            ask()
     assert list(found) == []
     assert fields_of(transactions.state)["open"]["xid"] == [2]
 

@@ -94,6 +94,7 @@ class Transactions:
         return self._taken(lambda: Rows.of_source(source), self._check(schema))
 
     def _taken(self, read: Callable[[], Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch | SettledRows]:
+        self._check_is_read("take")
         self._is_taking = True
         rows = read()
         output = Output(rows, schema, self._rows_of_held, self._open_rows.row_bytes)
@@ -119,6 +120,7 @@ class Transactions:
 
         If you put them before the rest of the stream, the result is that of the undivided stream.
         """
+        self._check_is_read("open")
         found = [*_in_order(self._open_rows.rows_of(self._machine.open))]
         if self._schema is None and found:  # restored from a state, and no batch has been taken yet
             self._schema = pa.schema([*found[0].schema][: -len(self._held_fields)])
@@ -136,6 +138,7 @@ class Transactions:
 
         Call it between batches.
         """
+        self._check_is_read("open")
         firsts, self._firsts = self._firsts, {}
         found = []
         for stage, gid, attempt in self._machine.staged():
@@ -182,9 +185,13 @@ class Transactions:
         The state is plain data with a version, and later releases can read it; docs/transactions.md describes it. Read
         it between batches.
         """
-        if self._is_taking:
-            raise StateError("saved state: the rows of the last batch were not read to their end; read them first")
+        self._check_is_read("saved state")
         return write_state(self._machine, self._open_rows, self._rows_taken, self._columns)
+
+    def _check_is_read(self, what: str) -> None:
+        """Raises StateError inside a batch: its rows are noted by their places in it, and would be taken for others."""
+        if self._is_taking:
+            raise StateError(f"{what}: the rows of the last batch were not read to their end; read them first")
 
     def close(self) -> None:
         """Drops the open transactions and deletes the files; a store that was passed keeps its rows."""
