@@ -17,7 +17,7 @@ _OTHER = r"^\d{4,6}-.* BC$|^\d{5,6}-|^0\d{3}-|^\d{4}-.*[+-]\d\d:\d\d:\d\d$"
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
 FEW_TIMES = 32
-"""So many times are read one by one if Arrow does not read one of them."""
+"""Up to this many times are read one by one if Arrow does not read one of them."""
 
 
 def parse_times(texts: pa.StringArray) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from .registry import ROWS, all_rows
 from .signatures import HEAD_BYTES, first_pattern, matches
 
 LOOKED_AT = 1000
-"""So many messages are looked at: the first ones."""
+"""How many messages are examined, from the first on."""
 
 _LOOKS_LIKE = "it looks like "
 """How the hint about a single record begins."""

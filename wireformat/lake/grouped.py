@@ -14,7 +14,7 @@ Parts: TypeAlias = "list[pa.RecordBatch | NotedSelection]"
 
 GROUP_ROWS = 122_880
 GROUP_BYTES = 32 << 20
-"""Rows of a table become a typed batch, and a row group of its file, when they are so many or so large."""
+"""At this number or size, the rows of a table become a typed batch, and a row group of its file."""
 
 MEMORY_BYTES = 256 << 20
 """When the rows that wait are so large together, the largest group becomes a row group, however small it is."""

@@ -18,11 +18,11 @@ from ..stream.capture_position import CapturePosition
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 16
-"""Rows of about this many bytes, or so many, become a typed batch together: each costs as much as some hundred rows."""
+"""Rows are grouped up to about this size, since each typed batch costs as much as a few hundred rows."""
 
 
 class HandedRows(NamedTuple):
-    """Rows, and the position after them; None where a transaction goes on in the next rows."""
+    """Rows, and the position after them; None if more rows of the same input follow first."""
 
     rows: CommittedRows | None
     position: CapturePosition | None
@@ -41,7 +41,8 @@ def as_batch(rows: CommittedRows, kind: str | None = None) -> pa.RecordBatch:
 def grouped_rows(
     found: Iterable[HandedRows], table: tuple[str, str], keep: Sequence[str]
 ) -> Iterator[tuple[ChangeRows | None, CapturePosition | None]]:
-    """Yields the rows of one table in groups, with the position after each group.
+    """Yields the rows of one table in groups, each with the last position that is known in it: at its end, or before
+    rows of which more follow.
 
     table   schema and name
     keep    columns of the committed rows that are kept

@@ -158,6 +158,13 @@ def test_long_texts_of_short_values() -> None:
     assert len(answer.events) == 61
 
 
+@pytest.mark.parametrize("days", [212_773_864, -213_503_982, 2_145_031_948, 2_921_939, 2_921_940, -730_119, -730_120])
+def test_dates_far_away(days: int) -> None:
+    """In microseconds, those beyond an int64 would wrap to a date of our years."""
+    messages = [described("date"), *inserts([struct.pack(">i", days)])]
+    assert len(agree(messages, format="pgoutput", mode="PERMISSIVE").events) == 2
+
+
 def test_filters_take_rows_with_binary_values() -> None:
     messages = [described("uuid"), *inserts([bytes(16)] * 3)]
     for tables, count in ((["public.t"], 3), (["public.other"], 0)):

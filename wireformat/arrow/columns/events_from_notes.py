@@ -149,7 +149,7 @@ class _Events:
         if self._codes[row] < 0:
             return self._notes.event(self._index[row])
         first = self._first[self._codes[row]]
-        return first.__class__(
+        return type(first)(
             lsn=self._lsns[row],
             table_schema=first.table_schema,
             table_name=first.table_name,

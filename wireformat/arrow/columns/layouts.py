@@ -164,7 +164,7 @@ def _layouts(scanned: ScannedRows, samples: Array) -> list[Layout]:
 
 _HASH_BITS = (1 << 40) - 1
 _LAST_BYTES = 4
-"""So many bytes at the end of a table's name are part of the hash."""
+"""How many bytes at the end of a table's name the hash covers."""
 
 
 @compiled

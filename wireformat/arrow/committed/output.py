@@ -18,7 +18,7 @@ OUTPUT_BYTES = 8 << 20
 """About the size of a batch of committed rows: large enough that a call costs little, and small against held rows."""
 
 SETTLED_ROWS = 256
-"""So many neighbouring rows of a source, or more, are not copied; fewer cost less in a batch with held ones."""
+"""At least this many neighbouring rows of a source are not copied. Fewer cost less in a batch with held ones."""
 
 _RANGE_FIELDS = ("batch", "start", "stop", "first_ordinal", "transaction")
 """The fields of a waiting row range: a RowRange, the ordinal of its first delivered row, and its transaction."""

@@ -90,10 +90,10 @@ class ScanEngine:
                 if not count:
                     continue
                 batch = None
-                if batch_scan.notes_are_final(count):
+                if not batch_scan.needs_other_texts(count):
                     with suppress(TooMuchText):
                         batch = record_batch(batch_scan.scanned_rows(count), schema)
-                if batch is None or not batch_scan.needs_no_second_look(count):
+                if batch is None or batch_scan.needs_second_look(count):
                     return batches, count, batch
                 batches.append(batch)
                 batch_bytes += batch.nbytes

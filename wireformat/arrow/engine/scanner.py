@@ -211,13 +211,13 @@ class BatchScan:
             self._stepped_before, *(int(cursor[field]) for field in (STEPPED_ROWS, FIRST_STEPPED, FIRST_STEPPED_RECORD))
         )
 
-    def needs_no_second_look(self, count: int) -> bool:
-        """Whether no row of the last step needs a second look."""
-        return not self.notes.rows[STATUS : NEEDS + 1, :count].any()
+    def needs_second_look(self, count: int) -> bool:
+        """Whether a row of the last step needs a second look."""
+        return bool(self.notes.rows[STATUS : NEEDS + 1, :count].any())
 
-    def notes_are_final(self, count: int) -> bool:
-        """Whether the second look leaves the notes of the last step as they are, and only reads records again."""
-        return not self.notes.rows[NEEDS, :count].any()
+    def needs_other_texts(self, count: int) -> bool:
+        """Whether the second look changes noted texts of the last step, and does not only read records again."""
+        return bool(self.notes.rows[NEEDS, :count].any())
 
     def close(self) -> None:
         """Returns the scratch, and what was learned, for other scans."""
@@ -311,7 +311,7 @@ class Scanner:
         stepped = batch_scan.stepped
         if not unfinished:
             return ScannedRows(rows, count, cells, text, buffer, dictionary, events, stepped), None
-        if not batch_scan.notes_are_final(count):
+        if batch_scan.needs_other_texts(count):
             expand_complete_images(rows, count, cells, dictionary)
         second_look = SecondLook(message_batch, text[: batch_scan.text_used], batch_scan.known_bytes, self._options)
         error: DecodeError | None = None

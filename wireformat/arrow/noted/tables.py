@@ -17,11 +17,11 @@ from .selection import NotedSelection, change_rows, joined_selections, rows_with
 _IS_OF_TABLE = np.array([kind in TABLE_KINDS for kind in KINDS])
 
 MOST_RANGES = 8
-"""Up to so many ranges of rows are taken from the notes one by one; beyond, a record batch of all rows is faster."""
+"""Up to this many ranges of rows are taken from the notes one by one. Beyond, a record batch of all rows is faster."""
 
 
 GROUP_ROWS = 1 << 16
-"""So many rows, or more, are taken from the notes together: a group costs as much as some thousand rows."""
+"""At least this many rows are taken from the notes together: a group costs as much as a few thousand rows."""
 
 
 class NotedTables:

@@ -16,7 +16,7 @@ from .current_rows import MOST_BYTES, MOST_ROWS, Changes, combined_codes, compac
 from .typed_changes import TypedChanges
 
 BATCH_ROWS = 1 << 13
-"""Record batches are joined until they have so many rows: reading a batch takes a millisecond, however small it is."""
+"""Record batches are joined up to this many rows: reading a batch takes a millisecond, however small it is."""
 
 COMPACTED_ROWS = 1 << 17
 """Changes wait until they are so many, and as many as the table has rows: then each change costs a copy of about one

@@ -27,6 +27,7 @@ OUTPUT_TRUE, OUTPUT_FALSE = (token_entry(token) for token in BOOLEANS)
 """The texts of a boolean: that of a true one is `t`."""
 
 FIRST_TIME, LAST_TIME = (micros - MICROS_OF_2000 for micros in (FIRST_MICROS, LAST_MICROS))
+FIRST_DAY, LAST_DAY = (micros // MICROS_OF_DAY for micros in (FIRST_TIME, LAST_TIME))
 """The years 1 to 9999, in microseconds since 2000; other times are left to the declaration."""
 
 
@@ -113,6 +114,8 @@ def binary_value(arrays: ScanArrays, at: Int, size: Int, used: Int, binary_form:
     if form == INTEGER_FORM:
         return ~used, write_number(text, used, number, 10, True) - used
     if form == DATE_FORM:
+        if number < FIRST_DAY or number > LAST_DAY:
+            return at, BINARY_LENGTH - size
         number *= MICROS_OF_DAY
     if number < FIRST_TIME or number > LAST_TIME:
         return at, BINARY_LENGTH - size

@@ -81,7 +81,7 @@ class LearnedRelations:
         self.cursor[LEARNED_USED] = self._begin
 
     def _grow(self, entries: int, text: int) -> None:
-        """Makes room for so many entries of the dictionary, and bytes of text."""
+        """Makes room for this many entries of the dictionary, and bytes of text."""
         known = len(self._input.dictionary)
         dictionary, learned = np.zeros((known + entries, 2), np.int32), np.empty(text, np.uint8)
         dictionary[: len(self.dictionary)], learned[: len(self._text)] = self.dictionary, self._text

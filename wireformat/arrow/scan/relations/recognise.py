@@ -40,13 +40,13 @@ from ..primitives import same_bytes, transcode_flag
 from .entries import CELL_ENTRIES, CELL_FACTS, CELL_NAME, CELL_TYPE, CELLS, COLUMNS, HEAD, NEXT, SCHEMA, TAIL, UNDECIDED
 
 PROBES = 16
-"""So many slots are looked at for a table."""
+"""How many slots a search for a table looks at."""
 
 LOW_BITS, FACTOR = 0x7FFFFFFF, 0x9E3779B1
-"""Their product, which spreads the bits of a name, fits in an int64."""
+"""The low bits of a name times FACTOR, which spreads them, fit in an int64."""
 
 MOST_RELATIONS = 8
-"""So many relations of one table are learned. Rows with other lists of columns are read in full."""
+"""How many relations of one table are learned. Rows with other lists of columns are read in full."""
 
 
 @hot

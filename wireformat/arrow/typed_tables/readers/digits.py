@@ -15,7 +15,7 @@ from ...jit.compiler import hot
 from ...jit.intrinsics import read_64
 
 MOST_DIGITS = 18
-"""So many digits are always an int64."""
+"""A number of this many digits always fits in an int64."""
 
 POWERS = np.array([10**exponent for exponent in range(MOST_DIGITS + 1)], np.int64)
 
@@ -31,7 +31,7 @@ _LARGEST_REST = (1 << 63) - 1 - 9 * 10**MOST_DIGITS
 """What follows the 9 of the largest int64."""
 
 _CHUNK = 9
-"""So many digits at a time go into a decimal of 128 bits: their products with 32 bits are an int64."""
+"""How many digits go into a decimal of 128 bits at a time: their products with 32 bits fit in an int64."""
 
 
 @hot
