@@ -62,7 +62,7 @@ def test_who_stops_early_leaves_no_thread_behind() -> None:
     deadline = time.monotonic() + 10
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # threads of earlier tests may have ended
 
 
 def test_an_iterator_is_closed_while_a_thread_is_started() -> None:

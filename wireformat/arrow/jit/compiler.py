@@ -93,7 +93,11 @@ def _quick_to_load(dispatcher: Any) -> Any:
             with code_cache._guard_against_spurious_io_errors():
                 return code_cache._load_overload(signature, context)
 
-        code_cache.load_overload = load_overload
+        def index_key(signature: Any, codegen: Any) -> Any:
+            """Leaves out what the function encloses, which numba pickles: other bytes in another process, for some."""
+            return signature, codegen.magic_tuple(), dispatcher.py_func.__qualname__
+
+        code_cache.load_overload, code_cache._index_key = load_overload, index_key
     compile_now = dispatcher.compile
 
     def compile_without_collecting(signature: Any) -> Any:
