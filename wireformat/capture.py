@@ -21,15 +21,16 @@ from .arrow.noted.tables import NotedTables
 from .arrow.schemas import committed_schema, widened
 from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.latest import LatestRows
+from .arrow.typed_tables.listed import check_listed, check_one_version, replica_identity
 from .arrow.typed_tables.table import TypedPart, kept_fields
-from .arrow.unread import judged_rows, no_such_table
-from .errors import BadRows, OptionError, OrderError, StateError, add_hint
+from .arrow.unread import judged_rows
+from .errors import OptionError, OrderError, StateError, add_hint
 from .formats.base import Format
 from .formats.registry import find_format, find_format_name
 from .limits import OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 from .options.checks import flag, number, one_of, shown
-from .options.table_names import one_table, written
+from .options.table_names import one_table
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
 from .sources.handed_rows import HandedRows, as_batch, grouped_rows, rows_of_loose_messages, rows_of_patterns
@@ -229,7 +230,7 @@ class Capture:
             self._check_repeatable("without a schema this call reads it twice: pass schema")
             schema = self._listed_table(table)
             if evolution == "error":
-                _check_one_version(schema, table)
+                check_one_version(schema, table)
         kept = kept_fields(keep, committed_schema(self._schema))
         part = TypedPart(
             table,
@@ -537,55 +538,13 @@ class Capture:
 
     def _listed_table(self, table: str) -> pa.Table:
         """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns."""
-        wanted = one_table(table)
-        listed = self._list_alone(wanted)
-        names = list(zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True))
-        if wanted not in names:
-            raise no_such_table(written(wanted), {*map(written, names)})
-        types = [types for name, types in zip(names, listed["types"].to_pylist(), strict=True) if name == wanted]
-        if any(None in of_version for of_version in types):
-            raise BadRows(
-                "rows that name the types of their values, or a schema", "none", table=table, format=self._name
-            )
+        listed = self._list_alone(one_table(table))
+        check_listed(listed, table, self._name)
         return listed
 
     def _replica_identity(self, table: str) -> list[str]:
-        """Returns the columns of the replica identity; [] if it is the whole row.
-
-        Raises OptionError if it is unknown, or changed.
-        """
-        keys: set[tuple[str, ...] | None] = set()
-        for row in self._listed_table(table).to_pylist():
-            if (row["table_schema"], row["table_name"]) == one_table(table) and row["key_columns"] is not None:
-                # With REPLICA IDENTITY FULL the key has all columns. Without an identity, it has none, and the server
-                # does not publish updates and deletes. In both cases equal rows are counted.
-                is_whole = len(row["key_columns"]) in (0, len(row["columns"]))
-                keys.add(None if is_whole else tuple(row["key_columns"]))
-        if len(keys) == 1:
-            return list(keys.pop() or ())
-        if not keys:
-            raise OptionError(
-                f"option keys: the stream does not state the replica identity of {table}; name the key columns, or [] "
-                "for the whole row"
-            )
-        shown_keys = sorted("the whole row" if key is None else ", ".join(key) for key in keys)
-        raise OptionError(
-            f"option keys: the replica identity of {table} changed: {'; '.join(shown_keys)}; name the columns that "
-            "identified its rows all the time, or [] for the whole row"
-        )
-
-
-def _check_one_version(listed: pa.Table, table: str) -> None:
-    """Raises BadRows if the columns of a table changed."""
-    for row in listed.to_pylist():
-        if (row["table_schema"], row["table_name"]) == one_table(table) and row["version"] > 1:
-            raise BadRows(
-                "the same columns and types in all changes, because of evolution='error'",
-                "other columns or types: version 2 of the table",
-                table=table,
-                message=row["first"]["message"],
-                record=row["first"]["record"],
-            )
+        """Returns the columns of the replica identity; [] if it is the whole row. Raises BadRows and OptionError."""
+        return replica_identity(self._listed_table(table), table)
 
 
 def _checked_position(after: CapturePosition | str | None, format: str) -> CapturePosition | None:

@@ -189,6 +189,7 @@ LEFT_OUT = frozenset(
         "plugin",
         "sources",
         "stream/committed_changes.py",
+        "testing",
     }
 )
 """Files and folders of the package that no module with compiled functions imports, directly or not: a change in them

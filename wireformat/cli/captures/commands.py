@@ -48,9 +48,14 @@ To = Annotated[str | None, typer.Option(metavar="csv|jsonl|arrow", help="Format 
 Rows = Annotated[int, typer.Option(metavar="N", min=1, help="How many rows the screen shows.")]
 
 
-def _options(**given: Any) -> dict[str, Any]:
-    """Returns the options of a capture."""
-    return {**given, "order_by": split_lists(given["order_by"])}
+OPTIONS = ("format", "column", "mode", "encoding", "encoding_errors", "dialect", "two_phase", "threads")
+"""The arguments of the commands that a capture takes as they are."""
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options of a capture out of the arguments of a command."""
+    found = {name: given[name] for name in OPTIONS if name in given}
+    return {**found, "order_by": split_lists(given["order_by"])}
 
 
 def tables(
@@ -67,6 +72,7 @@ def tables(
     to: To = None,
 ) -> None:
     """List the tables of a stream: columns, types, keys, changes, and where they begin and end."""
+    options = _options(locals())
     with exit_codes():
         from . import tables as command
 
@@ -74,16 +80,7 @@ def tables(
             files,
             output,
             to=to,
-            **_options(
-                format=format,
-                column=column,
-                order_by=order_by,
-                mode=mode,
-                encoding=encoding,
-                encoding_errors=encoding_errors,
-                dialect=dialect,
-                threads=threads,
-            ),
+            **options,
         )
 
 
@@ -107,6 +104,7 @@ def typed(
     ] = False,
 ) -> None:
     """Print or write the committed changes of a table, with real column types."""
+    options = _options(locals())
     with exit_codes():
         from . import tables as command
 
@@ -117,17 +115,7 @@ def typed(
             to=to,
             rows=rows,
             complete=complete,
-            **_options(
-                format=format,
-                column=column,
-                order_by=order_by,
-                mode=mode,
-                encoding=encoding,
-                encoding_errors=encoding_errors,
-                dialect=dialect,
-                two_phase=two_phase,
-                threads=threads,
-            ),
+            **options,
         )
 
 
@@ -151,6 +139,7 @@ def latest(
     ] = None,
 ) -> None:
     """Print or write the rows of a table as it stands at the end of the stream."""
+    options = _options(locals())
     with exit_codes():
         from . import tables as command
 
@@ -161,17 +150,7 @@ def latest(
             to=to,
             rows=rows,
             keys=split_lists(keys),
-            **_options(
-                format=format,
-                column=column,
-                order_by=order_by,
-                mode=mode,
-                encoding=encoding,
-                encoding_errors=encoding_errors,
-                dialect=dialect,
-                two_phase=two_phase,
-                threads=threads,
-            ),
+            **options,
         )
 
 
@@ -214,6 +193,7 @@ def write(
     threads: Threads = None,
 ) -> None:
     """Write all tables of a stream to a lake, a folder each."""
+    options = _options(locals())
     if lake_format in FORMATS:
         raise typer.BadParameter(f"--format is that of the lake, parquet or delta; pass --from {lake_format}")
     with exit_codes():
@@ -229,17 +209,7 @@ def write(
             keys=_keys(keys),
             rejects=rejects,
             go_on=go_on,
-            **_options(
-                format=format,
-                column=column,
-                order_by=order_by,
-                mode=mode,
-                encoding=encoding,
-                encoding_errors=encoding_errors,
-                dialect=dialect,
-                two_phase=two_phase,
-                threads=threads,
-            ),
+            **options,
         )
 
 

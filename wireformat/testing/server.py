@@ -1,15 +1,14 @@
-"""A test double of a server: a stream of events that is consistent, and the tables as they are at its end."""
+"""A server that is made up: it makes the events of a stream, and knows what its tables hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Any, NamedTuple
 
-from .errors import OptionError
-from .events import (
+from ..events import (
     UNCHANGED,
     Begin,
     Commit,
@@ -29,167 +28,26 @@ from .events import (
     TupleData,
     Update,
 )
-from .formats.adapt import adapted
-from .formats.registry import find_row
-from .options.checks import number, one_of
-from .pgtypes import type_oid
-
-Values = dict[str, "str | None"]
-Key = tuple["str | None", ...]
+from ..pgtypes import type_oid
+from .tables import LONG, MAKE, Column, Key, Table, Values, text_value
 
 
-class Column(NamedTuple):
-    """A column: its name, its SQL type, and whether it belongs to the primary key."""
+class Plan(NamedTuple):
+    """What a stream is made from: the arguments of `stream`, and what its format can say.
 
-    name: str
-    type: str = "text"
-    key: bool = False
-
-
-class Table(NamedTuple):
-    """A table at the beginning, where it has no rows. replica_identity is "default" (the key) or "full"."""
-
-    schema: str
-    name: str
-    columns: tuple[Column, ...]
-    replica_identity: str = "default"
-
-
-def _text(chance: Random) -> str:
-    return chance.choice(("amber", "it's late", "große Kiste", "绿茶", 'the "old" one', "", "a,b", "back\\slash"))
-
-
-def _moment(chance: Random) -> str:
-    return str(datetime(2026, 3, 2) + timedelta(seconds=chance.randrange(10**7)))  # noqa: DTZ001 - a time without a zone
-
-
-_MAKE: dict[str, Callable[[Random], str]] = {
-    "smallint": lambda chance: str(chance.randrange(-(2**15), 2**15)),
-    "integer": lambda chance: str(chance.randrange(-(2**31), 2**31)),
-    "bigint": lambda chance: str(chance.randrange(-(2**63), 2**63)),
-    "numeric": lambda chance: f"{chance.randrange(10**9) / 100:.2f}",
-    "boolean": lambda chance: chance.choice("tf"),
-    "date": lambda chance: _moment(chance)[:10],
-    "timestamp without time zone": _moment,
-    "character varying": _text,
-    "text": lambda chance: f"{_text(chance)} {chance.randrange(10**6)}",
-}
-"""A value of each type that columns may have, as the type's output function prints it."""
-
-LONG = 200
-"""Characters of a long text, which an UPDATE does not send where it does not change."""
-
-_KEY_TYPES = ("integer", "bigint", "numeric", "character varying", "text")
-
-_COLUMNS = (
-    Column("id", "bigint", key=True),
-    Column("customer", "integer"),
-    Column("status", "character varying"),
-    Column("total", "numeric"),
-    Column("gift", "boolean"),
-    Column("placed", "timestamp without time zone"),
-    Column("due", "date"),
-    Column("note", "text"),
-)
-
-_ABILITIES: dict[str, frozenset[str]] = {
-    "parallel": frozenset(),
-    "serial": frozenset({"truncate"}),
-    "text": frozenset({"truncate", "prepared"}),
-    "pgoutput": frozenset({"truncate", "prepared", "streamed", "relations"}),
-}
-"""What streams of each family of orders can say with all facts; see FormatRow.order."""
-
-
-def stream(
-    tables: int | Sequence[Table] = 4,
-    transactions: int = 100,
-    *,
-    seed: int = 0,
-    format: str = "pgoutput",
-    changes: int = 10,
-    schema_changes: bool = True,
-) -> Stream:
-    """Returns a stream of events as a server sends them in this format, always the same for the same arguments.
-
-    tables           how many tables, or which ones
-    transactions     how many begin
-    format           decides what there is: streamed transactions in `pgoutput`, prepared ones there and in
-                     `test-decoding`, TRUNCATE in all but the parallel styles
-    changes          the most row changes of a transaction
-    schema_changes   whether tables get more columns, and integer columns become bigint
-
-    Rows that change exist, and are not changed by two open transactions at a time. Some transactions abort: of them,
-    servers send only what was streamed or prepared before. Raises OptionError when called.
+    abilities    what there is beside plain transactions: truncate, prepared, streamed, relations, unsent
+    is_adapted   whether the events are adapted to the format
+    order        the family of orders of its records; see FormatRow.order
     """
-    row = find_row(format)
-    if isinstance(tables, int):
-        names = (f"orders_{index}" for index in range(number("tables", tables, 1)))
-        tables = [
-            Table("shop", name, _COLUMNS, ("default", "full")[index % 4 == 3]) for index, name in enumerate(names)
-        ]
-    for table in tables:
-        _check(table)
-    if len({table[:2] for table in tables}) < len(tables) or not tables:
-        raise OptionError("option tables: expected at least one table, no two of the same name")
-    return Stream(
-        tuple(tables),
-        number("transactions", transactions, 0),
-        seed,
-        row.name,
-        number("changes", changes, 1),
-        schema_changes,
-        _ABILITIES[row.order] | ({"unsent"} if "unsent values" not in row.cannot_say else set()),
-        "types" in row.cannot_say,
-        row.order,
-    )
 
-
-def _check(table: Table) -> None:
-    where = f"option tables: {table.schema}.{table.name}"
-    one_of(f"replica_identity of {table.schema}.{table.name}", table.replica_identity, ("default", "full"))
-    for column in table.columns:
-        if column.type not in _MAKE or (column.key and column.type not in _KEY_TYPES):
-            known = ", ".join(_KEY_TYPES if column.key else _MAKE)
-            raise OptionError(f"{where}: column {column.name}: expected one of the types {known}")
-    if len({column.name for column in table.columns}) < len(table.columns):
-        raise OptionError(f"{where}: two columns have the same name")
-    if not any(column.key for column in table.columns):
-        raise OptionError(f"{where}: expected a column with key=True")
-
-
-@dataclass(frozen=True)
-class Stream:
-    """A stream of events. Each iteration makes the same events again; none of them are kept."""
-
-    _tables: tuple[Table, ...]
-    _transactions: int
-    _seed: int
-    format: str
-    _changes: int
-    _schema_changes: bool
-    _abilities: frozenset[str]
-    _is_adapted: bool
-    _order: str
-    _ends: list[dict[tuple[str, str], list[Values]]] = field(default_factory=list, repr=False, compare=False)
-
-    def __iter__(self) -> Iterator[Event]:
-        """Yields the events."""
-        server = _Server(self)
-        events = server.events()
-        if self._is_adapted:
-            events = (adapted(event, self.format)[0] for event in events)
-        yield from events
-        self._ends[:] = [server.rows()]
-
-    @property
-    def tables(self) -> Mapping[tuple[str, str], list[Values]]:
-        """The rows of each table at the end, by schema and name: column name to the text of the value, in the order of
-        the keys as texts."""
-        if not self._ends:
-            for _ in self:
-                pass
-        return self._ends[0]
+    tables: tuple[Table, ...]
+    transactions: int
+    seed: int
+    changes: int
+    schema_changes: bool
+    abilities: frozenset[str]
+    is_adapted: bool
+    order: str
 
 
 class _TableState:
@@ -247,13 +105,13 @@ class _Transaction:
     sent: int = 0
 
 
-class _Server:
+class Server:
     """Makes the events, and knows what the tables hold."""
 
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        self.chance = Random(stream._seed)
-        self.states = [_TableState(table, 16384 + index) for index, table in enumerate(stream._tables)]
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.chance = Random(plan.seed)
+        self.states = [_TableState(table, 16384 + index) for index, table in enumerate(plan.tables)]
         self.told: dict[int, int] = {}
         self.open: list[_Transaction] = []
         self.lsn = 1 << 24
@@ -270,20 +128,20 @@ class _Server:
 
     def events(self) -> Iterator[Event]:
         """The whole stream; what is open at its end is ended."""
-        left = self.stream._transactions
+        left = self.plan.transactions
         while left or self.open:
             if self.open and (not left or self.chance.random() < 0.4):
                 yield from self._go_on(self.chance.choice(self.open))
             else:
                 left -= 1
-                if self.stream._schema_changes and self.chance.random() < 0.03:
+                if self.plan.schema_changes and self.chance.random() < 0.03:
                     while self.open:  # it waits for them, as ALTER TABLE does
                         yield from self._go_on(self.chance.choice(self.open))
                     self._alter(self.chance.choice(self.states))
                 yield from self._begin()
 
     def _begin(self) -> Iterator[Event]:
-        chance, abilities = self.chance, self.stream._abilities
+        chance, abilities = self.chance, self.plan.abilities
         self.xid += 10
         is_streamed = "streamed" in abilities and chance.random() < 0.25
         is_prepared = "prepared" in abilities and chance.random() < 0.2
@@ -345,7 +203,7 @@ class _Server:
 
     def _whole(self, one: _Transaction, changes: list[Event]) -> Iterator[Event]:
         """A transaction in one piece."""
-        order = self.stream._order
+        order = self.plan.order
         facts = self._commit_facts()
         lsn, time = facts["commit_lsn"], facts["commit_time"]
         self.csn += 1
@@ -358,7 +216,7 @@ class _Server:
             yield from changes
             yield Commit(lsn=facts["end_lsn"], xid=one.xid)
         else:
-            yield Begin(xid=one.xid, csn=self.csn if self.stream._is_adapted else None)
+            yield Begin(xid=one.xid, csn=self.csn if self.plan.is_adapted else None)
             yield from changes
             yield Commit(xid=one.xid, csn=self.csn if order == "serial" else None, commit_time=time)
 
@@ -366,14 +224,14 @@ class _Server:
         assert one.gid is not None
         facts = self._prepare_facts(one)
         changes = list(self._changed(one, None))
-        yield Begin(gid=one.gid, **facts) if self.stream._order == "pgoutput" else Begin(xid=one.xid)
+        yield Begin(gid=one.gid, **facts) if self.plan.order == "pgoutput" else Begin(xid=one.xid)
         yield from changes
         yield Prepare(gid=one.gid, **facts)
 
     def _end_of_prepared(self, one: _Transaction) -> Event:
         assert one.gid is not None
         facts = self._commit_facts()
-        if self.stream._order != "pgoutput":
+        if self.plan.order != "pgoutput":
             facts = {"commit_time": facts["commit_time"]}
         elif not one.ends_well:
             facts = {"lsn": facts["commit_lsn"], "end_lsn": facts["end_lsn"], "commit_time": facts["commit_time"]}
@@ -386,7 +244,7 @@ class _Server:
         return {"commit_lsn": lsn, "end_lsn": self._next_lsn(), "commit_time": self._next_time()}
 
     def _prepare_facts(self, one: _Transaction) -> dict[str, Any]:
-        if self.stream._order != "pgoutput":
+        if self.plan.order != "pgoutput":
             return {"xid": one.xid, "prepare_time": self._next_time()}
         lsn = self._next_lsn()
         return {"xid": one.xid, "lsn": lsn, "end_lsn": self._next_lsn(), "prepare_time": self._next_time()}
@@ -401,22 +259,22 @@ class _Server:
 
     def _changed(self, one: _Transaction, xid: int | None) -> Iterator[Event]:
         """Some changes, with the relations that they need."""
-        for _ in range(self.chance.randrange(1, self.stream._changes + 1)):
+        for _ in range(self.chance.randrange(1, self.plan.changes + 1)):
             state = self.chance.choice(self.states)
             if state.truncated_by not in (None, one):
                 continue
             event = self._change(one, state)
             told = self.told if xid is None else one.told
-            if "relations" in self.stream._abilities and told.get(state.relation_id) != state.version:
+            if "relations" in self.plan.abilities and told.get(state.relation_id) != state.version:
                 told[state.relation_id] = state.version
                 yield replace(self._relation(state), xid=xid)
-            lsn = self._next_lsn() if self.stream._order == "parallel" else None
+            lsn = self._next_lsn() if self.plan.order == "parallel" else None
             yield replace(event, lsn=lsn, xid=xid)  # type: ignore[call-arg]
 
     def _change(self, one: _Transaction, state: _TableState) -> Event:
         chance = self.chance
         facts: dict[str, Any] = {"table_schema": state.table.schema, "table_name": state.table.name}
-        says_kind = self.stream._order == "pgoutput"
+        says_kind = self.plan.order == "pgoutput"
         if says_kind:
             facts["relation_id"] = state.relation_id
         key = self._free_row(one, state)
@@ -425,7 +283,7 @@ class _Server:
             row = self._new_row(one, state)
             self._set(one, state, state.key_of(row), row)
             return Insert(new=self._image(state, row), **facts)
-        if what > 0.99 and "truncate" in self.stream._abilities and set(state.locked.values()) <= {one.xid}:
+        if what > 0.99 and "truncate" in self.plan.abilities and set(state.locked.values()) <= {one.xid}:
             state.truncated_by = one
             one.truncated.append(state)
             for each in [*state.order]:
@@ -450,7 +308,7 @@ class _Server:
         unsent = [
             column.name
             for column in others
-            if "unsent" in self.stream._abilities
+            if "unsent" in self.plan.abilities
             and before[column.name] == after[column.name]
             and len(before[column.name] or "") >= LONG
         ]
@@ -501,8 +359,8 @@ class _Server:
         if what < 0.1:
             return None
         if what > 0.8 and column.type == "text":
-            return _text(self.chance) * LONG + "x" * LONG
-        return _MAKE[column.type](self.chance)
+            return text_value(self.chance) * LONG + "x" * LONG
+        return MAKE[column.type](self.chance)
 
     def _image(
         self, state: _TableState, row: Values, names: Sequence[str] | None = None, unsent: Sequence[str] = ()

@@ -1,0 +1,66 @@
+"""What the list of tables says of one table: whether it is there, its versions, its replica identity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import BadRows, OptionError
+from ...options.table_names import one_table, written
+from ..unread import no_such_table
+
+
+def rows_of(listed: pa.Table, table: str) -> list[dict[str, Any]]:
+    """Returns the rows of a table, one for each version of its columns."""
+    wanted = one_table(table)
+    return [row for row in listed.to_pylist() if (row["table_schema"], row["table_name"]) == wanted]
+
+
+def check_listed(listed: pa.Table, table: str, format: str) -> None:
+    """Raises BadRows if the list does not have the table, or not the types of its columns."""
+    rows = rows_of(listed, table)
+    if not rows:
+        names = zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)
+        raise no_such_table(written(one_table(table)), {*map(written, names)})
+    if any(None in row["types"] for row in rows):
+        raise BadRows("rows that name the types of their values, or a schema", "none", table=table, format=format)
+
+
+def check_one_version(listed: pa.Table, table: str) -> None:
+    """Raises BadRows if the columns of a table changed."""
+    for row in rows_of(listed, table):
+        if row["version"] > 1:
+            raise BadRows(
+                "the same columns and types in all changes, because of evolution='error'",
+                "other columns or types: version 2 of the table",
+                table=table,
+                message=row["first"]["message"],
+                record=row["first"]["record"],
+            )
+
+
+def replica_identity(listed: pa.Table, table: str) -> list[str]:
+    """Returns the columns of the replica identity; [] if it is the whole row.
+
+    Raises OptionError if it is unknown, or changed.
+    """
+    keys: set[tuple[str, ...] | None] = set()
+    for row in rows_of(listed, table):
+        if row["key_columns"] is not None:
+            # With REPLICA IDENTITY FULL the key has all columns. Without an identity, it has none, and the server
+            # does not publish updates and deletes. In both cases equal rows are counted.
+            is_whole = len(row["key_columns"]) in (0, len(row["columns"]))
+            keys.add(None if is_whole else tuple(row["key_columns"]))
+    if len(keys) == 1:
+        return list(keys.pop() or ())
+    if not keys:
+        raise OptionError(
+            f"option keys: the stream does not state the replica identity of {table}; name the key columns, or [] "
+            "for the whole row"
+        )
+    shown_keys = sorted("the whole row" if key is None else ", ".join(key) for key in keys)
+    raise OptionError(
+        f"option keys: the replica identity of {table} changed: {'; '.join(shown_keys)}; name the columns that "
+        "identified its rows all the time, or [] for the whole row"
+    )
