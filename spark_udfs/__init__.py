@@ -22,6 +22,7 @@ from __future__ import annotations
 from wireformat.extras import needs
 
 with needs("spark", "spark_udfs"):
+    from .capture import Capture, capture
     from .dataframe import decode
     from .latest import latest
     from .registration import register
@@ -32,6 +33,8 @@ with needs("spark", "spark_udfs"):
     from .typed import typed
 
 __all__ = [
+    "Capture",
+    "capture",
     "decode",
     "latest",
     "local_session",

@@ -59,10 +59,11 @@ class Plan:
         value   the index of a kept column to its value
         """
         shown = [(column.name, value(index)) for index, column in enumerate(self.keep) if column.is_shown]
-        return ", ".join(f"{name}={_shown(found)}" for name, found in shown) or None
+        return ", ".join(f"{name}={shown_value(found)}" for name, found in shown) or None
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
+    """Returns a kept value as an error shows it."""
     text = str(value)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 

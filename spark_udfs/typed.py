@@ -29,6 +29,7 @@ from .fields import check_frame, field_of, format_of
 from .named_columns import check_named, check_readable, raw_head
 from .schemas import arrow_types
 from .tables import tables_of
+from .typed_columns import spark_columns
 
 OPTIONAL_COLUMNS = ("sequence", "record", "xid", "commit_time")
 """Columns that are returned or identify a change in an error, if changes have them."""
@@ -96,7 +97,7 @@ def typed(
             raise _no_such_table(changes, table)
     if evolution == "versions" and not isinstance(schema, pa.Table):
         raise wf.OptionError('option evolution: "versions" needs None or the result of tables() as schema')
-    columns = _columns(schema, table, format)
+    columns = spark_columns(schema, table, format)
     if not changes.isStreaming and not isinstance(schema, pa.Table):
         check_named(changes, own, list(columns) if isinstance(columns, Mapping) else columns.names, table, format)
     if isinstance(schema, pa.Table):
@@ -106,7 +107,7 @@ def typed(
         return _run(own, kept, TypedPlan(table, columns, {**options, "evolution": evolution}))
     return {
         row["version"]: _run(
-            own, kept, TypedPlan(table, _columns(schema.slice(index, 1), table, format), options, row["version"])
+            own, kept, TypedPlan(table, spark_columns(schema.slice(index, 1), table, format), options, row["version"])
         )
         for index, row in enumerate(schema.to_pylist())
         if (row["table_schema"], row["table_name"]) == split_table(table)
@@ -255,25 +256,3 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
             held = []
     if held:
         yield pa.Table.from_batches(held)
-
-
-def _columns(schema: Any, table: str, format: str | None) -> Any:
-    """Returns the columns of all versions as a mapping or an Arrow schema. Times of day become text."""
-    empty = wf.arrow.typed(wf.arrow.CHANGES.empty_table(), table, schema=schema, format=format).schema
-    fields = list(empty.field("_old").type)
-    if isinstance(schema, Mapping):
-        return {field.name: _without_times(schema[field.name], field.type) for field in fields}
-    return pa.schema([field.with_type(_without_time(field.type)) for field in fields])
-
-
-def _without_times(sql: str, type: pa.DataType) -> str:
-    brackets = ""
-    while pa.types.is_list(type):
-        type, brackets = type.value_type, f"{brackets}[]"
-    return f"text{brackets}" if pa.types.is_time(type) else sql
-
-
-def _without_time(type: pa.DataType) -> pa.DataType:
-    if pa.types.is_list(type):
-        return pa.list_(type.value_field.with_type(_without_time(type.value_type)))
-    return pa.string() if pa.types.is_time(type) else type

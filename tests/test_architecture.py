@@ -34,6 +34,7 @@ ROWS = (
     "sources",
     "lake",
     "api capture testing",
+    "chunks",
     "__init__",
     "cli spark_udfs",
     "__main__",

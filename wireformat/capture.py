@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,9 +24,11 @@ from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.latest import LatestRows
 from .arrow.typed_tables.listed import check_listed, check_one_version, replica_identity
 from .arrow.typed_tables.table import TypedPart, kept_fields
+from .arrow.typed_tables.tables import POSITION, TablesFound
 from .arrow.unread import judged_rows
 from .errors import OptionError, OrderError, StateError, add_hint
 from .formats.base import Format
+from .formats.pgoutput.relations import Relations
 from .formats.registry import find_format, find_format_name
 from .limits import OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
@@ -71,6 +74,9 @@ class Capture:
     which reads while you ask for rows, in constant memory. Raises OptionError, TypeError, OSError; reading raises
     DecodeError (in FAILFAST), OrderError and LimitExceeded. docs/capture.md explains it with examples.
     """
+
+    _is_whole: ClassVar[bool] = True
+    """Whether these are all messages; only then it is judged whether any could be read."""
 
     def __init__(
         self,
@@ -416,8 +422,9 @@ class Capture:
 
     def _read(self, decoder: SourceDecoder, rows_of: Callable[[SourceMessages], Iterator[Rows]]) -> Iterator[Rows]:
         """Yields the rows of the messages of all sources."""
-        if self._after is not None and self._after.relations:
-            decoder.set_relations(KnownRelations(self._after.relations).copy())
+        relations = self._relations()
+        if relations is not None:
+            decoder.set_relations(relations)
         order = SourceOrder(self._name)
         for source in self._sources:
             for given in source.read():
@@ -426,7 +433,7 @@ class Capture:
                     yield rows
                 if self._progress is not None:
                     self._progress(given.read_bytes)
-        guess = decoder.other_format() if self._options.mode == "FAILFAST" else None
+        guess = decoder.other_format() if self._is_whole and self._options.mode == "FAILFAST" else None
         if guess is not None:
             raise wrong_format(self._name, "no record that could be read", guess)
         if decoder.messages < (self._messages or 0):
@@ -436,6 +443,35 @@ class Capture:
             )
         self._messages = decoder.messages
         self._dropped = decoder.dropped
+
+    def _relations(self) -> Relations | None:
+        """Returns the relations of pgoutput before the first message."""
+        if self._after is None or not self._after.relations:
+            return None
+        return KnownRelations(self._after.relations).copy()
+
+    def _known(self) -> KnownRelations:
+        return KnownRelations(() if self._after is None else self._after.relations)
+
+    def _transactions(self, steps_over: bool) -> Transactions:
+        """Returns the transactions before the first message."""
+        found = Transactions(
+            two_phase=self._two_phase,
+            drop_resent=self._drop_resent,
+            memory_limit=self._memory_limit,
+            steps_over=steps_over,
+        )
+        if self._after is not None:
+            streamed = {one.xid for one in self._after.open if one.stage in ("block", "streamed")}
+            found.continue_after(self._after.delivered, streamed)
+        return found
+
+    def _judged(self, rows: Iterator[Any]) -> AbstractContextManager[Iterator[Any]]:
+        return judged_rows(rows) if self._is_whole else nullcontext(rows)
+
+    def _later(self, transactions: Transactions) -> Iterator[pa.RecordBatch]:
+        """Yields rows of transactions that are committed after the last message."""
+        return iter(())
 
     def _known_relations(self) -> Iterator[pa.RecordBatch]:
         """Yields the relations of the position, as rows before the first message."""
@@ -458,21 +494,12 @@ class Capture:
         at_end           is called with the transactions when all rows have been taken
         through          takes all rows, and returns those to read
         """
-        after = self._after or CapturePosition(self._name)
-        resumption, relations = Resumption(self._after), KnownRelations(after.relations)
+        resumption, relations = Resumption(self._after), self._known()
         decoder = self._make_decoder(self._options, None if options.tables is None else options)
         with (
-            judged_rows(self._noted(decoder) if through is None else through(self._noted(decoder))) as found,
-            Transactions(
-                two_phase=self._two_phase,
-                drop_resent=self._drop_resent,
-                memory_limit=self._memory_limit,
-                steps_over=decoder.steps_over,
-            ) as transactions,
+            self._judged(self._noted(decoder) if through is None else through(self._noted(decoder))) as found,
+            self._transactions(decoder.steps_over) as transactions,
         ):
-            if self._after is not None:
-                streamed = {one.xid for one in after.open if one.stage in ("block", "streamed")}
-                transactions.continue_after(after.delivered, streamed)
             try:
                 for item in found:
                     records = records_of(item)
@@ -489,6 +516,7 @@ class Capture:
             except OrderError as error:
                 add_hint(error, resumption.hint())
                 raise
+            yield from (HandedRows(rows, None) for rows in self._later(transactions))
             yield HandedRows(None, _position(self._name, transactions, resumption, relations))
             self._unknown_prepared = transactions.unknown_prepared
             if at_end is not None:
@@ -520,12 +548,14 @@ class Capture:
         counted   options of whose `tables` the list is needed; what it says of others may be incomplete
         """
         self._begin_reading()
-        found = NotedTables()
+        found = TablesFound()
+        tables = NotedTables(found)
         noted = self._noted(self._make_decoder(self._options, counted))
         with judged_rows(chain(self._known_relations(), noted)) as all_rows:
             for rows in all_rows:
-                found.take(rows)
-        return found.listed(self._name)
+                tables.take(rows)
+        tables.finish()
+        return found.listed(self._name, POSITION)
 
     def _list_alone(self, wanted: tuple[str, str]) -> pa.Table:
         """Returns the list of tables, or what it says of one table if the capture has that; see `_list`."""

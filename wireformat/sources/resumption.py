@@ -14,6 +14,7 @@ from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, 
 from ..formats.pgoutput.relations import Relations
 from ..lsn import unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
+from ..stream.controls import Control
 from ..stream.positions import Position
 
 _WATCHED = (
@@ -67,6 +68,15 @@ class Resumption:
             return
         for index in pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(_WATCHED))).to_pylist():
             self._look({name: batch[name][index].as_py() for name in batch.schema.names})
+
+    def take_controls(self, controls: Iterable[Control]) -> None:
+        """Does what `take` does, with control records."""
+        for control in controls:
+            if self.unseen and control.kind in _WATCHED:
+                fields = control._asdict()
+                names = [name for name in ("gid", "subxid") if fields[name] is not None]
+                detail = {name: str(fields[name]) for name in names}
+                self._look({**fields, "detail": detail, "message": None, "record": None})
 
     def hint(self) -> str | None:
         """Returns what an OrderError of this input should add."""

@@ -48,11 +48,18 @@ class Attempt(Generic[Handle]):
     begin     the record that began it, with the fields that later records added
     handles   handles of its rows and control records, in input order, each with its number of delivered rows
     undone    xids of subtransactions that were rolled back; their rows are not delivered
+    before    the number of delivered rows before the first handle, in an earlier chunk of the stream
     """
 
     begin: Control
     handles: list[tuple[Handle, int]] = field(default_factory=list)
     undone: set[int] = field(default_factory=set)
+    before: int = 0
+
+    @property
+    def delivered(self) -> int:
+        """The number of rows so far that are delivered if the transaction is."""
+        return self.before + sum(count for _, count in self.handles)
 
     def is_undone(self, xid: int | None) -> bool:
         """Whether a row with this xid belongs to a rolled-back subtransaction. A row without an xid does not."""
@@ -60,7 +67,7 @@ class Attempt(Generic[Handle]):
 
     def first_ordinals(self) -> Iterator[tuple[Handle, int]]:
         """Yields each handle with the ordinal of its first delivered row."""
-        first = 0
+        first = self.before
         for handle, count in self.handles:
             yield handle, first
             first += count

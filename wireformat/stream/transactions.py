@@ -30,6 +30,40 @@ _NO_TRANSACTION = (
 """Why rows can stand outside a transaction, and what to do."""
 
 
+AttemptKey = int | str | None
+"""What identifies an open attempt: the xid of a streamed one, the gid of a prepared one, None of a plain one."""
+
+
+class OpenAtStart(NamedTuple):
+    """An attempt that had not ended where a chunk starts.
+
+    stage, gid      as `TransactionMachine.staged` gives them
+    begin, undone   see Attempt
+    before          the number of its delivered rows in earlier chunks
+    """
+
+    stage: str
+    gid: str | None
+    begin: Control
+    before: int
+    undone: frozenset[int]
+
+
+class ChunkStart(NamedTuple):
+    """What the chunks before a chunk have left for it. Of many open attempts it has those that the chunk names.
+
+    position                  how far the stream has been delivered
+    open                      the attempts that have not ended
+    open_before               see TransactionMachine.continue_after
+    without_first_block       xids of streamed transactions of which only later blocks came
+    """
+
+    position: Position = Position()
+    open: tuple[OpenAtStart, ...] = ()
+    open_before: frozenset[int | None] | None = None
+    without_first_block: frozenset[int] = frozenset()
+
+
 class WholeTransactions(NamedTuple):
     """Plain transactions that follow each other, each from its BEGIN to its COMMIT, with no other row between them.
 
@@ -133,6 +167,43 @@ class TransactionMachine(Generic[Handle]):
         for gid, attempt in self._prepared.items():
             yield "prepared", gid, attempt
 
+    def key_of(self, attempt: Attempt[Handle]) -> AttemptKey:
+        """Returns what identifies an attempt among those that have not ended."""
+        xid = attempt.begin.xid
+        if attempt is self._plain:
+            return None
+        if xid is not None and self._streamed.get(xid) is attempt:
+            return xid
+        return next(gid for gid, prepared in self._prepared.items() if prepared is attempt)
+
+    def begin_of_chunk(self, xids: Collection[int], gids: Collection[str]) -> ChunkStart:
+        """Returns what a machine needs to take a chunk from here, whose records name only these transactions."""
+        found: list[tuple[str, str | None, Attempt[Handle] | None]] = [("plain", None, self._plain)]
+        streamed = {xid: self._streamed.get(xid) for xid in xids}
+        if self._block is not None:
+            streamed[int(self._block.begin.xid or 0)] = self._block
+        found += [("block" if one is self._block else "streamed", None, one) for one in streamed.values()]
+        found += [("prepared", gid, self._prepared.get(gid)) for gid in gids]
+        prepared = [(gid, self._delivered_at_prepare[gid]) for gid in gids if gid in self._delivered_at_prepare]
+        return ChunkStart(
+            self._position._replace(prepared=tuple(prepared)),
+            tuple(
+                OpenAtStart(stage, gid, one.begin, one.delivered, frozenset(one.undone))
+                for stage, gid, one in found
+                if one is not None
+            ),
+            None if self._open_before is None else frozenset(xid for xid in xids if xid in self._open_before),
+            frozenset(xid for xid in xids if xid in self.without_first_block),
+        )
+
+    def start_chunk(self, start: ChunkStart) -> None:
+        """Takes on what `begin_of_chunk` returned. Call it before anything is taken."""
+        self.continue_after(start.position, start.open_before)
+        self.without_first_block = {*start.without_first_block}
+        self.restore(
+            [(one.stage, one.gid, Attempt(one.begin, [], {*one.undone}, one.before)) for one in start.open], ()
+        )
+
     def take_touched(self) -> list[Attempt[Handle]]:
         """Returns the attempts that have not ended and got handles since the last call."""
         touched, self._touched = self._touched, {}
@@ -141,14 +212,17 @@ class TransactionMachine(Generic[Handle]):
     def take_rows(self, handle: Handle | None, count: int, lone: bool = False) -> list[Fate[Handle]]:
         """Takes a range of rows of one transaction.
 
-        handle  None: rows that nobody reads. They count with the handle before, of which a transaction has at least one
+        handle  None: rows that nobody reads. They count with the handle before
         count   how many of the rows are delivered if the transaction is
         lone    whether the range is one transactional message, which may be sent without BEGIN and COMMIT
         """
         attempt = self._current
         if attempt is not None and handle is None:
-            last, counted = attempt.handles[-1]
-            attempt.handles[-1] = last, counted + count
+            if attempt.handles:
+                last, counted = attempt.handles[-1]
+                attempt.handles[-1] = last, counted + count
+            else:
+                attempt.before += count
         elif attempt is not None:
             self._add(attempt, handle, count)
         elif (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from types import TracebackType
 from typing import Any
@@ -14,9 +14,10 @@ from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
 from ...stream.attempts import Attempt, Fate
 from ...stream.capture_position import OpenTransaction
+from ...stream.chunk_plan import LaterFate
 from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
-from ...stream.transactions import TransactionMachine
+from ...stream.transactions import AttemptKey, ChunkStart, TransactionMachine
 from ..arrays import Array
 from ..row_changes import RowSource, record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
@@ -132,6 +133,32 @@ class Transactions:
         """Continues after a position at which these streamed transactions were open; see TransactionMachine."""
         self._is_new = False
         self._machine.continue_after(after, open_xids)
+
+    def start_chunk(self, start: ChunkStart) -> None:
+        """Begins with a chunk of the stream, before which `start` was left; call it before anything is taken."""
+        self._is_new = False
+        self._machine.start_chunk(start)
+
+    def settle_later(self, fates: Mapping[AttemptKey, LaterFate]) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of open transactions that later chunks have committed; call it at the end of a chunk.
+
+        fates   of the open transactions with rows in the chunk. Those that have not ended stay open
+        """
+        self._check_is_read("later fates")
+        machine = self._machine
+        rows = Rows.of(pa.RecordBatch.from_pylist([], self.schema.remove_metadata()))
+        output = Output(rows, committed_schema(self.schema), self._rows_of_held, self._open_rows.row_bytes)
+        open: list[tuple[str, str | None, Attempt[RowRange]]] = []
+        for stage, gid, attempt in machine.staged():
+            fate = fates.get(machine.key_of(attempt))
+            if fate is not None and fate.is_open:
+                open.append((stage, gid, attempt))
+            elif fate is not None and fate.facts is not None:
+                attempt.undone |= fate.undone
+                output.add(attempt, fate.facts)
+        yield from output.batches()
+        machine.forget()
+        machine.restore(open, machine.unknown_prepared)
 
     def describe_open(self) -> list[tuple[OpenTransaction, int | None]]:
         """Returns the transactions that have not ended, each with the message of its first row, if rows name it.
@@ -319,7 +346,7 @@ def _ordinals(rows: Rows, attempts: Iterable[Attempt[RowRange]]) -> Array:
     ordinals = np.zeros(len(rows.codes), np.int64)
     ranges = []
     for attempt in attempts:
-        first = 0
+        first = attempt.before
         for (number, start, stop), count in attempt.handles:
             if number == HERE:
                 ranges.append((start, stop, first))

@@ -54,7 +54,7 @@ class Output:
 
     def add(self, attempt: Attempt[RowRange], facts: TransactionFacts, segment: int = 0) -> None:
         """Adds the rows of one transaction."""
-        first = 0
+        first = attempt.before
         for row_range, count in attempt.handles:
             if count:
                 self._waiting.append((*row_range, first, self._count))

@@ -10,7 +10,8 @@ import pyarrow as pa
 from ...options.reading import KINDS
 from ..arrays import Array
 from ..row_changes import TABLE_KINDS
-from ..typed_tables.tables import POSITION, TablesFound
+from ..typed_tables.observations import Observations
+from ..typed_tables.tables import TablesFound
 from .rows import NotedRows
 from .selection import NotedSelection, change_rows, joined_selections, rows_without_values
 
@@ -25,10 +26,13 @@ GROUP_ROWS = 1 << 16
 
 
 class NotedTables:
-    """The tables of a stream, from the rows of its scan."""
+    """The tables of a stream, from the rows of its scan.
 
-    def __init__(self) -> None:
-        self._found = TablesFound()
+    found   takes the rows
+    """
+
+    def __init__(self, found: TablesFound | Observations) -> None:
+        self._found = found
         self._waiting: list[NotedSelection] = []
         self._count = 0
 
@@ -53,10 +57,9 @@ class NotedTables:
         if self._count >= GROUP_ROWS:
             self._take_waiting()
 
-    def listed(self, format: str) -> pa.Table:
-        """Returns the list of tables."""
+    def finish(self) -> None:
+        """Hands on the last rows."""
         self._take_waiting()
-        return self._found.listed(format, POSITION)
 
     def _take_batch(self, batch: pa.RecordBatch) -> None:
         self._take_waiting()

@@ -1,23 +1,98 @@
-"""Observations: what the rows of one task tell about the columns of their tables, small enough to join all tasks'.
-
-Each different fact about a table is one row, with the positions of the first and the last row that tells it.
-"""
+"""Observations: what the rows of one chunk tell about the columns of their tables, small enough to join all chunks'."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Array
+from ..schemas import with_format
 from .images import combined_codes
 from .rows import TABLE_RELATION, ChangeRows, chosen_of_batch, rows_of_tables
-from .tables import tables_schema, version_columns
+from .tables import Table, indices_by_table, positions_of, tables_schema, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
+
+
+class Observation(NamedTuple):
+    """A fact about the columns of a table.
+
+    table        schema and name
+    facts        as JSON
+    first, last  positions of the first and the last row that tells it
+    changes      the number of those rows, without RELATION
+    """
+
+    table: Table
+    facts: str
+    first: dict[str, Any]
+    last: dict[str, Any]
+    changes: int
+
+
+class Observations:
+    """Collects the observations of rows that come in order."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Table, str], list[Any]] = {}
+
+    def take_batch(self, batch: pa.RecordBatch) -> None:
+        """Takes the rows of a record batch."""
+        rows, positions = rows_of_tables(batch), positions_of(batch)
+        chosen = chosen_of_batch(rows)
+        self.take(rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py())
+
+    def take(
+        self, rows: ChangeRows, tables: Iterable[tuple[Table, Array]], position_of: Callable[[int], dict[str, Any]]
+    ) -> None:
+        """Takes rows; see `TablesFound.take`."""
+        relation_codes = _relation_codes(rows)
+        for table, indices in tables:
+            codes = combined_codes([rows.layouts[indices], relation_codes[indices]])
+            by_code = np.argsort(codes, kind="stable")
+            for group in np.split(by_code, np.flatnonzero(np.diff(codes[by_code])) + 1):
+                first, last = int(indices[group[0]]), int(indices[group[-1]])
+                is_relation = rows.kinds[first] == TABLE_RELATION
+                facts = relation_facts(rows, first) if is_relation else image_facts(rows, first)
+                total = self._found.setdefault((table, _to_json(facts)), [position_of(first), None, 0])
+                total[1] = position_of(last)
+                total[2] += 0 if is_relation else len(group)
+
+    def found(self) -> list[Observation]:
+        """Returns the observations, each once per table."""
+        return [Observation(table, facts, *total) for (table, facts), total in self._found.items()]
+
+
+def tables_of_observations(observed: Iterable[Observation], format: str | None, position: pa.DataType) -> pa.Table:
+    """Returns the list of tables, as `tables` does.
+
+    observed   of all rows of a stream, in the order of their first rows
+    position   the type of the positions
+    """
+    versions: dict[Table, TableVersions] = {}
+    totals: dict[tuple[Table, int], dict[str, Any]] = {}
+    for one in observed:
+        of_table = versions.setdefault(one.table, TableVersions())
+        of_table.current = number = of_table.find(_from_json(one.facts))
+        total = totals.setdefault((one.table, number), {"first": one.first, "last": one.last, "changes": 0})
+        total["last"] = max(total["last"], one.last, key=lambda position: tuple(position.values()))
+        total["changes"] += one.changes
+    listed = [
+        {
+            "table_schema": table[0],
+            "table_name": table[1],
+            "version": number + 1,
+            **version_columns(versions[table].versions[number]),
+            **total,
+        }
+        for (table, number), total in sorted(totals.items(), key=itemgetter(0))
+    ]
+    return pa.Table.from_pylist(listed, with_format(tables_schema(position), format))
 
 
 def observations_schema(position: pa.DataType) -> pa.Schema:

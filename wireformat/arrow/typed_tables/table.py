@@ -167,8 +167,9 @@ def _typed(
 class TypedPart:
     """Reads the committed changes of one table group by group. It knows the columns of the table beforehand.
 
-    schema   of the result
-    kept     the fields of the kept columns
+    schema     of the result
+    kept       the fields of the kept columns
+    versions   the list of tables, if schema is another one
 
     The options are those of `typed`. It skips the checks that need the whole input. Raises OptionError.
     """
@@ -182,6 +183,7 @@ class TypedPart:
         evolution: str,
         kept: Sequence[pa.Field],
         format: str,
+        versions: pa.Table | None = None,
     ) -> None:
         self._table = table
         self._given = schema
@@ -189,12 +191,11 @@ class TypedPart:
         self._evolution = evolution
         self._kept = [*kept]
         options.has_relation_ids = find_row(format).has_relation_ids
-        if isinstance(schema, pa.Table):
-            format_of([schema.schema], format)
+        listed = schema if isinstance(schema, pa.Table) else versions
+        if listed is not None:
+            format_of([listed.schema], format)
         self._versions = (
-            versions_of(schema, *one_table(table), format)
-            if isinstance(schema, pa.Table)
-            else TableVersions(format=format)
+            TableVersions(format=format) if listed is None else versions_of(listed, *one_table(table), format)
         )
         self._columns = columns_of_versions(self._versions.versions) if isinstance(schema, pa.Table) else None
         self.schema = typed_schema(self._columns_of(()), self._kept, options)

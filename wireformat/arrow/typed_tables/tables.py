@@ -41,7 +41,7 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
     found = TablesFound()
     position: pa.StructType | None = None
     for batch in source.batches():
-        position = position or _positions(batch).type
+        position = position or positions_of(batch).type
         found.take_batch(batch)
     source.check()
     return found.listed(source.format, position or POSITION)
@@ -56,7 +56,7 @@ class TablesFound:
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
-        rows, positions = rows_of_tables(batch), _positions(batch)
+        rows, positions = rows_of_tables(batch), positions_of(batch)
         chosen = chosen_of_batch(rows)
         self.take(rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py())
 
@@ -125,7 +125,7 @@ def version_columns(version: Version) -> dict[str, Any]:
     }
 
 
-def _positions(batch: pa.RecordBatch) -> pa.StructArray:
+def positions_of(batch: pa.RecordBatch) -> pa.StructArray:
     """Returns the position of each row: its `sequence`, or else its message and record."""
     if "sequence" in batch.schema.names:
         return batch["sequence"]

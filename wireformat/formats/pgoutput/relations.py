@@ -88,6 +88,11 @@ class Relations:
         known = own if own is not None and relation_id in own.by_number else self._newest
         return known.by_number.get(relation_id)
 
+    @property
+    def newest(self) -> tuple[Relation, ...]:
+        """The relations that are known outside of streamed transactions."""
+        return tuple(relation for relation in self._newest.by_number.values() if relation is not None)
+
     def named(self, schema: str, table: str) -> Relation | None:
         """The relation of this name that was described last, as the next message means it."""
         own = self._streamed.get(self.block) if self.block is not None else None

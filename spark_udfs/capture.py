@@ -1,0 +1,377 @@
+"""capture: the questions of `wireformat.Capture` about a DataFrame of raw messages, in batches."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+import wireformat as wf
+from wireformat.arrow.schemas import committed_schema
+from wireformat.arrow.typed_tables.listed import check_listed, check_one_version, replica_identity
+from wireformat.arrow.unread import ReadSummary
+from wireformat.formats.registry import find_format_name
+from wireformat.limits import OPEN_TRANSACTIONS_BYTES
+from wireformat.options.checks import number, one_of, shown
+from wireformat.options.table_names import one_table
+from wireformat.stream.capture_position import CapturePosition
+from wireformat.stream.transactions import TWO_PHASE
+
+from .carriers import column_of
+from .chunks.frames import Messages
+from .chunks.groups import stream_key
+from .chunks.plan import StreamPlan, plan_stream
+from .chunks.work import (
+    PARTS,
+    Ask,
+    Reading,
+    TypedTable,
+    answer_batches,
+    ask_changes,
+    ask_committed,
+    ask_messages,
+    ask_open,
+    ask_position,
+    ask_typed,
+    needed_batches,
+    summary_batches,
+)
+from .fields import check_frame, field_of
+from .latest import latest
+from .positions import MOST_CHUNKS, PositionColumns
+from .schemas import arrow_schema, arrow_types, change_names, with_format
+from .typed_columns import spark_columns
+
+
+def capture(
+    df: DataFrame,
+    payload: str = "value",
+    format: str = "gaussdb-binary",
+    *,
+    order_by: Sequence[str],
+    stream_by: Sequence[str] = (),
+    mode: str = "FAILFAST",
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    heartbeat_unit: str | None = None,
+    known_tables: Sequence[str] | None = None,
+    dialect: str = "postgresql",
+    two_phase: str = "commit",
+    drop_resent: bool = True,
+    memory_limit: int = OPEN_TRANSACTIONS_BYTES,
+    after: Any = None,
+    chunks: int | None = None,
+) -> Capture:
+    """Returns the streams of messages in a batch DataFrame, and what happened in them.
+
+    payload     the binary column with the messages; null is no message
+    order_by    columns (integers or strings) that order the messages; their values must be unique within a stream
+    stream_by   columns (integers or strings) that identify a stream, if df has more than one
+    after       the `position` of an earlier capture, to go on after it
+    chunks      the number of parts, each of which a task reads alone; None takes spark.sql.shuffle.partitions. It does
+                not affect the results
+
+    The other options are those of `wireformat.Capture`. The call samples the positions of the messages to divide them
+    into chunks. Raises OptionError and TypeError. docs/spark.md has examples.
+    """
+    check_frame("df", df)
+    if df.isStreaming:
+        raise wf.OptionError("df: expected a batch, got a streaming DataFrame; use decode and transactions for it")
+    messages = field_of(df, "payload", payload)
+    if not isinstance(messages.dataType, BinaryType):
+        kind = messages.dataType.simpleString()
+        raise wf.OptionError(f"option payload: expected a binary column, {payload!r} is {kind}")
+    positions = PositionColumns.check(df, order_by, stream_by)
+    name = find_format_name(format)
+    options: dict[str, Any] = {
+        "mode": mode,
+        "encoding": encoding,
+        "encoding_errors": encoding_errors,
+        "heartbeat_unit": heartbeat_unit,
+        "known_tables": known_tables,
+        "dialect": dialect,
+        "two_phase": one_of("two_phase", two_phase, TWO_PHASE),
+        "drop_resent": drop_resent,
+        "memory_limit": memory_limit,
+    }
+    wf.Capture([], name, **options)  # raises what is wrong with the options
+    if chunks is None:
+        chunks = min(int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))), MOST_CHUNKS)
+    if number("chunks", chunks, 1) > MOST_CHUNKS:
+        raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {shown(chunks)}")
+    return Capture(Messages(df, column_of(messages), positions, chunks), name, options, _checked_after(after, name))
+
+
+def _checked_after(after: Any, format: str) -> dict[str, CapturePosition]:
+    """Returns the position of each stream, by its key."""
+    given = after if isinstance(after, Mapping) else {} if after is None else {(): after}
+    found = {}
+    for stream, position in given.items():
+        wf.Capture([], format, after=position)  # raises what is wrong with it
+        found[stream_key(stream)] = CapturePosition.from_json(position) if isinstance(position, str) else position
+    return found
+
+
+class Capture:
+    """Streams of messages on Spark, and what happened in them; `capture` makes it.
+
+    A light pass over the messages finds the control records and the tables, once for all questions; its result on the
+    driver grows with chunks, tables and open transactions, not with rows. What returns rows returns a DataFrame that
+    reads the messages once more when it is computed: from bytes to the result in the worker. The columns stream_by come
+    first in each result. Errors of the messages are raised by the light pass, or when a result is computed.
+    """
+
+    def __init__(
+        self, messages: Messages, format: str, options: Mapping[str, Any], after: Mapping[str, CapturePosition]
+    ) -> None:
+        self._messages = messages
+        self._format = format
+        self._options = options
+        self._after = after
+        self._spark = messages.df.sparkSession
+
+    def __repr__(self) -> str:
+        names = ", ".join(field.name for field in self._messages.positions.fields)
+        return f"<spark_udfs.Capture of {self._format}, by {names}>"
+
+    def changes(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        tables: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
+    ) -> DataFrame:
+        """Returns every record as a row of the row-change table, after the columns stream_by and order_by.
+
+        Columns of order_by that have the name of a column of the row-change table are left out. The options are those
+        of `wireformat.Capture.changes`; `message` is not among the columns.
+        """
+        names = change_names(columns)
+        wf.ReadOptions.check(tables=tables, kinds=kinds)
+        order = self._messages.positions.order_by
+        kept = [field for field in order if field.name.lower() not in {name.lower() for name in names}]
+        ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
+        own = arrow_types(StructType(kept))
+        return self._answer(ask, pa.schema([*own, *wf.arrow.change_schema(names)]), None)
+
+    def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
+        """Returns the row changes of committed transactions with the facts of their transactions, in no order.
+
+        tables   patterns `schema.table`: only row changes of these tables
+        """
+        wf.ReadOptions.check(tables=tables)
+        schema = committed_schema(arrow_schema(change_names()))
+        schema = schema.remove(schema.get_field_index("message"))
+        return self._answer(partial(ask_committed, tables), schema, self._plans)
+
+    def messages(self, *, prefix: str | None = None) -> DataFrame:
+        """Returns what was written with `pg_logical_emit_message`; see `wireformat.Capture.messages`."""
+        schema = wf.Capture([], self._format).messages(prefix=prefix).schema
+        return self._answer(partial(ask_messages, prefix), schema, self._plans)
+
+    def open(self) -> DataFrame:
+        """Returns the rows of transactions that have not ended, with their control records."""
+        return self._answer(ask_open, arrow_schema(change_names()).remove(0), self._plans)
+
+    def tables(self) -> DataFrame:
+        """Returns the tables of the streams, with a row for each version of a table's columns.
+
+        The columns are those of `wireformat.arrow.tables`. `first` and `last` have the columns order_by and the record.
+        """
+        return self._spark.createDataFrame(self._listed)
+
+    def typed(
+        self,
+        table: str,
+        *,
+        schema: Any = None,
+        images: str = "new",
+        evolution: str = "union",
+        complete: bool = False,
+        split_key_changes: bool = False,
+        keys: Sequence[str] | None = None,
+    ) -> DataFrame:
+        """Returns the committed changes of one table, with real column types, in no order.
+
+        table    `public.orders`; names with a dot in double quotes
+        schema   the columns of the result. None takes those of the streams. Otherwise a mapping of column to SQL type,
+                 or a pyarrow or Spark schema
+
+        The other options, the columns and the types are those of `wireformat.Capture.typed`, except that a time of day
+        is the text as sent.
+        """
+        one_of("evolution", evolution, ("union", "error"))
+        one_table(table)
+        if schema is None:
+            check_listed(self._listed, table, self._format)
+            if evolution == "error":
+                check_one_version(self._listed, table)
+        given = arrow_types(schema) if isinstance(schema, StructType) else self._listed if schema is None else schema
+        options = {
+            "images": images,
+            "evolution": evolution,
+            "complete": complete,
+            "split_key_changes": split_key_changes,
+            "keys": keys,
+        }
+        asked = TypedTable(
+            table,
+            spark_columns(given, table, self._format),
+            self._listed if schema is None else None,
+            self._format,
+            str(self._options["mode"]),
+            options,
+        )
+        return self._answer(partial(ask_typed, asked), asked.part().schema, self._plans)
+
+    def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> DataFrame:
+        """Returns the rows of a table as it stands at the end of the capture; of each stream if there are several.
+
+        keys     the columns that identify a row. None takes the replica identity, if the streams state it; where it is
+                 the whole row, equal rows are counted. []: the whole row
+        schema   as in `typed`
+
+        The columns and rules are those of `spark_udfs.latest`, which runs small queries over the changes at this call.
+        """
+        if keys is None:
+            check_listed(self._listed, table, self._format)
+            keys = replica_identity(self._listed, table)
+        typed = self.typed(table, schema=schema)
+        return latest(typed, keys, stream_by=[field.name for field in self._messages.positions.stream_by])
+
+    @property
+    def position(self) -> Any:
+        """Where to go on: a CapturePosition, or with stream_by a dict of the streams' values to their positions.
+
+        It covers all transactions that have ended.
+        """
+        found = {plan.stream: self._position_of(plan) for plan in self._planned.values()}
+        if self._messages.positions.stream_by:
+            return found
+        return found.get((), self._after.get(stream_key(()), CapturePosition(self._format)))
+
+    @property
+    def unknown_prepared(self) -> tuple[str, ...]:
+        """The gids of prepared transactions that ended without a known PREPARE."""
+        return tuple(gid for plan in self._planned.values() for gid in plan.planned.machine.unknown_prepared)
+
+    @property
+    def dropped(self) -> int:
+        """The number of records that DROPMALFORMED skipped."""
+        return sum(summary.dropped for found in self._summaries.values() for summary in found.values())
+
+    def _position_of(self, plan: StreamPlan) -> CapturePosition:
+        oldest = plan.oldest_open
+        key = stream_key(plan.stream)
+        if oldest is None:
+            return plan.position(self._format, self._reading.said.get(key, ()))
+        schema = pa.schema([("position", pa.string())])
+        plans = {oldest: {key: plan.plans[oldest]}}
+        stream_by = len(self._messages.positions.stream_by)
+        rows = self._answer(ask_position, schema, plans).collect()
+        (text,) = [row[-1] for row in rows if tuple(row[:stream_by]) == plan.stream]
+        return plan.position(self._format, (), CapturePosition.from_json(text).relations)
+
+    def _answer(self, ask: Ask, schema: pa.Schema, plans: Mapping[int, Any] | None) -> DataFrame:
+        """Returns the answers of all chunks, with the columns stream_by first.
+
+        schema   of an answer
+        plans    of the chunks to read, by number; None if the question needs none
+        """
+        streams = self._messages.positions.stream_by
+        fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
+        given = pa.schema([*arrow_types(StructType([*streams])), *schema])
+        rows = self._messages.in_chunks(plans)
+        return rows.mapInArrow(partial(answer_batches, self._reading, ask, given), StructType([*streams, *fields]))
+
+    @cached_property
+    def _reading(self) -> Reading:
+        reading = self._first_reading
+        if self._format != "pgoutput":
+            return reading
+        from wireformat.chunks.relations import said_of_stream
+
+        needed = self._messages.in_chunks(relations_only=True).mapInArrow(partial(needed_batches, reading), PARTS)
+        parts = _collected(needed)
+        options = wf.ReadOptions.check(
+            encoding=self._options["encoding"],
+            encoding_errors=self._options["encoding_errors"],
+            dialect=self._options["dialect"],
+            mode="PERMISSIVE",
+        )
+        streams = {*parts, *self._after}
+        said = {
+            stream: tuple(
+                said_of_stream(
+                    sorted(parts.get(stream, {}).items()),
+                    options,
+                    self._after[stream].relations if stream in self._after else (),
+                )
+            )
+            for stream in streams
+        }
+        return Reading(reading.format, reading.options, reading.streams, reading.order, said)
+
+    @property
+    def _first_reading(self) -> Reading:
+        positions = self._messages.positions
+        streams, order = (tuple(f.name for f in fields) for fields in (positions.stream_by, positions.order_by))
+        return Reading(self._format, self._options, streams, order)
+
+    @cached_property
+    def _summaries(self) -> dict[str, dict[int, Any]]:
+        """The ChunkSummary of each chunk of each stream. Raises the first error of the messages."""
+        found = _collected(self._messages.in_chunks().mapInArrow(partial(summary_batches, self._reading), PARTS))
+        seen = ReadSummary()
+        for of_stream in found.values():
+            for _, summary in sorted(of_stream.items()):
+                if summary.error is not None:
+                    raise summary.error
+                seen = seen.and_these(summary.seen)
+        seen.check(self._format)
+        return found
+
+    @cached_property
+    def _planned(self) -> dict[str, StreamPlan]:
+        return {
+            stream: plan_stream(
+                stream,
+                summaries,
+                self._after.get(stream),
+                str(self._options["two_phase"]),
+                bool(self._options["drop_resent"]),
+            )
+            for stream, summaries in self._summaries.items()
+        }
+
+    @property
+    def _plans(self) -> dict[int, dict[str, Any]]:
+        """The plans of all chunks: of each number, those of its streams."""
+        found: dict[int, dict[str, Any]] = {}
+        for stream, plan in self._planned.items():
+            for chunk, one in plan.plans.items():
+                found.setdefault(chunk, {})[stream] = one
+        return found
+
+    @cached_property
+    def _listed(self) -> pa.Table:
+        from wireformat.arrow.typed_tables.observations import tables_of_observations
+
+        parts = sorted((chunk, stream) for stream, chunks in self._summaries.items() for chunk in chunks)
+        observed = (one for chunk, stream in parts for one in self._summaries[stream][chunk].observed)
+        order = arrow_types(StructType([*self._messages.positions.order_by, StructField("record", IntegerType())]))
+        return tables_of_observations(observed, self._format, pa.struct(list(order)))
+
+
+def _collected(parts: DataFrame) -> dict[str, dict[int, Any]]:
+    """Returns what was found in each chunk, by stream and number of the chunk."""
+    found: dict[str, dict[int, Any]] = {}
+    for row in parts.collect():
+        found.setdefault(row["stream"], {})[row["chunk"]] = pickle.loads(row["found"])
+    return found

@@ -1,0 +1,102 @@
+"""The plan of one stream: what each of its chunks needs of the others, and the stream at its end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wireformat.chunks.relations import SaidInChunk, relations_before
+from wireformat.events import Relation
+from wireformat.sources.resumption import Resumption
+from wireformat.stream.capture_position import CapturePosition, OpenTransaction
+from wireformat.stream.chunk_plan import ChunkItem, ChunkPlan, CountedRows, PlannedStream, plan_chunks
+from wireformat.stream.controls import Control
+from wireformat.stream.transactions import TransactionMachine
+
+if TYPE_CHECKING:
+    from wireformat.chunks.summary import ChunkSummary
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """The plan of a stream.
+
+    stream    the values of stream_by
+    plans     of the chunks, by their numbers
+    planned   the stream at its end
+    unseen    transactions that were open at the position before, and have not been seen again
+    """
+
+    stream: tuple[Any, ...]
+    plans: dict[int, ChunkPlan]
+    planned: PlannedStream
+    unseen: tuple[OpenTransaction, ...]
+
+    @property
+    def oldest_open(self) -> int | None:
+        """The number of the chunk in which the oldest transaction began that is open; None if none is."""
+        self.check()
+        firsts = [attempt.handles[0][0] for attempt in self.planned.machine.open if attempt.handles]
+        return [*self.plans][min(firsts)] if firsts else None
+
+    def check(self) -> None:
+        """Raises the OrderError of the stream, if it has one."""
+        if self.planned.error is not None:
+            raise self.planned.error
+
+    def position(
+        self, format: str, said: Iterable[SaidInChunk], relations: tuple[Relation, ...] | None = None
+    ) -> CapturePosition:
+        """Returns the position at the end of the stream.
+
+        said        what all messages say of relations
+        relations   before the oldest message that is needed; None takes those at the end
+        """
+        self.check()
+        if relations is None:
+            relations = relations_before(1 << 62, said).newest
+        return CapturePosition(format, self.planned.machine.position, (*self._open(), *self.unseen), relations)
+
+    def _open(self) -> Iterable[OpenTransaction]:
+        machine = self.planned.machine
+        for stage, gid, attempt in machine.staged():
+            begin = attempt.begin
+            if begin.xid not in machine.without_first_block:
+                found = begin.gid if gid is None else gid
+                yield OpenTransaction(stage, begin.xid, found, begin.csn, begin.commit_lsn, attempt.delivered)
+
+
+def plan_stream(
+    key: str, chunks: Mapping[int, ChunkSummary], after: CapturePosition | None, two_phase: str, drop_resent: bool
+) -> StreamPlan:
+    """Returns the plan of a stream.
+
+    key      the stream as a text
+    chunks   the summaries of its chunks, by their numbers
+    after    the position of an earlier capture
+
+    Raises OrderError if the stream does not reach back to what was open at the position.
+    """
+    numbers = sorted(chunks)
+    machine: TransactionMachine[int] = TransactionMachine(two_phase=two_phase, drop_resent=drop_resent)
+    resumption = Resumption(after)
+    if after is not None:
+        machine.continue_after(after.delivered, {one.xid for one in after.open if one.stage in ("block", "streamed")})
+        for number in numbers:
+            resumption.take_controls(_controls(chunks[number].items))
+    planned = plan_chunks((chunks[number].items for number in numbers), machine)
+    plans = dict(zip(numbers, planned.plans, strict=True))
+    broken = [number for number in numbers if chunks[number].items_error is not None]
+    for number in numbers:
+        if broken and number > broken[0]:
+            plans[number] = ChunkPlan(None)
+    error = planned.error or (chunks[broken[0]].items_error if broken else None)
+    return StreamPlan(tuple(json.loads(key)), plans, planned._replace(error=error), resumption.unseen)
+
+
+def _controls(items: Iterable[ChunkItem]) -> Iterable[Control]:
+    for item in items:
+        if not isinstance(item, CountedRows):
+            yield item if isinstance(item, Control) else item.begin

@@ -1,0 +1,210 @@
+"""What the workers do with the messages of a chunk: the light pass, and the questions of a capture."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import wireformat as wf
+from wireformat.chunks.relations import SaidInChunk, needed_messages, relations_before
+from wireformat.errors import counted
+
+from ..batches import BATCH_BYTES
+from .groups import Group, groups
+
+if TYPE_CHECKING:
+    from wireformat.chunks.capture import ChunkCapture
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the workers read the messages, pickled to them.
+
+    format      name of the format
+    options     of wf.Capture
+    streams     the names of stream_by
+    order       the names of order_by
+    said        of pgoutput: what messages say of relations, by the stream; see wireformat.chunks.relations
+    """
+
+    format: str
+    options: Mapping[str, Any]
+    streams: tuple[str, ...]
+    order: tuple[str, ...]
+    said: Mapping[str, Sequence[SaidInChunk]] = field(default_factory=dict)
+
+    def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
+        """Yields the groups of a task."""
+        return groups(batches, self.streams, self.order)
+
+    def capture(self, group: Group) -> ChunkCapture:
+        """Returns the capture of a group, with its part of the plan if there is one."""
+        from wireformat.chunks.capture import ChunkCapture  # loads numba, which the driver does not need
+
+        plan = None if group.plan is None else group.plan.get(group.key)
+        return ChunkCapture(
+            group.messages.reader(),
+            self.format,
+            plan=plan,
+            relations=relations_before(group.chunk, self.said.get(group.key, ())),
+            threads=1,
+            **self.options,
+        )
+
+
+PARTS = "chunk int, stream string, found binary"
+"""The schema of what the passes before a question find: the chunk, the stream as a text, and what was found there."""
+
+
+def needed_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that returns the messages of pgoutput that later ones need, without repetitions."""
+    for group in reading.groups(batches):
+        messages = (value for batch in group.messages.reader() for value in batch.column(0).to_pylist())
+        yield _part(group, needed_messages(message for message in messages if message is not None))
+
+
+def summary_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that returns the ChunkSummary of each group."""
+    from wireformat.chunks.summary import summarized
+
+    for group in reading.groups(batches):
+        summary = summarized(reading.capture(group))
+        for error in (summary.error, summary.items_error):
+            if error is not None:
+                group.messages.located(error)
+        order = reading.order
+        for index, one in enumerate(summary.observed):
+            ends = [_position(group, position, order) for position in (one.first, one.last)]
+            summary.observed[index] = one._replace(first=ends[0], last=ends[1])
+        yield _part(group, summary)
+
+
+def _position(group: Group, position: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    """Returns the position of a row with the columns order_by in place of the message."""
+    values = group.messages.columns(pa.array([position["message"]]))
+    return {**{name: value[0].as_py() for name, value in zip(order, values, strict=True)}, "record": position["record"]}
+
+
+def _part(group: Group, found: Any) -> pa.RecordBatch:
+    columns = [pa.array([group.chunk], pa.int32()), pa.array([group.key]), pa.array([pickle.dumps(found)])]
+    return pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])
+
+
+Ask = Callable[["ChunkCapture", Group], Iterator[pa.RecordBatch]]
+"""Asks a question of the capture of a group. The rows have the columns of the answer."""
+
+
+def answer_batches(
+    reading: Reading, ask: Ask, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that answers a question, group after group.
+
+    schema   of the answer: the columns stream_by, then those of the answer
+    """
+    dropped = 0
+    for group in reading.groups(batches):
+        plan = None if group.plan is None else group.plan.get(group.key)
+        if plan is not None and plan.start is None:
+            continue  # the order of the stream broke before: the chunk in which it did raises the error
+        capture = reading.capture(group)
+        try:
+            for rows in ask(capture, group):
+                for part in _limited(rows):
+                    fields = zip(group.stream, schema.types, strict=False)
+                    columns = [*[pa.repeat(pa.scalar(value, type), len(part)) for value, type in fields], *part.columns]
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        except wf.WireformatError as error:
+            raise group.messages.located(error) from None
+        dropped += capture.rows_dropped
+    if dropped:
+        logging.getLogger(__package__).warning(
+            "DROPMALFORMED left out %s of %s in this task", counted(dropped, "record"), reading.format
+        )
+
+
+def _limited(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yields the rows in batches of at most BATCH_BYTES, or of one row."""
+    if rows.nbytes <= BATCH_BYTES or len(rows) < 2:
+        yield rows
+        return
+    middle = len(rows) // 2
+    yield from _limited(rows.slice(0, middle))
+    yield from _limited(rows.slice(middle))
+
+
+def ask_changes(
+    columns: Sequence[str], kept: Sequence[str], options: Mapping[str, Any], capture: ChunkCapture, group: Group
+) -> Iterator[pa.RecordBatch]:
+    """Asks for every record, with the columns `kept` of order_by first."""
+    for rows in capture.changes(columns=["message", *columns], **options):
+        order = dict(zip(group.messages.names, group.messages.columns(rows["message"]), strict=True)) if kept else {}
+        found = [*[order[name] for name in kept], *[rows[name] for name in columns]]
+        yield pa.RecordBatch.from_arrays(found, names=[*kept, *columns])
+
+
+def ask_committed(tables: Sequence[str] | None, capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
+    """Asks for the rows of committed transactions."""
+    for rows in capture.committed(tables=tables):
+        yield rows.drop_columns(["message"])
+
+
+def ask_messages(prefix: str | None, capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
+    """Asks for logical messages."""
+    yield from capture.messages(prefix=prefix)
+
+
+def ask_open(capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
+    """Asks for the rows of transactions that have not ended."""
+    yield from capture.open().drop_columns(["message"]).to_batches()
+
+
+def ask_position(capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
+    """Asks for the position at the end of the chunk, with what is open there."""
+    for _ in capture.committed(tables=()):
+        pass
+    yield pa.RecordBatch.from_pydict({"position": [capture.position.to_json()]})
+
+
+@dataclass(frozen=True)
+class TypedTable:
+    """The checked arguments of `typed`, pickled to the workers.
+
+    table      name of the table
+    columns    its columns as Spark can take them: an Arrow schema, or a mapping of column to SQL type
+    listed     the list of tables
+    options    images, evolution, complete, split_key_changes, keys
+    """
+
+    table: str
+    columns: Any
+    listed: pa.Table | None
+    format: str
+    mode: str
+    options: Mapping[str, Any]
+
+    def part(self) -> Any:
+        """Returns what reads the rows."""
+        from wireformat.arrow.typed_tables.batch import TypedOptions
+        from wireformat.arrow.typed_tables.table import TypedPart
+
+        given = self.options
+        options = TypedOptions(self.mode, given["images"], given["complete"], given["split_key_changes"], given["keys"])
+        return TypedPart(
+            self.table,
+            schema=self.columns,
+            options=options,
+            evolution=given["evolution"],
+            kept=(),
+            format=self.format,
+            versions=self.listed,
+        )
+
+
+def ask_typed(table: TypedTable, capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
+    """Asks for the committed changes of a table."""
+    yield from capture.typed_by(table.part(), table.table)

@@ -1,0 +1,1 @@
+"""Captures that are read in chunks."""

@@ -1,0 +1,1 @@
+"""Captures that are read in chunks, each without the others: what distributed programs such as Spark need."""

@@ -1,0 +1,79 @@
+"""`ChunkCapture`: a chunk of a capture, which answers the questions of `Capture` for its own rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from ..arrow.committed.assembler import Transactions
+from ..arrow.noted.rows import NotedRows
+from ..arrow.typed_tables.table import TypedPart
+from ..capture import Capture
+from ..formats.pgoutput.relations import Relations
+from ..options.table_names import one_table
+from ..sources.resumption import KnownRelations
+from ..stream.chunk_plan import ChunkPlan
+
+
+class ChunkCapture(Capture):
+    """A chunk of a stream of messages, read without the others.
+
+    messages    of the chunk: what Capture takes
+    plan        what the chunk needs of the others for `committed`, `typed`, `messages` and `open`
+    relations   of pgoutput, before the chunk
+
+    What returns committed rows returns those of this chunk, also where their transactions are committed in a later one.
+    Whether any message could be read is not judged. The other options are those of Capture.
+    """
+
+    _is_whole: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        messages: Any,
+        format: str,
+        *,
+        plan: ChunkPlan | None = None,
+        relations: Relations | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(messages, format, **options)
+        self._plan = ChunkPlan() if plan is None else plan
+        self._relations_before = relations
+
+    def noted(self) -> Iterator[pa.RecordBatch | NotedRows]:
+        """Yields the rows of all messages; each is valid until the next is requested."""
+        self._begin_reading()
+        return self._noted(self._make_decoder(self._options, None))
+
+    @property
+    def messages_read(self) -> int:
+        """The number of messages, when all were read."""
+        return self._messages or 0
+
+    @property
+    def rows_dropped(self) -> int:
+        """The number of records and rows that DROPMALFORMED skipped so far."""
+        return self._dropped or 0
+
+    def typed_by(self, part: TypedPart, table: str, keep: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Yields the committed changes of a table, as `part` reads them."""
+        self._begin_reading()
+        return self._typed(one_table(table), part, [*keep])
+
+    def _relations(self) -> Relations | None:
+        return None if self._relations_before is None else self._relations_before.copy()
+
+    def _known(self) -> KnownRelations:
+        return KnownRelations(() if self._relations_before is None else self._relations_before.newest)
+
+    def _transactions(self, steps_over: bool) -> Transactions:
+        found = super()._transactions(steps_over)
+        if self._plan.start is not None:
+            found.start_chunk(self._plan.start)
+        return found
+
+    def _later(self, transactions: Transactions) -> Iterator[pa.RecordBatch]:
+        return transactions.settle_later(self._plan.fates)

@@ -1,0 +1,129 @@
+"""Plans of the chunks of a stream: what each chunk needs of the others to find its own committed rows.
+
+A stream is cut into chunks, each of which is read without the others. A light reading makes a list of items of each
+chunk; `plan_chunks` reads the lists in order. The plan of a chunk says what was open at its start, and how the
+transactions end that are open at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ..errors import OrderError
+from .attempts import Attempt, Fate, TransactionFacts
+from .controls import Control
+from .transactions import AttemptKey, ChunkStart, TransactionMachine, WholeTransactions
+
+
+class CountedRows(NamedTuple):
+    """Rows between two control records.
+
+    rows    how many of them are delivered if their transaction is
+    lone    whether this is one transactional message, which may be sent without BEGIN and COMMIT
+    """
+
+    rows: int
+    lone: bool = False
+
+
+ChunkItem = WholeTransactions | Control | CountedRows
+
+
+class LaterFate(NamedTuple):
+    """How a transaction ended, or did not, after a chunk at whose end it was open.
+
+    is_open   it has not ended
+    facts     of a delivered transaction; None: its rows are dropped, unless it is open
+    undone    xids of its subtransactions that were rolled back
+    """
+
+    is_open: bool
+    facts: TransactionFacts | None = None
+    undone: frozenset[int] = frozenset()
+
+
+class ChunkPlan(NamedTuple):
+    """What a chunk needs of the others.
+
+    start     of the transactions; None if the order of the stream breaks in an earlier chunk: nothing is delivered
+    fates     of the transactions with rows in this chunk that are open at its end
+    """
+
+    start: ChunkStart | None = ChunkStart()
+    fates: dict[AttemptKey, LaterFate] = {}  # noqa: RUF012 - never changed
+
+
+class PlannedStream(NamedTuple):
+    """The plans of all chunks, and the stream at its end.
+
+    machine   its open attempts have one handle for each chunk with some of their rows or records: its index
+    error     an OrderError in a chunk, which the chunk raises too, with the place
+    """
+
+    plans: list[ChunkPlan]
+    machine: TransactionMachine[int]
+    error: OrderError | None
+
+
+def plan_chunks(chunks: Iterable[Sequence[ChunkItem]], machine: TransactionMachine[int]) -> PlannedStream:
+    """Returns the plans of the chunks of a stream.
+
+    chunks    the items of each chunk, in order
+    machine   of the beginning of the stream
+    """
+    plans: list[ChunkPlan] = []
+    waiting: dict[Attempt[int], list[tuple[dict[AttemptKey, LaterFate], AttemptKey]]] = {}
+
+    def settle(fates: Iterable[Fate[int]]) -> None:
+        for attempt, facts in fates:
+            later = LaterFate(False, facts, frozenset(attempt.undone))
+            for found, key in waiting.pop(attempt, ()):
+                found[key] = later
+
+    error: OrderError | None = None
+    for number, items in enumerate(chunks):
+        if error is not None:
+            plans.append(ChunkPlan(None))
+            continue
+        plan = ChunkPlan(machine.begin_of_chunk(*_named(items)), {})
+        plans.append(plan)
+        try:
+            for fates in _taken(machine, number, items):
+                settle(fates)
+        except OrderError as raised:
+            error = raised
+            continue
+        for attempt in machine.take_touched():
+            attempt.handles[:] = _joined(attempt.handles)
+            waiting.setdefault(attempt, []).append((plan.fates, machine.key_of(attempt)))
+    for attempt, chunks_of in waiting.items():
+        for found, key in chunks_of:
+            found[key] = LaterFate(True, None, frozenset(attempt.undone))
+    return PlannedStream(plans, machine, error)
+
+
+def _taken(machine: TransactionMachine[int], number: int, items: Sequence[ChunkItem]) -> Iterator[list[Fate[int]]]:
+    for item in items:
+        if isinstance(item, CountedRows):
+            yield machine.take_rows(number, item.rows, item.lone)
+        elif isinstance(item, Control):
+            yield machine.take_control(item, number)
+        else:
+            yield machine.take_whole(item)
+
+
+def _joined(handles: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    counts: dict[int, int] = {}
+    for number, count in handles:
+        counts[number] = counts.get(number, 0) + count
+    return [*counts.items()]
+
+
+def _named(items: Sequence[ChunkItem]) -> tuple[set[int], set[str]]:
+    """Returns the xids and the gids that the control records name."""
+    controls = [
+        item if isinstance(item, Control) else item.begin for item in items if not isinstance(item, CountedRows)
+    ]
+    xids = {control.xid for control in controls if control.xid is not None}
+    return xids, {control.gid for control in controls if control.gid is not None}
