@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from .chunks.frames import Messages
 from .chunks.groups import stream_key
 from .chunks.plan import StreamPlan, plan_stream
 from .chunks.work import (
+    NOT_SORTED,
     PARTS,
     Ask,
     Reading,
@@ -74,11 +76,12 @@ def capture(
     order_by    columns (integers or strings) that order the messages; their values must be unique within a stream
     stream_by   columns (integers or strings) that identify a stream, if df has more than one
     after       the `position` of an earlier capture, to go on after it
-    chunks      the number of parts, each of which a task reads alone; None takes spark.sql.shuffle.partitions. It does
-                not affect the results
+    chunks      the number of parts that the messages are sorted into, each of which a task reads alone. None takes the
+                partitions of df as they are, without a shuffle, if each has ranges of its own of the streams, as
+                files and Kafka have; otherwise it is spark.sql.shuffle.partitions. It does not affect the results
 
-    The other options are those of `wireformat.Capture`. The call samples the positions of the messages to divide them
-    into chunks. Raises OptionError and TypeError. docs/spark.md has examples.
+    The other options are those of `wireformat.Capture`. The first question looks at the positions of all messages.
+    Raises OptionError and TypeError. docs/spark.md has examples.
     """
     check_frame("df", df)
     if df.isStreaming:
@@ -101,9 +104,7 @@ def capture(
         "memory_limit": memory_limit,
     }
     wf.Capture([], name, **options)  # raises what is wrong with the options
-    if chunks is None:
-        chunks = min(int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))), MOST_CHUNKS)
-    if number("chunks", chunks, 1) > MOST_CHUNKS:
+    if chunks is not None and number("chunks", chunks, 1) > MOST_CHUNKS:
         raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {shown(chunks)}")
     return Capture(Messages(df, column_of(messages), positions, chunks), name, options, _checked_after(after, name))
 
@@ -173,7 +174,8 @@ class Capture:
     def messages(self, *, prefix: str | None = None) -> DataFrame:
         """Returns what was written with `pg_logical_emit_message`; see `wireformat.Capture.messages`."""
         schema = wf.Capture([], self._format).messages(prefix=prefix).schema
-        return self._answer(partial(ask_messages, prefix), schema, self._plans)
+        sequence = pa.field("_sequence", pa.struct([field.with_nullable(True) for field in schema.field(0).type]))
+        return self._answer(partial(ask_messages, prefix), schema.set(0, sequence), self._plans)
 
     def open(self) -> DataFrame:
         """Returns the rows of transactions that have not ended, with their control records."""
@@ -287,8 +289,11 @@ class Capture:
         streams = self._messages.positions.stream_by
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         given = pa.schema([*arrow_types(StructType([*streams])), *schema])
+        reading = replace(self._reading, is_planned=plans is not None)
+        if self._messages.are_chunks:
+            reading = replace(reading, plans=plans)
         rows = self._messages.in_chunks(plans)
-        return rows.mapInArrow(partial(answer_batches, self._reading, ask, given), StructType([*streams, *fields]))
+        return rows.mapInArrow(partial(answer_batches, reading, ask, given), StructType([*streams, *fields]))
 
     @cached_property
     def _reading(self) -> Reading:
@@ -297,8 +302,7 @@ class Capture:
             return reading
         from wireformat.chunks.relations import said_of_stream
 
-        needed = self._messages.in_chunks(relations_only=True).mapInArrow(partial(needed_batches, reading), PARTS)
-        parts = _collected(needed)
+        parts = self._parts(partial(needed_batches, reading), relations_only=True)
         options = wf.ReadOptions.check(
             encoding=self._options["encoding"],
             encoding_errors=self._options["encoding_errors"],
@@ -309,28 +313,30 @@ class Capture:
         said = {
             stream: tuple(
                 said_of_stream(
-                    sorted(parts.get(stream, {}).items()),
+                    [(self._rank(stream, chunk), found) for chunk, found in parts.get(stream, {}).items()],
                     options,
                     self._after[stream].relations if stream in self._after else (),
                 )
             )
             for stream in streams
         }
-        return Reading(reading.format, reading.options, reading.streams, reading.order, said)
+        return replace(reading, said=said)
 
     @property
     def _first_reading(self) -> Reading:
         positions = self._messages.positions
         streams, order = (tuple(f.name for f in fields) for fields in (positions.stream_by, positions.order_by))
-        return Reading(self._format, self._options, streams, order)
+        delivered = {stream: position.delivered for stream, position in self._after.items()}
+        ranks = self._messages.ranks
+        return Reading(self._format, self._options, streams, order, delivered=delivered, ranks=ranks)
 
     @cached_property
     def _summaries(self) -> dict[str, dict[int, Any]]:
         """The ChunkSummary of each chunk of each stream. Raises the first error of the messages."""
-        found = _collected(self._messages.in_chunks().mapInArrow(partial(summary_batches, self._reading), PARTS))
+        found = self._parts(partial(summary_batches, self._reading))
         seen = ReadSummary()
         for of_stream in found.values():
-            for _, summary in sorted(of_stream.items()):
+            for summary in of_stream.values():
                 if summary.error is not None:
                     raise summary.error
                 seen = seen.and_these(summary.seen)
@@ -359,19 +365,31 @@ class Capture:
                 found.setdefault(chunk, {})[stream] = one
         return found
 
+    def _parts(self, find: Any, *, relations_only: bool = False) -> dict[str, dict[int, Any]]:
+        """Returns what is found in each chunk, by stream and number of the chunk, in the order of the stream.
+
+        find   the function for mapInArrow, whose rows are PARTS
+        """
+        found: dict[str, dict[int, Any]] = {}
+        for row in self._messages.in_chunks(relations_only=relations_only).mapInArrow(find, PARTS).collect():
+            if row["stream"] == NOT_SORTED:
+                self._messages.sort()
+                return self._parts(find, relations_only=relations_only)
+            found.setdefault(row["stream"], {})[row["chunk"]] = pickle.loads(row["found"])
+        return {
+            stream: dict(sorted(chunks.items(), key=lambda item: self._rank(stream, item[0])))
+            for stream, chunks in found.items()
+        }
+
+    def _rank(self, stream: str, chunk: int) -> int:
+        ranks = self._messages.ranks
+        return chunk if ranks is None else ranks[stream][chunk]
+
     @cached_property
     def _listed(self) -> pa.Table:
         from wireformat.arrow.typed_tables.observations import tables_of_observations
 
-        parts = sorted((chunk, stream) for stream, chunks in self._summaries.items() for chunk in chunks)
-        observed = (one for chunk, stream in parts for one in self._summaries[stream][chunk].observed)
+        summaries = (summary for _, chunks in sorted(self._summaries.items()) for summary in chunks.values())
+        observed = (one for summary in summaries for one in summary.observed)
         order = arrow_types(StructType([*self._messages.positions.order_by, StructField("record", IntegerType())]))
         return tables_of_observations(observed, self._format, pa.struct(list(order)))
-
-
-def _collected(parts: DataFrame) -> dict[str, dict[int, Any]]:
-    """Returns what was found in each chunk, by stream and number of the chunk."""
-    found: dict[str, dict[int, Any]] = {}
-    for row in parts.collect():
-        found.setdefault(row["stream"], {})[row["chunk"]] = pickle.loads(row["found"])
-    return found

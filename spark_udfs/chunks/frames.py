@@ -1,11 +1,11 @@
-"""The messages of a capture as a DataFrame: sorted by stream and position, a partition for each chunk."""
+"""The messages of a capture as a DataFrame: each partition is a chunk of the streams."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
+from itertools import groupby, pairwise
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -15,56 +15,113 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from wireformat.chunks.relations import NEEDED_TAGS
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
-from ..positions import PositionColumns, chunk_of
+from ..positions import MOST_CHUNKS, PositionColumns, chunk_of
+from .groups import stream_key
 
-CHUNK = StructField("chunk", IntegerType())
+MOST_PARTITIONS = 20_000
+"""The largest number of partitions that are taken as chunks: each task gets the plans of all of them."""
 
 
-@dataclass(frozen=True)
 class Messages:
     """The messages of a capture.
 
     df          with the columns of `positions`, and others
     payload     the binary column with the messages
     positions   the columns that give stream and position of a message
-    chunks      the largest number of chunks
+    chunks      the number of chunks that the messages are sorted into. None takes the partitions of df as they are if
+                each has ranges of its own of the streams; otherwise it is spark.sql.shuffle.partitions
     """
 
-    df: DataFrame
-    payload: Column
-    positions: PositionColumns
-    chunks: int
-
-    @cached_property
-    def _chunk(self) -> Column:
-        """The number of a message's chunk. It is sampled once, so each reading has the same chunks."""
-        return chunk_of(self.df, self.positions, self.chunks, [])
+    def __init__(self, df: DataFrame, payload: Column, positions: PositionColumns, chunks: int | None) -> None:
+        self.df = df
+        self.positions = positions
+        self._payload = payload
+        self._given = chunks
+        self._is_sorted = False
 
     @property
     def fields(self) -> list[StructField]:
         """The columns of `in_chunks`: chunk, stream_by, order_by, message. A plan has nulls in place of a position."""
-        positions = [StructField(field.name, field.dataType) for field in self.positions.fields]
-        fields = [CHUNK, *positions, StructField("message", BinaryType())]
-        return [StructField(str(index), field.dataType) for index, field in enumerate(fields)]
+        types = [IntegerType(), *(field.dataType for field in self.positions.fields), BinaryType()]
+        return [StructField(str(index), type) for index, type in enumerate(types)]
+
+    @property
+    def are_chunks(self) -> bool:
+        """Whether the partitions of df are taken as chunks."""
+        return self.ranks is not None
+
+    @cached_property
+    def ranks(self) -> dict[str, dict[int, int]] | None:
+        """Where partitions are taken as chunks: of each stream, the index of each of its chunks; otherwise None.
+
+        The numbers of other chunks ascend with the positions.
+        """
+        if self._given is not None:
+            return None
+        streams = [column.alias(f"s{index}") for index, column in enumerate(self._streams)]
+        position = F.struct(*[column.alias(f"o{index}") for index, column in enumerate(self._order)])
+        rows = self.df.select(F.spark_partition_id().alias("chunk"), *streams, position.alias("at"))
+        names = [f"s{index}" for index in range(len(streams))]
+        found = (
+            rows.groupBy("chunk", *names)
+            .agg(F.min("at").alias("first"), F.max("at").alias("last"))
+            .orderBy(*names, "first")
+            .limit(MOST_PARTITIONS)
+            .collect()
+        )
+        ranks: dict[str, dict[int, int]] = {}
+        for stream, ranges in groupby(found, lambda row: [row[name] for name in names]):
+            of_stream = [*ranges]
+            if any(before["last"] >= after["first"] for before, after in pairwise(of_stream)):
+                return None
+            ranks[stream_key(stream)] = {row["chunk"]: rank for rank, row in enumerate(of_stream)}
+        return ranks if len(found) < MOST_PARTITIONS else None
+
+    @property
+    def _streams(self) -> list[Column]:
+        return self.positions.columns[: len(self.positions.stream_by)]
+
+    @property
+    def _order(self) -> list[Column]:
+        return self.positions.columns[len(self.positions.stream_by) :]
+
+    @cached_property
+    def _chunks(self) -> int:
+        if self._given is not None:
+            return self._given
+        return min(int(str(self.df.sparkSession.conf.get("spark.sql.shuffle.partitions"))), MOST_CHUNKS)
+
+    @cached_property
+    def _chunk(self) -> Column:
+        """The number of a message's chunk. It is sampled once, so each reading has the same chunks."""
+        if self.are_chunks:
+            return F.spark_partition_id()
+        return chunk_of(self.df, self.positions, self._chunks, [])
+
+    def sort(self) -> None:
+        """From now on, sorts the messages of each partition."""
+        self._is_sorted = True
 
     def in_chunks(self, plans: Mapping[int, Any] | None = None, *, relations_only: bool = False) -> DataFrame:
-        """Returns the messages, a chunk in each partition, sorted by stream and position.
+        """Returns the messages, a chunk in each partition, in the order of stream and position.
 
-        plans            what the task of a chunk gets before its first message, by the number of the chunk; only these
-                         chunks are read. None: all chunks
+        plans            what the task of a chunk gets before its first message, by the number of the chunk. Where
+                         partitions are chunks, the tasks must get it otherwise
         relations_only   only messages that describe relations of pgoutput, and that begin or end their validity
+
+        Where partitions are chunks, their order is that of df until `sort` is called.
         """
-        df = self.df.where(_is_needed(self.payload)) if relations_only else self.df
-        columns = [self._chunk, *self.positions.columns, self.payload]
+        df = self.df.where(_is_needed(self._payload)) if relations_only else self.df
+        columns = [self._chunk, *self.positions.columns, self._payload]
         rows = df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])
+        order = [field.name for field in self.fields[:-1]]
+        if self.are_chunks:
+            return rows.sortWithinPartitions(*order) if self._is_sorted else rows
         if plans is not None:
-            if len(plans) < self.chunks:
-                rows = rows.where(F.col("0").isin(*plans))
             nothing = [None] * len(self.positions.fields)
             given = [(number, *nothing, pickle.dumps(plan)) for number, plan in plans.items()]
             rows = rows.unionAll(self.df.sparkSession.createDataFrame(given, StructType(self.fields)))
-        order = [field.name for field in self.fields[:-1]]
-        return rows.repartitionById(self.chunks, "0").sortWithinPartitions(*order)
+        return rows.repartitionById(self._chunks, "0").sortWithinPartitions(*order)
 
 
 def _is_needed(message: Column) -> Column:
@@ -72,8 +129,3 @@ def _is_needed(message: Column) -> Column:
     first, enveloped = (F.hex(F.substring(message, number, 1)) for number in (1, ENVELOPE_BYTES + 1))
     kind = F.when(first == f"{ENVELOPE:02X}", enveloped).otherwise(first)
     return kind.isin(*[f"{tag:02X}" for tag in NEEDED_TAGS])
-
-
-def names_of(fields: Sequence[StructField]) -> list[str]:
-    """Returns the names of fields."""
-    return [field.name for field in fields]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -93,12 +94,24 @@ class GroupMessages:
         return error.add(note=self.note(error.message), message=None)
 
 
-def groups(batches: Iterable[pa.RecordBatch], streams: Sequence[str], order: Sequence[str]) -> Iterator[Group]:
-    """Yields the groups of a task; each must be read before the next one. Raises BadRows for equal positions.
+class NotSorted(Exception):
+    """The messages of a partition do not come in the order of stream and position."""
 
-    batches    chunk, stream_by, order_by, message: as `Messages.in_chunks` sorts them
+
+def groups(
+    batches: Iterable[pa.RecordBatch],
+    streams: Sequence[str],
+    order: Sequence[str],
+    plans: Mapping[int, Any] | None = None,
+) -> Iterator[Group]:
+    """Yields the groups of a task; each must be read before the next one.
+
+    batches    chunk, stream_by, order_by, message: as `Messages.in_chunks` returns them
     streams    the names of stream_by
     order      the names of order_by
+    plans      by the number of the chunk, if they are not among the messages
+
+    Raises BadRows for equal positions, NotSorted.
     """
     plan: Any = None
     for (chunk, *stream), slices in groupby(_slices(batches, streams, order), itemgetter(0)):
@@ -106,7 +119,8 @@ def groups(batches: Iterable[pa.RecordBatch], streams: Sequence[str], order: Seq
         if stream == [PLAN]:
             plan = pickle.loads(next(rows).column(0)[0].as_py())
             continue
-        yield Group(chunk, plan, tuple(stream), GroupMessages(rows, [*zip(streams, stream, strict=True)], order))
+        own = plan if plans is None else plans.get(chunk)
+        yield Group(chunk, own, tuple(stream), GroupMessages(rows, [*zip(streams, stream, strict=True)], order))
 
 
 PLAN = object()
@@ -122,28 +136,36 @@ def _slices(
         if not batch.num_rows:
             continue
         *keys, messages = batch.columns
-        is_new = [_differs(column, last and last[index]) for index, column in enumerate(keys)]
         is_plan = np.asarray(keys[-1].is_null())
-        same = np.flatnonzero(~np.logical_or.reduce(is_new) & ~is_plan)
-        if len(same):
-            named = zip([*streams, *order], (column[int(same[0])].as_py() for column in keys[1:]), strict=True)
-            raise not_unique(f"two messages at {', '.join(f'{name}={shown_value(value)}' for name, value in named)}")
-        bounds = np.flatnonzero(
-            np.logical_or.reduce([*is_new[: 1 + len(streams)], is_plan]) | np.append(True, is_plan[:-1])
-        )
+        follows = ~(is_plan | np.append(last is None, is_plan[:-1]))
+        signs = [_signs(column, last and last[index]) for index, column in enumerate(keys)]
+        changes = reduce(lambda first, second: np.where(first == 0, second, first), signs)
+        _check_order(changes, follows, keys[1:], [*streams, *order])
+        is_new = ~follows | np.logical_or.reduce([sign != 0 for sign in signs[: 1 + len(streams)]])
+        is_new[0] = True
         rows = pa.RecordBatch.from_arrays([*keys[1 + len(streams) :], messages], names=[*order, "message"])
-        for start, stop in pairwise([*bounds.tolist(), len(messages)]):
+        for start, stop in pairwise([*np.flatnonzero(is_new).tolist(), len(messages)]):
             chunk, *stream = (column[start].as_py() for column in keys[: 1 + len(streams)])
             if is_plan[start]:
                 yield (chunk, PLAN), rows.select(["message"]).slice(start, 1)
             else:
                 yield (chunk, *stream), rows.slice(start, stop - start)
-        last = [column[-1] for column in keys]
+        last = None if is_plan[-1] else [column[-1] for column in keys]
 
 
-def _differs(column: pa.Array, before: pa.Scalar | None) -> Any:
-    """Returns bool[n]: whether each value differs from the previous one; `before` precedes the first."""
-    found = np.ones(len(column), bool)
-    found[0] = before is None or column[0] != before
-    found[1:] = pc.fill_null(pc.not_equal(column[1:], column[:-1]), True).to_numpy(zero_copy_only=False)
-    return found
+def _signs(column: pa.Array, before: pa.Scalar | None) -> Any:
+    """Returns int8[n]: 1 if a value is more than the one before it, -1 if less, else 0; `before` precedes the first."""
+    previous = pa.concat_arrays([pa.array([None if before is None else before.as_py()], column.type), column[:-1]])
+    more, less = (np.asarray(pc.fill_null(than(column, previous), False)) for than in (pc.greater, pc.less))
+    return more.astype(np.int8) - less.astype(np.int8)
+
+
+def _check_order(changes: Any, follows: Any, keys: Sequence[pa.Array], names: Sequence[str]) -> None:
+    """Raises NotSorted, or BadRows if two messages have the same position."""
+    if (follows & (changes < 0)).any():
+        raise NotSorted
+    same = np.flatnonzero(follows & (changes == 0))
+    if len(same):
+        values = (column[int(same[0])].as_py() for column in keys)
+        shown = ", ".join(f"{name}={shown_value(value)}" for name, value in zip(names, values, strict=True))
+        raise not_unique(f"two messages at {shown}")

@@ -74,12 +74,12 @@ def plan_stream(
     """Returns the plan of a stream.
 
     key      the stream as a text
-    chunks   the summaries of its chunks, by their numbers
+    chunks   the summaries of its chunks, by their numbers, in the order of the stream
     after    the position of an earlier capture
 
     Raises OrderError if the stream does not reach back to what was open at the position.
     """
-    numbers = sorted(chunks)
+    numbers = [*chunks]
     machine: TransactionMachine[int] = TransactionMachine(two_phase=two_phase, drop_resent=drop_resent)
     resumption = Resumption(after)
     if after is not None:
@@ -87,10 +87,13 @@ def plan_stream(
         for number in numbers:
             resumption.take_controls(_controls(chunks[number].items))
     planned = plan_chunks((chunks[number].items for number in numbers), machine)
-    plans = dict(zip(numbers, planned.plans, strict=True))
+    plans = {
+        number: plan._replace(messages=chunks[number].messages)
+        for number, plan in zip(numbers, planned.plans, strict=True)
+    }
     broken = [number for number in numbers if chunks[number].items_error is not None]
     for number in numbers:
-        if broken and number > broken[0]:
+        if broken and numbers.index(number) > numbers.index(broken[0]):
             plans[number] = ChunkPlan(None)
     error = planned.error or (chunks[broken[0]].items_error if broken else None)
     return StreamPlan(tuple(json.loads(key)), plans, planned._replace(error=error), resumption.unseen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,11 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.chunks.relations import SaidInChunk, needed_messages, relations_before
 from wireformat.errors import counted
+from wireformat.stream.chunk_plan import ChunkPlan
+from wireformat.stream.positions import Position
 
 from ..batches import BATCH_BYTES
-from .groups import Group, groups
+from .groups import Group, NotSorted, groups
 
 if TYPE_CHECKING:
     from wireformat.chunks.capture import ChunkCapture
@@ -30,6 +33,10 @@ class Reading:
     streams     the names of stream_by
     order       the names of order_by
     said        of pgoutput: what messages say of relations, by the stream; see wireformat.chunks.relations
+    delivered   how far the streams were delivered at the positions after which they go on
+    is_planned  whether only chunks with a plan are read
+    plans       of the chunks, by their numbers, if they are not among the messages
+    ranks       of each stream, the index of each of its chunks, if it is not the number of the chunk
     """
 
     format: str
@@ -37,21 +44,26 @@ class Reading:
     streams: tuple[str, ...]
     order: tuple[str, ...]
     said: Mapping[str, Sequence[SaidInChunk]] = field(default_factory=dict)
+    delivered: Mapping[str, Position] = field(default_factory=dict)
+    is_planned: bool = False
+    plans: Mapping[int, Mapping[str, ChunkPlan]] | None = None
+    ranks: Mapping[str, Mapping[int, int]] | None = None
 
     def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
         """Yields the groups of a task."""
-        return groups(batches, self.streams, self.order)
+        return groups(batches, self.streams, self.order, self.plans)
 
     def capture(self, group: Group) -> ChunkCapture:
         """Returns the capture of a group, with its part of the plan if there is one."""
         from wireformat.chunks.capture import ChunkCapture  # loads numba, which the driver does not need
 
         plan = None if group.plan is None else group.plan.get(group.key)
+        rank = group.chunk if self.ranks is None else self.ranks[group.key][group.chunk]
         return ChunkCapture(
             group.messages.reader(),
             self.format,
             plan=plan,
-            relations=relations_before(group.chunk, self.said.get(group.key, ())),
+            relations=relations_before(rank, self.said.get(group.key, ())),
             threads=1,
             **self.options,
         )
@@ -63,25 +75,43 @@ PARTS = "chunk int, stream string, found binary"
 
 def needed_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function for mapInArrow that returns the messages of pgoutput that later ones need, without repetitions."""
-    for group in reading.groups(batches):
-        messages = (value for batch in group.messages.reader() for value in batch.column(0).to_pylist())
-        yield _part(group, needed_messages(message for message in messages if message is not None))
+    with _unsorted() as parts:
+        for group in reading.groups(batches):
+            messages = (value for batch in group.messages.reader() for value in batch.column(0).to_pylist())
+            parts.append(_part(group, needed_messages(message for message in messages if message is not None)))
+    yield from parts
 
 
 def summary_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function for mapInArrow that returns the ChunkSummary of each group."""
     from wireformat.chunks.summary import summarized
 
-    for group in reading.groups(batches):
-        summary = summarized(reading.capture(group))
-        for error in (summary.error, summary.items_error):
-            if error is not None:
-                group.messages.located(error)
-        order = reading.order
-        for index, one in enumerate(summary.observed):
-            ends = [_position(group, position, order) for position in (one.first, one.last)]
-            summary.observed[index] = one._replace(first=ends[0], last=ends[1])
-        yield _part(group, summary)
+    with _unsorted() as parts:
+        for group in reading.groups(batches):
+            summary = summarized(reading.capture(group), reading.delivered.get(group.key))
+            for error in (summary.error, summary.items_error):
+                if error is not None:
+                    group.messages.located(error)
+            for index, one in enumerate(summary.observed):
+                ends = [_position(group, position, reading.order) for position in (one.first, one.last)]
+                summary.observed[index] = one._replace(first=ends[0], last=ends[1])
+            parts.append(_part(group, summary))
+    yield from parts
+
+
+NOT_SORTED = "not sorted"
+"""What is found, in place of the stream, in a partition whose messages do not come in order."""
+
+
+@contextmanager
+def _unsorted() -> Iterator[list[pa.RecordBatch]]:
+    """Collects what is found in a partition; only NOT_SORTED if its messages do not come in order."""
+    parts: list[pa.RecordBatch] = []
+    try:
+        yield parts
+    except NotSorted:
+        columns = [pa.array([0], pa.int32()), pa.array([NOT_SORTED]), pa.array([b""])]
+        parts[:] = [pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])]
 
 
 def _position(group: Group, position: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
@@ -109,8 +139,8 @@ def answer_batches(
     dropped = 0
     for group in reading.groups(batches):
         plan = None if group.plan is None else group.plan.get(group.key)
-        if plan is not None and plan.start is None:
-            continue  # the order of the stream broke before: the chunk in which it did raises the error
+        if reading.is_planned and (plan is None or plan.start is None):
+            continue  # without a start, the order of the stream broke in an earlier chunk, which raises the error
         capture = reading.capture(group)
         try:
             for rows in ask(capture, group):
@@ -120,6 +150,12 @@ def answer_batches(
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except wf.WireformatError as error:
             raise group.messages.located(error) from None
+        if plan is not None and plan.messages not in (None, capture.messages_read):
+            raise wf.BadRows(
+                f"{counted(plan.messages, 'message')} in chunk {group.chunk}, as when the capture was looked through",
+                f"{capture.messages_read}",
+                hint="the DataFrame gives other rows each time it is read: save it as a table or in files first",
+            )
         dropped += capture.rows_dropped
     if dropped:
         logging.getLogger(__package__).warning(
@@ -155,7 +191,11 @@ def ask_committed(tables: Sequence[str] | None, capture: ChunkCapture, group: Gr
 
 def ask_messages(prefix: str | None, capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
     """Asks for logical messages."""
-    yield from capture.messages(prefix=prefix)
+    for rows in capture.messages(prefix=prefix):
+        sequence = rows["_sequence"]  # its fields are null where it is, which Arrow cannot cast to fields without null
+        fields = [pa.field(field.name, field.type) for field in sequence.type]
+        nullable = pa.StructArray.from_arrays(sequence.flatten(), fields=fields, mask=sequence.is_null())
+        yield pa.RecordBatch.from_arrays([nullable, *rows.columns[1:]], names=rows.schema.names)
 
 
 def ask_open(capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:

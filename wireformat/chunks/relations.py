@@ -32,7 +32,7 @@ has the same meaning in a block and outside."""
 class SaidInChunk(NamedTuple):
     """What a message of a chunk says of relations and blocks.
 
-    chunk   number of the chunk; -1 for what was known before the first one
+    chunk   index of the chunk; -1 for what was known before the first one
     said    the event
     """
 
@@ -70,7 +70,7 @@ def said_of_stream(
 ) -> Iterator[SaidInChunk]:
     """Yields what the needed messages of all chunks of a stream say, without what was known already.
 
-    chunks   their numbers, ascending, and messages
+    chunks   their indices, ascending, and messages
     known    relations before the first chunk
     """
     relations = Relations()

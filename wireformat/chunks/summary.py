@@ -13,6 +13,7 @@ from ..arrow.typed_tables.observations import Observation, Observations
 from ..arrow.unread import ReadSummary
 from ..errors import OrderError, WireformatError
 from ..stream.chunk_plan import ChunkItem
+from ..stream.positions import Position
 from .capture import ChunkCapture
 
 
@@ -38,10 +39,13 @@ class ChunkSummary:
     error: WireformatError | None = None
 
 
-def summarized(capture: ChunkCapture) -> ChunkSummary:
-    """Reads a chunk and returns its summary."""
+def summarized(capture: ChunkCapture, delivered: Position | None = None) -> ChunkSummary:
+    """Reads a chunk and returns its summary.
+
+    delivered   see ChunkItems
+    """
     summary = ChunkSummary()
-    items, observations = ChunkItems(), Observations()
+    items, observations = ChunkItems(delivered), Observations()
     tables = NotedTables(observations)
     try:
         for rows in capture.noted():

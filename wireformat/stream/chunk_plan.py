@@ -48,10 +48,12 @@ class ChunkPlan(NamedTuple):
 
     start     of the transactions; None if the order of the stream breaks in an earlier chunk: nothing is delivered
     fates     of the transactions with rows in this chunk that are open at its end
+    messages  the number of messages of the chunk, if it is known
     """
 
     start: ChunkStart | None = ChunkStart()
     fates: dict[AttemptKey, LaterFate] = {}  # noqa: RUF012 - never changed
+    messages: int | None = None
 
 
 class PlannedStream(NamedTuple):

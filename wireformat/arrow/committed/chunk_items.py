@@ -7,7 +7,7 @@ from ...stream.chunk_plan import ChunkItem, CountedRows
 from ...stream.controls import Control
 from ...stream.positions import Position
 from ...stream.transactions import WholeTransactions
-from .batch import ControlRow, Rows, RowsBetween
+from .batch import ControlRow, Rows, RowsBetween, Stretch
 from .facts import stretch_facts, whole_transactions
 from .plain_transactions import is_plain
 
@@ -15,11 +15,14 @@ from .plain_transactions import is_plain
 class ChunkItems:
     """Takes the rows of a chunk, in order.
 
-    items   see wireformat.stream.chunk_plan. Plain transactions that follow each other are one item
+    delivered   how far the stream was delivered before, if it goes on after a position
+    items       see wireformat.stream.chunk_plan. Plain transactions that follow each other are one item, but where the
+                first one begins that was not delivered before, another item begins
     """
 
-    def __init__(self) -> None:
+    def __init__(self, delivered: Position | None = None) -> None:
         self.items: list[ChunkItem] = []
+        self._delivered = delivered
 
     def take(self, rows: Rows) -> None:
         """Takes the next rows."""
@@ -29,7 +32,18 @@ class ChunkItems:
             elif isinstance(item, ControlRow):
                 self._take_control(item.control)
             else:
-                self._take_whole(whole_transactions(rows, item, stretch_facts(rows, item, Position()).highest))
+                self._take_stretch(rows, item)
+
+    def _take_stretch(self, rows: Rows, stretch: Stretch) -> None:
+        count = len(stretch.begins)
+        known = 0
+        if self._delivered is not None:
+            is_new = ~stretch_facts(rows, stretch, self._delivered).resent
+            known = int(is_new.argmax()) if is_new.any() else count
+        for part in (slice(0, known), slice(known, count)):
+            own = Stretch(stretch.begins[part], stretch.commits[part])
+            if len(own.begins):
+                self._take_whole(whole_transactions(rows, own, stretch_facts(rows, own, Position()).highest))
 
     def _take_rows(self, rows: CountedRows) -> None:
         last = self.items[-1] if self.items else None
@@ -53,13 +67,16 @@ class ChunkItems:
 
     def _take_whole(self, whole: WholeTransactions) -> None:
         last = self.items[-1] if self.items else None
-        if isinstance(last, WholeTransactions):
+        is_new = self._delivered is None or not self._delivered.covers(whole.lsn, whole.csn)
+        if isinstance(last, WholeTransactions) and not (is_new and self._delivered is not None):
             highest = Position(0, last.lsn, last.csn).advanced(whole.lsn, whole.csn)
             self.items[-1] = WholeTransactions(
                 last.begin, last.transactions + whole.transactions, highest.lsn, highest.csn
             )
         else:
             self.items.append(whole)
+        if is_new:
+            self._delivered = None  # the others need not be told apart
 
 
 def _may_begin(item: ChunkItem) -> bool:

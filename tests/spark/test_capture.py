@@ -1,0 +1,241 @@
+"""spark_udfs.capture: however messages are cut into files, partitions and chunks, it says what wf.Capture says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+import spark_udfs
+import wireformat as wf
+from wireformat.options.table_names import written
+
+from ..golden_cases import CASES
+from ..servers.captures import capture_names, read_capture
+from .raw_streams import OFFSET, PLACE, STREAM, assert_same, capture_of, expected, write_in_order, write_shuffled
+
+pytestmark = pytest.mark.spark
+
+FORMATS = ("pgoutput", "test-decoding", "gaussdb-binary", "gaussdb-json", "mppdb-json")
+LAYOUTS = {"in order": (write_in_order, None), "shuffled": (write_shuffled, None), "many chunks": (write_shuffled, 7)}
+
+
+def streams_of(format: str) -> dict[str, list[bytes]]:
+    """Returns generated streams and captures of servers of a format, by name."""
+    found = {}
+    for seed in range(6):
+        made = wf.testing.stream(3, 40, seed=seed, format=format)
+        found[f"generated {seed}"] = [*wf.encode(made, format)]
+    if format in ("pgoutput", "test-decoding"):
+        names = [name for name in capture_names(format) if not name.endswith(("-all", "decoding-streaming"))]
+        for name in names[:4]:
+            found[name] = [*map(bytes, read_capture(name).messages)]
+    else:
+        found |= {
+            case.name: [*map(bytes, case.messages)] for case in CASES if case.format == format and not case.reading
+        }
+    return {name: messages for name, messages in found.items() if readable(messages, format)}
+
+
+def readable(messages: Sequence[bytes], format: str) -> bool:
+    """Whether a stream has committed rows and no error."""
+    try:
+        return len(capture_of(messages, format).committed().read_all()) > 0
+    except wf.WireformatError:
+        return False
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def format(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def streams(format: str) -> dict[str, list[bytes]]:
+    return streams_of(format)
+
+
+@pytest.fixture(scope="module", params=LAYOUTS)
+def capture(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    format: str,
+    streams: dict[str, list[bytes]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> spark_udfs.Capture:
+    write, chunks = LAYOUTS[request.param]
+    path = write(streams, tmp_path_factory.mktemp("raw") / "files", Random(request.param))
+    return spark_udfs.capture(spark.read.parquet(path), "value", format, chunks=chunks, **PLACE)
+
+
+def of_one_machine(streams: dict[str, list[bytes]], format: str, ask: Any) -> pa.Table:
+    return expected(streams, lambda name, messages: ask(capture_of(messages, format)))
+
+
+def test_committed(capture: spark_udfs.Capture, streams: dict[str, list[bytes]], format: str) -> None:
+    wanted = of_one_machine(streams, format, lambda one: one.committed().read_all())
+    assert_same(capture.committed().toArrow(), wanted)
+
+
+def test_committed_of_some_tables(capture: spark_udfs.Capture, streams: dict[str, list[bytes]], format: str) -> None:
+    tables = ["shop.orders_1", "public.*"]
+    wanted = of_one_machine(streams, format, lambda one: one.committed(tables=tables).read_all())
+    assert len(wanted) > 10
+    assert_same(capture.committed(tables=tables).toArrow(), wanted)
+
+
+def test_open_rows_and_messages(capture: spark_udfs.Capture, streams: dict[str, list[bytes]], format: str) -> None:
+    assert_same(capture.open().toArrow(), of_one_machine(streams, format, lambda one: one.open()))
+    messages = of_one_machine(streams, format, lambda one: one.messages().read_all())
+    assert_same(capture.messages().toArrow(), messages)
+
+
+def test_changes(capture: spark_udfs.Capture, streams: dict[str, list[bytes]], format: str) -> None:
+    def changes(one: wf.Capture) -> pa.Table:
+        rows = one.changes().read_all()
+        return rows.add_column(0, OFFSET, rows["message"])
+
+    assert_same(capture.changes().toArrow(), of_one_machine(streams, format, changes))
+    columns = ["kind", "table_name"]
+    found = capture.changes(columns=columns, kinds=["INSERT"], tables=["shop.orders_0"]).toArrow()
+    assert set(found["kind"].to_pylist()) == {"INSERT"}
+    assert set(found["table_name"].to_pylist()) == {"orders_0"}
+
+
+def test_typed(capture: spark_udfs.Capture, streams: dict[str, list[bytes]], format: str) -> None:
+    """One machine gets the list of tables of all streams, in their order, as Spark does."""
+    listed = capture._listed.drop_columns(["first", "last"])
+    names = [row for row in capture._listed.to_pylist() if row["table_name"] == "orders_1"]
+    assert names
+    nowhere = pa.array([None] * len(listed), pa.struct({"message": pa.int64(), "record": pa.int32()}))
+    for name in ("first", "last"):
+        listed = listed.append_column(name, nowhere)
+    wanted = of_one_machine(streams, format, lambda one: one.typed("shop.orders_1", schema=listed).read_all())
+    found = capture.typed("shop.orders_1").toArrow()
+    assert len(found) > 5
+    assert_same(found, wanted.cast(pa.schema([found.schema.field(name) for name in wanted.column_names])))
+
+
+def test_position_and_unknown_prepared(
+    capture: spark_udfs.Capture, streams: dict[str, list[bytes]], format: str
+) -> None:
+    found = capture.position
+    assert {*found} == {(name,) for name in streams}
+    unknown = []
+    for name, messages in streams.items():
+        one = capture_of(messages, format)
+        one.committed().read_all()
+        unknown += one.unknown_prepared
+        assert found[name,].delivered == one.position.delivered
+        assert {*found[name,].open} == {*one.position.open}
+        assert {*found[name,].relations} == {*one.position.relations}
+    assert sorted(capture.unknown_prepared) == sorted(unknown)
+
+
+@pytest.fixture
+def one_stream(spark: SparkSession, tmp_path: Path) -> tuple[DataFrame, list[bytes]]:
+    messages = streams_of("pgoutput")["generated 0"]
+    path = write_in_order({"one": messages}, tmp_path / "files", Random(1))
+    return spark.read.parquet(path), messages
+
+
+def test_tables_and_latest(one_stream: tuple[DataFrame, list[bytes]]) -> None:
+    df, messages = one_stream
+    capture, one = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET]), wf.Capture(messages, "pgoutput")
+    wanted = one.tables()
+    found = capture.tables().toArrow()
+    for name in ("first", "last"):
+        places = [{"message": row["offset"], "record": row["record"]} for row in found[name].to_pylist()]
+        column = pa.array(places, wanted.schema.field(name).type)
+        found = found.set_column(found.column_names.index(name), name, column)
+    assert_same(found, wanted)
+    for row in wanted.to_pylist():
+        if row["version"] == 1 and row["key_columns"]:
+            table = written((row["table_schema"], row["table_name"]))
+            assert_same(capture.latest(table).toArrow(), one.latest(table))
+
+
+def test_going_on_after_a_position(spark: SparkSession, tmp_path: Path) -> None:
+    """Each part is the rest of the stream from the oldest message on that was open at the position before."""
+    streams = streams_of("pgoutput")
+    position, found = None, []
+    for share in (0.3, 0.6, 1.0):
+        some = {name: messages[: int(len(messages) * share)] for name, messages in streams.items()}
+        path = write_in_order(some, tmp_path / str(share), Random(3))
+        capture = spark_udfs.capture(spark.read.parquet(path), "value", "pgoutput", after=position, **PLACE)
+        found.append(capture.committed().toArrow())
+        position = capture.position
+    wanted = of_one_machine(streams, "pgoutput", lambda one: one.committed().read_all())
+    assert_same(pa.concat_tables(found), wanted)
+
+
+def test_errors_say_where(one_stream: tuple[DataFrame, list[bytes]], spark: SparkSession) -> None:
+    df, messages = one_stream
+    begin = next(offset for offset, message in enumerate(messages) if message[0] == ord("B"))
+    cut = df.where(f"{OFFSET} <> {begin}")
+    with pytest.raises(PythonException, match=f"{OFFSET}={begin + 1}"):
+        spark_udfs.capture(cut, "value", "pgoutput", order_by=[OFFSET]).committed().collect()
+    with pytest.raises(wf.OrderError):
+        _ = spark_udfs.capture(cut, "value", "pgoutput", order_by=[OFFSET]).position
+    row = next(offset for offset, message in enumerate(messages) if message[0] == ord("I"))
+    value = F.when(F.col(OFFSET) == row, F.lit(b"I\0")).otherwise(F.col("value"))
+    bad = df.withColumn("value", value)
+    with pytest.raises(wf.DecodeError, match=f"{OFFSET}={row}"):
+        spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET]).tables()
+    with pytest.raises(PythonException, match=f"{OFFSET}={row}"):
+        spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET]).changes().collect()
+    kinds = spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET], mode="PERMISSIVE").changes()
+    assert kinds.where("kind = 'CORRUPT'").select(OFFSET).collect() == [(row,)]
+    dropping = spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET], mode="DROPMALFORMED")
+    assert dropping.dropped == 1
+
+
+def test_messages_of_equal_positions_are_an_error(one_stream: tuple[DataFrame, list[bytes]]) -> None:
+    df, _ = one_stream
+    twice = df.unionAll(df.where(f"{OFFSET} = 5"))
+    with pytest.raises(PythonException, match=f"two messages at {OFFSET}=5"):
+        spark_udfs.capture(twice, "value", "pgoutput", order_by=[OFFSET]).tables()
+
+
+def test_another_format_is_an_error(one_stream: tuple[DataFrame, list[bytes]]) -> None:
+    df, _ = one_stream
+    capture = spark_udfs.capture(df, "value", "gaussdb-binary", order_by=[OFFSET], mode="PERMISSIVE")
+    with pytest.raises(wf.BadRows, match="pgoutput"):
+        capture.tables()
+
+
+def test_a_table_that_is_not_there(one_stream: tuple[DataFrame, list[bytes]]) -> None:
+    df, _ = one_stream
+    with pytest.raises(wf.BadRows, match="did you mean"):
+        spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET]).typed("shop.orders")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"order_by": []}, "order_by"),
+        ({"order_by": ["nothing"]}, "order_by"),
+        ({"payload": OFFSET}, "payload"),
+        ({"mode": "fast"}, "mode"),
+        ({"chunks": 0}, "chunks"),
+        ({"after": "{}"}, "position"),
+    ],
+)
+def test_wrong_options(spark: SparkSession, options: dict[str, Any], named: str) -> None:
+    df = spark.createDataFrame([], f"{STREAM} string, {OFFSET} long, value binary")
+    with pytest.raises(wf.WireformatError, match=named):
+        spark_udfs.capture(df, **{"order_by": [OFFSET], "format": "pgoutput", **options})
+
+
+def test_no_messages(spark: SparkSession) -> None:
+    df = spark.createDataFrame([], f"{STREAM} string, {OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    assert capture.committed().count() == capture.tables().count() == capture.open().count() == 0
+    assert capture.position.delivered.transactions == 0
