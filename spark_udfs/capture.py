@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,6 +17,7 @@ import wireformat as wf
 from wireformat.arrow.schemas import committed_schema
 from wireformat.arrow.typed_tables.listed import check_listed, check_one_version, replica_identity
 from wireformat.arrow.unread import ReadSummary
+from wireformat.capture import going_on
 from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import number, one_of, shown
@@ -26,7 +27,7 @@ from wireformat.stream.transactions import TWO_PHASE
 
 from .carriers import column_of
 from .chunks.frames import Messages
-from .chunks.groups import stream_key
+from .chunks.groups import NotSorted, stream_key
 from .chunks.plan import StreamPlan, plan_stream
 from .chunks.work import (
     NOT_SORTED,
@@ -44,11 +45,15 @@ from .chunks.work import (
     needed_batches,
     summary_batches,
 )
+from .chunks.writing import RESULT, Write, current_batches, file_batches
 from .fields import check_frame, field_of
 from .latest import latest
 from .positions import MOST_CHUNKS, PositionColumns
 from .schemas import arrow_schema, arrow_types, change_names, with_format
 from .typed_columns import spark_columns
+
+if TYPE_CHECKING:
+    from wireformat.lake.lake import Lake
 
 
 def capture(
@@ -247,6 +252,77 @@ class Capture:
         typed = self.typed(table, schema=schema)
         return latest(typed, keys, stream_by=[field.name for field in self._messages.positions.stream_by])
 
+    def write(
+        self,
+        folder: Any,
+        *,
+        format: str = "parquet",
+        state: str = "changes",
+        tables: Sequence[str] | None = None,
+        partition_by: str | Mapping[str, str] | None = None,
+        keys: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+        schemas: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """Writes all tables of one stream to a lake, a folder each. It is all or nothing for each table.
+
+        folder   a path or URI that the driver and all workers can write to. A lake that is there goes on
+
+        With state="changes", the workers write a file for each table and chunk, in one pass, and the driver publishes
+        the files of the tasks that succeeded. With state="latest", one task reads all messages and writes the tables as
+        they stand; its memory is that of `wireformat.Capture.write`, which describes the other options, the files and
+        what is returned. Raises OptionError if the capture has `stream_by`: write each stream to a lake of its own.
+        """
+        from wireformat.lake.chunks import LakePlan
+        from wireformat.lake.options import LakeOptions
+
+        if self._messages.positions.stream_by:
+            raise wf.OptionError(
+                "option stream_by: a lake takes one stream, whose position it keeps; filter the DataFrame by stream, "
+                "and write each to a lake of its own"
+            )
+        options = LakeOptions.check(
+            format=format,
+            state=state,
+            partition_by=partition_by,
+            keys=keys,
+            schemas=schemas,
+            rejects=None,
+            filesystem=filesystem,
+            storage_options=storage_options,
+            mode=str(self._options["mode"]),
+        )
+        wf.ReadOptions.check(tables=tables)
+        lake = options.opened(folder, self._format)
+        after = self._after.get(stream_key(()))
+        position = going_on(after, lake.position, self._format)
+        capture = self if position is after or position is None else self._going_on(position)
+        plan = LakePlan(folder, options, self._format, lake.manifest)
+        write = Write(plan, capture._listed, tables, position)
+        if state == "latest":
+            rows = self._messages.in_one().mapInArrow(partial(current_batches, self._first_reading, write), RESULT)
+            return self._spark.createDataFrame(rows.toArrow())
+        return capture._write_changes(lake, write)
+
+    def _going_on(self, position: CapturePosition) -> Capture:
+        return Capture(self._messages, self._format, self._options, {stream_key(()): position})
+
+    def _write_changes(self, lake: Lake, write: Write) -> DataFrame:
+        from wireformat.lake.chunks import discard, joined, publish, result
+
+        position = self.position or CapturePosition(self._format)
+        reading = self._reading_with(self._plans)
+        rows = self._messages.in_chunks(self._plans).mapInArrow(partial(file_batches, reading, write), PARTS)
+        files = joined(self._parts_of(rows).get(stream_key(()), {}).values())
+        try:
+            publish(lake, files, position)
+        except BaseException:
+            discard(lake, files)
+            raise
+        left_open = sum(one.changes for one in position.open)
+        return self._spark.createDataFrame(result(lake, files, left_open, self.dropped))
+
     @property
     def position(self) -> Any:
         """Where to go on: a CapturePosition, or with stream_by a dict of the streams' values to their positions.
@@ -289,11 +365,13 @@ class Capture:
         streams = self._messages.positions.stream_by
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         given = pa.schema([*arrow_types(StructType([*streams])), *schema])
-        reading = replace(self._reading, is_planned=plans is not None)
-        if self._messages.are_chunks:
-            reading = replace(reading, plans=plans)
-        rows = self._messages.in_chunks(plans)
-        return rows.mapInArrow(partial(answer_batches, reading, ask, given), StructType([*streams, *fields]))
+        answer = partial(answer_batches, self._reading_with(plans), ask, given)
+        return self._messages.in_chunks(plans).mapInArrow(answer, StructType([*streams, *fields]))
+
+    def _reading_with(self, plans: Mapping[int, Any] | None) -> Reading:
+        """Returns the reading with the plans of chunks, if they are not among the messages."""
+        own = plans if self._messages.are_chunks else None
+        return replace(self._reading, is_planned=plans is not None, plans=own)
 
     @cached_property
     def _reading(self) -> Reading:
@@ -370,11 +448,18 @@ class Capture:
 
         find   the function for mapInArrow, whose rows are PARTS
         """
+        found = self._messages.in_chunks(relations_only=relations_only).mapInArrow(find, PARTS)
+        try:
+            return self._parts_of(found)
+        except NotSorted:
+            self._messages.sort()
+            return self._parts(find, relations_only=relations_only)
+
+    def _parts_of(self, parts: DataFrame) -> dict[str, dict[int, Any]]:
         found: dict[str, dict[int, Any]] = {}
-        for row in self._messages.in_chunks(relations_only=relations_only).mapInArrow(find, PARTS).collect():
+        for row in parts.collect():
             if row["stream"] == NOT_SORTED:
-                self._messages.sort()
-                return self._parts(find, relations_only=relations_only)
+                raise NotSorted
             found.setdefault(row["stream"], {})[row["chunk"]] = pickle.loads(row["found"])
         return {
             stream: dict(sorted(chunks.items(), key=lambda item: self._rank(stream, item[0])))

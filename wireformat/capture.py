@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from itertools import chain
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,6 +44,10 @@ from .stream.capture_position import CapturePosition
 from .stream.judged import wrong_format
 from .stream.reader import Located
 from .stream.transactions import TWO_PHASE
+
+if TYPE_CHECKING:
+    from .lake.chunks import LakePlan
+    from .lake.write import Stream
 
 Rows = TypeVar("Rows", pa.RecordBatch, Any)
 
@@ -307,7 +311,6 @@ class Capture:
         does not continue; MissingExtra, OSError, BadCell, BadRows and StateError.
         """
         from .lake.options import LakeOptions
-        from .lake.write import Stream
 
         options = LakeOptions.check(
             format=format,
@@ -323,47 +326,55 @@ class Capture:
         filtered = self._options.filtered(tables=tables)
         lake = options.opened(folder, self._name)
         self._check_repeatable("this call reads it twice")
-        capture = self._going_on(lake.position)
+        capture = copy(self)
+        position = going_on(self._after, lake.position, self._name)
+        if position is not self._after:
+            capture._after, capture._position, capture._listed = position, position, None
         if rejects is not None:
             capture._options = replace(self._options, mode="PERMISSIVE")
-        written, self._position = options.write(
-            lake,
-            filtered,
-            Stream(
-                self._name,
-                self._options.mode,
-                self._schema,
-                capture.tables(),
-                lambda through: capture._committed(replace(filtered, mode=capture._options.mode), through=through),
-                capture._replica_identity,
-                capture._listed_table,
-                lambda: capture._dropped or 0,
-                self._threads,
-            ),
-        )
+        capture.tables()
+        written, self._position = options.write(lake, filtered, capture.stream_of(filtered, self._options.mode))
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after:
             self._listed = capture._listed
         self._dropped = sum(written["dropped"].to_pylist())
         return written
 
-    def _going_on(self, position: CapturePosition | None) -> Capture:
-        """Returns a capture of the same messages that goes on after the position of a lake; raises OptionError."""
-        capture = copy(self)
-        if position is None or (self._after is not None and position.to_json() == self._after.to_json()):
-            return capture
-        if self._after is not None and self._after.delivered.is_ahead(position.delivered):
-            raise OptionError(
-                "option after: the position is after the end of the lake, which would lack the transactions between: "
-                "pass after=wireformat.lake.position(folder)"
-            )
-        if position.delivered.lsn is None and position.delivered.transactions:
-            raise OptionError(
-                f"option after: the lake has rows of this stream, and without LSNs, {self._name} does not show which "
-                "messages come again: pass after=wireformat.lake.position(folder), and messages that begin there"
-            )
-        capture._after, capture._position, capture._listed = position, position, None
-        return capture
+    def write_listed(self, plan: LakePlan, listed: pa.Table, tables: Iterable[str] | None) -> pa.Table:
+        """Writes all tables to a lake in one pass, with the list of tables that another reading has made.
+
+        Of the options of the plan, `rejects` is not among those that are taken. Returns what `write` does.
+        """
+        from .lake.write import RESULT
+
+        self._listed = listed
+        self._begin_reading()
+        filtered = self._options.filtered(tables=tables)
+        lake = plan.options.opened(plan.folder, self._name)
+        if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
+            return RESULT.empty_table()  # a task that was retried: the first attempt has committed
+        written, self._position = plan.options.write(lake, filtered, self.stream_of(filtered, self._options.mode))
+        return written
+
+    def stream_of(self, filtered: ReadOptions, mode: str) -> Stream:
+        """Returns the stream as a lake takes it, for programs that write it themselves.
+
+        filtered   with the patterns of the tables to write
+        mode       for values that do not fit, and records that cannot be read
+        """
+        from .lake.write import Stream
+
+        return Stream(
+            self._name,
+            mode,
+            self._schema,
+            self.tables(),
+            lambda through: self._committed(replace(filtered, mode=self._options.mode), through=through),
+            self._replica_identity,
+            self._listed_table,
+            lambda: self._dropped or 0,
+            self._threads,
+        )
 
     def open(self) -> pa.Table:
         """Returns the rows of transactions that have not ended, with their control records."""
@@ -575,6 +586,27 @@ class Capture:
     def _replica_identity(self, table: str) -> list[str]:
         """Returns the columns of the replica identity; [] if it is the whole row. Raises BadRows and OptionError."""
         return replica_identity(self._listed_table(table), table)
+
+
+def going_on(after: CapturePosition | None, lake: CapturePosition | None, format: str) -> CapturePosition | None:
+    """Returns the position after which a stream that is written to a lake goes on; raises OptionError.
+
+    after   the position that the caller gives
+    lake    how far the lake goes
+    """
+    if lake is None or (after is not None and lake.to_json() == after.to_json()):
+        return after
+    if after is not None and after.delivered.is_ahead(lake.delivered):
+        raise OptionError(
+            "option after: the position is after the end of the lake, which would lack the transactions between: "
+            "pass after=wireformat.lake.position(folder)"
+        )
+    if lake.delivered.lsn is None and lake.delivered.transactions:
+        raise OptionError(
+            f"option after: the lake has rows of this stream, and without LSNs, {format} does not show which "
+            "messages come again: pass after=wireformat.lake.position(folder), and messages that begin there"
+        )
+    return lake
 
 
 def _checked_position(after: CapturePosition | str | None, format: str) -> CapturePosition | None:

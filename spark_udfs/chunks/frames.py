@@ -102,6 +102,12 @@ class Messages:
         """From now on, sorts the messages of each partition."""
         self._is_sorted = True
 
+    def in_one(self) -> DataFrame:
+        """Returns all messages in one partition, sorted, with the columns of `in_chunks`."""
+        columns = [F.lit(0), *self.positions.columns, self._payload]
+        rows = self.df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])
+        return rows.repartition(1).sortWithinPartitions(*[field.name for field in self.fields[:-1]])
+
     def in_chunks(self, plans: Mapping[int, Any] | None = None, *, relations_only: bool = False) -> DataFrame:
         """Returns the messages, a chunk in each partition, in the order of stream and position.
 

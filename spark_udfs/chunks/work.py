@@ -78,7 +78,7 @@ def needed_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Itera
     with _unsorted() as parts:
         for group in reading.groups(batches):
             messages = (value for batch in group.messages.reader() for value in batch.column(0).to_pylist())
-            parts.append(_part(group, needed_messages(message for message in messages if message is not None)))
+            parts.append(part_of(group, needed_messages(message for message in messages if message is not None)))
     yield from parts
 
 
@@ -95,7 +95,7 @@ def summary_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iter
             for index, one in enumerate(summary.observed):
                 ends = [_position(group, position, reading.order) for position in (one.first, one.last)]
                 summary.observed[index] = one._replace(first=ends[0], last=ends[1])
-            parts.append(_part(group, summary))
+            parts.append(part_of(group, summary))
     yield from parts
 
 
@@ -120,7 +120,8 @@ def _position(group: Group, position: Mapping[str, Any], order: Sequence[str]) -
     return {**{name: value[0].as_py() for name, value in zip(order, values, strict=True)}, "record": position["record"]}
 
 
-def _part(group: Group, found: Any) -> pa.RecordBatch:
+def part_of(group: Group, found: Any) -> pa.RecordBatch:
+    """Returns what was found in a group as a row of PARTS."""
     columns = [pa.array([group.chunk], pa.int32()), pa.array([group.key]), pa.array([pickle.dumps(found)])]
     return pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])
 
@@ -150,16 +151,21 @@ def answer_batches(
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except wf.WireformatError as error:
             raise group.messages.located(error) from None
-        if plan is not None and plan.messages not in (None, capture.messages_read):
-            raise wf.BadRows(
-                f"{counted(plan.messages, 'message')} in chunk {group.chunk}, as when the capture was looked through",
-                f"{capture.messages_read}",
-                hint="the DataFrame gives other rows each time it is read: save it as a table or in files first",
-            )
+        check_count(group.chunk, plan, capture)
         dropped += capture.rows_dropped
     if dropped:
         logging.getLogger(__package__).warning(
             "DROPMALFORMED left out %s of %s in this task", counted(dropped, "record"), reading.format
+        )
+
+
+def check_count(chunk: int, plan: ChunkPlan | None, capture: ChunkCapture) -> None:
+    """Raises BadRows if a chunk has other messages than when the capture was looked through."""
+    if plan is not None and plan.messages not in (None, capture.messages_read):
+        raise wf.BadRows(
+            f"{counted(plan.messages or 0, 'message')} in chunk {chunk}, as when the capture was looked through",
+            f"{capture.messages_read}",
+            hint="the DataFrame gives other rows each time it is read: save it as a table or in files first",
         )
 
 

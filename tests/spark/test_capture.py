@@ -18,6 +18,7 @@ import wireformat as wf
 from wireformat.options.table_names import written
 
 from ..golden_cases import CASES
+from ..lake.reading import read, tables_of, values
 from ..servers.captures import capture_names, read_capture
 from .raw_streams import OFFSET, PLACE, STREAM, assert_same, capture_of, expected, write_in_order, write_shuffled
 
@@ -179,8 +180,9 @@ def test_going_on_after_a_position(spark: SparkSession, tmp_path: Path) -> None:
 def test_errors_say_where(one_stream: tuple[DataFrame, list[bytes]], spark: SparkSession) -> None:
     df, messages = one_stream
     begin = next(offset for offset, message in enumerate(messages) if message[0] == ord("B"))
+    rows = [offset for offset, message in enumerate(messages) if offset > begin and message[0] in b"IUD"]
     cut = df.where(f"{OFFSET} <> {begin}")
-    with pytest.raises(PythonException, match=f"{OFFSET}={begin + 1}"):
+    with pytest.raises(PythonException, match=f"rows outside a transaction.*{OFFSET}={rows[0]}[^0-9]"):
         spark_udfs.capture(cut, "value", "pgoutput", order_by=[OFFSET]).committed().collect()
     with pytest.raises(wf.OrderError):
         _ = spark_udfs.capture(cut, "value", "pgoutput", order_by=[OFFSET]).position
@@ -239,3 +241,62 @@ def test_no_messages(spark: SparkSession) -> None:
     capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
     assert capture.committed().count() == capture.tables().count() == capture.open().count() == 0
     assert capture.position.delivered.transactions == 0
+
+
+@pytest.mark.parametrize(("kind", "layout"), [("parquet", "in order"), ("delta", "many chunks")])
+def test_write(spark: SparkSession, tmp_path: Path, kind: str, layout: str) -> None:
+    """In two parts; a write that is repeated adds nothing."""
+    messages = [*map(bytes, read_capture("18-pgoutput-4").messages)]
+    write, chunks = LAYOUTS[layout]
+    for share in (0.5, 1.0, 1.0):
+        some = messages[: int(len(messages) * share)]
+        path = write({"one": some}, tmp_path / f"raw {share}{len(list(tmp_path.iterdir()))}", Random(3))
+        df = spark.read.parquet(path)
+        options = {"order_by": [OFFSET], "chunks": chunks, "mode": "PERMISSIVE"}
+        capture = spark_udfs.capture(df, "value", "pgoutput", **options)
+        done = capture.write(str(tmp_path / "lake"), format=kind).collect()
+    assert sum(row["rows"] for row in done) == 0
+    wf.Capture(messages, "pgoutput", mode="PERMISSIVE").write(tmp_path / "one machine", format=kind)
+    assert {*tables_of(tmp_path / "lake")} == {*tables_of(tmp_path / "one machine")} != set()
+    for table in tables_of(tmp_path / "lake"):
+        found, wanted = (sorted(map(repr, values(read(tmp_path / name, table)))) for name in ("lake", "one machine"))
+        assert found == wanted, table
+    position = wf.lake.position(tmp_path / "lake")
+    assert position is not None
+    assert position.delivered == wf.lake.position(tmp_path / "one machine").delivered
+
+
+def test_write_the_tables_as_they_stand(spark: SparkSession, tmp_path: Path) -> None:
+    messages = streams_of("pgoutput")["generated 2"]
+    for share in (0.5, 1.0):
+        some = messages[: int(len(messages) * share)]
+        path = write_shuffled({"one": some}, tmp_path / f"raw {share}", Random(3))
+        capture = spark_udfs.capture(spark.read.parquet(path), "value", "pgoutput", order_by=[OFFSET])
+        capture.write(str(tmp_path / "lake"), format="delta", state="latest")
+    one = wf.Capture(messages, "pgoutput")
+    assert len(tables_of(tmp_path / "lake")) == 3
+    for table in tables_of(tmp_path / "lake"):
+        assert sorted(map(repr, values(read(tmp_path / "lake", table)))) == sorted(
+            map(repr, values(one.latest(written(table))))
+        )
+
+
+def test_a_write_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    messages = streams_of("pgoutput")["generated 1"]
+    commit = max(offset for offset, message in enumerate(messages) if message[0] == ord("I"))
+    messages[commit] = messages[commit][:-1]
+    path = write_in_order({"one": messages}, tmp_path / "raw", Random(3))
+    capture = spark_udfs.capture(
+        spark.read.parquet(path), "value", "pgoutput", order_by=[OFFSET], mode="PERMISSIVE", chunks=3
+    )
+    with pytest.raises((PythonException, wf.WireformatError)):
+        capture.write(str(tmp_path / "lake"))
+    with pytest.raises(wf.OptionError, match="expected a lake"):
+        wf.lake.position(tmp_path / "lake")
+    assert not [file for file in (tmp_path / "lake").rglob("*.parquet") if not file.name.startswith(".")]
+
+
+def test_a_write_of_several_streams_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.createDataFrame([], f"{STREAM} string, {OFFSET} long, value binary")
+    with pytest.raises(wf.OptionError, match="stream_by"):
+        spark_udfs.capture(df, "value", "pgoutput", **PLACE).write(str(tmp_path / "lake"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -12,6 +12,9 @@ from ..arrow.noted.rows import NotedRows
 from ..arrow.typed_tables.table import TypedPart
 from ..capture import Capture
 from ..formats.pgoutput.relations import Relations
+from ..lake.grouped import MEMORY_BYTES
+from ..lake.lake import Lake
+from ..lake.write import Choice, TableFiles, Writer
 from ..options.table_names import one_table
 from ..sources.resumption import KnownRelations
 from ..stream.chunk_plan import ChunkPlan
@@ -57,6 +60,22 @@ class ChunkCapture(Capture):
     def rows_dropped(self) -> int:
         """The number of records and rows that DROPMALFORMED skipped so far."""
         return self._dropped or 0
+
+    def write_files(
+        self, lake: Lake, listed: pa.Table, tables: Sequence[str] | None, schemas: Mapping[str, Any]
+    ) -> list[TableFiles]:
+        """Writes the committed changes of all tables to files that nobody sees yet; see `wireformat.lake.chunks`.
+
+        lake      of this chunk
+        listed    the list of the tables of the whole stream
+
+        The other options are those of `Capture.write`.
+        """
+        self._listed = listed
+        self._begin_reading()
+        filtered = self._options.filtered(tables=tables)
+        stream = self.stream_of(filtered, self._options.mode)
+        return Writer(stream, lake, Choice(filtered, None, schemas), None, MEMORY_BYTES).write_files()
 
     def typed_by(self, part: TypedPart, table: str, keep: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
         """Yields the committed changes of a table, as `part` reads them."""

@@ -77,10 +77,13 @@ class LakeOptions:
             storage_options,
         )
 
+    def store(self, folder: Any) -> Store:
+        """Returns the store of a folder; raises OptionError."""
+        return Store.of(folder, self.filesystem, self.storage_options)
+
     def opened(self, folder: Any, stream: str) -> Lake:
         """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
-        store = Store.of(folder, self.filesystem, self.storage_options)
-        return Lake(store, self.format, self.state, self.partition_by, stream)
+        return Lake(self.store(folder), self.format, self.state, self.partition_by, stream)
 
     def write(self, lake: Lake, options: ReadOptions, stream: Stream) -> tuple[pa.Table, CapturePosition]:
         """Writes a stream; see `Capture.write`. Returns what was written, and the position after it."""

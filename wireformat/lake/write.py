@@ -24,8 +24,10 @@ from ..stream.capture_position import CapturePosition
 from .delta import DeltaFolder, commit_properties, not_covered
 from .grouped import Groups, Parts, Table
 from .lake import Lake, Target
+from .manifest import Table as StoredTable
 from .merge import Touched, current_rows, merge, of_keys, rows_there
 from .names import folder_of
+from .parquet import WrittenFile
 from .rejects import Rejects
 from .spill import Spill
 from .stored import sql_types
@@ -110,6 +112,40 @@ class _Table:
     relation_id: int | None = None
 
 
+class TableFiles(NamedTuple):
+    """The files of a table that a chunk has, or several chunks.
+
+    table         as the manifest has it, without these files
+    schema        of the files; None if there are none
+    rows          that were written; dropped: that DROPMALFORMED left out; corrupt: with values that do not fit
+    relation_id   the OID that the last change had
+    """
+
+    name: Table
+    table: StoredTable
+    files: list[WrittenFile]
+    schema: pa.Schema | None
+    rows: int
+    dropped: int
+    corrupt: int
+    relation_id: int | None
+
+    def and_later(self, later: TableFiles) -> TableFiles:
+        """Returns these files and those of a later chunk."""
+        oid = self.relation_id if later.relation_id is None else later.relation_id
+        schema = self.schema or later.schema
+        return TableFiles(
+            self.name,
+            self.table,
+            self.files + later.files,
+            schema,
+            self.rows + later.rows,
+            self.dropped + later.dropped,
+            self.corrupt + later.corrupt,
+            oid,
+        )
+
+
 class Writer:
     """Writes a stream to a lake."""
 
@@ -133,7 +169,7 @@ class Writer:
     def write(self) -> tuple[pa.Table, CapturePosition]:
         """Returns what was written, and the position after it."""
         try:
-            self._check_names()
+            self.check_names()
             with self._spill:
                 self._read()
                 assert self._position is not None, "a stream ends with its position"
@@ -147,7 +183,31 @@ class Writer:
             raise
         return self._result(self._position), self._position
 
-    def _check_names(self) -> None:
+    def write_files(self) -> list[TableFiles]:
+        """Writes the changes of a chunk to files that nobody sees until the whole stream is published."""
+        try:
+            with self._spill:
+                self._read()
+            for table in self._tables.values():
+                table.target.close({"wireformat.format": self._stream.format})
+        except BaseException:
+            self._lake.discard()
+            raise
+        return [
+            TableFiles(
+                table.target.name,
+                table.target.table,
+                table.target.written,
+                table.target.schema if table.target.written else None,
+                table.rows,
+                table.dropped,
+                table.corrupt,
+                table.relation_id,
+            )
+            for table in self._tables.values()
+        ]
+
+    def check_names(self) -> None:
         """Raises OptionError if an option names a table that the stream does not have."""
         there = {*map(_name, self._listed)}
         options = (("keys", self._choice.keys), ("schemas", self._choice.schemas))

@@ -39,7 +39,7 @@ class Observations:
     """Collects the observations of rows that come in order."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[Table, str], list[Any]] = {}
+        self._found: dict[tuple[Table, str], Observation] = {}
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
@@ -59,13 +59,18 @@ class Observations:
                 first, last = int(indices[group[0]]), int(indices[group[-1]])
                 is_relation = rows.kinds[first] == TABLE_RELATION
                 facts = relation_facts(rows, first) if is_relation else image_facts(rows, first)
-                total = self._found.setdefault((table, _to_json(facts)), [position_of(first), None, 0])
-                total[1] = position_of(last)
-                total[2] += 0 if is_relation else len(group)
+                ends = [position_of(first), position_of(last)]
+                changes = 0 if is_relation else len(group)
+                key = table, _to_json(facts)
+                known = self._found.get(key)
+                if known is not None:  # also of another layout of these rows, which may begin earlier and end later
+                    ends = sorted([known.first, known.last, *ends], key=lambda position: (*position.values(),))
+                    changes += known.changes
+                self._found[key] = Observation(*key, ends[0], ends[-1], changes)
 
     def found(self) -> list[Observation]:
         """Returns the observations, each once per table."""
-        return [Observation(table, facts, *total) for (table, facts), total in self._found.items()]
+        return [*self._found.values()]
 
 
 def tables_of_observations(observed: Iterable[Observation], format: str | None, position: pa.DataType) -> pa.Table:

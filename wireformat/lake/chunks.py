@@ -1,0 +1,111 @@
+"""A lake that many tasks write to: each writes files of its chunk, and one process publishes all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..stream.capture_position import CapturePosition
+from .delta import DeltaFolder, commit_properties
+from .lake import Lake
+from .manifest import File, Manifest
+from .options import LakeOptions
+from .write import RESULT, TableFiles
+
+
+@dataclass(frozen=True)
+class LakePlan:
+    """What the tasks need of a lake, which is opened by one process; plain data.
+
+    folder     of the lake
+    options    of the write
+    stream     format of the stream
+    manifest   before the write
+    """
+
+    folder: Any
+    options: LakeOptions
+    stream: str
+    manifest: Manifest
+
+    def lake_of_chunk(self, chunk: int) -> Lake:
+        """Returns the lake for one chunk. It is not committed, and what earlier writes left is not removed."""
+        return _ChunkLake(self, chunk)
+
+
+class _ChunkLake(Lake):
+    """The lake, as the task of one chunk sees it."""
+
+    def __init__(self, plan: LakePlan, chunk: int) -> None:
+        self.store = plan.options.store(plan.folder)
+        self.format, self.state = plan.options.format, plan.options.state
+        self.is_new = plan.manifest.writes == 0
+        self.manifest = plan.manifest
+        self._write = plan.manifest.writes + 1
+        self._leftovers = {}
+        self._targets = {}
+        self._chunk = chunk
+
+    def new_path(self, folder: str, index: int = 0) -> str:
+        """Returns the path of a file of this chunk."""
+        return f"{folder}/wireformat-{self._write:06d}-{self._chunk + 1:x}.parquet"
+
+
+def joined(chunks: Iterable[Iterable[TableFiles]]) -> list[TableFiles]:
+    """Returns the files of all chunks, which come in the order of the stream, by table."""
+    found: dict[tuple[str, str], TableFiles] = {}
+    for files in chunks:
+        for one in files:
+            found[one.name] = found[one.name].and_later(one) if one.name in found else one
+    return [found[name] for name in sorted(found)]
+
+
+def publish(lake: Lake, tables: Iterable[TableFiles], position: CapturePosition) -> None:
+    """Publishes the files of all tables, with the position after them; a table is whole, or as it was."""
+    for table in tables:
+        there = lake.manifest.tables.setdefault(table.name, table.table)
+        there.columns, there.types = table.table.columns, table.table.types
+        if lake.format == "delta":
+            if table.files and table.schema is not None:
+                partitions = [*table.files[0].partition]
+                folder = DeltaFolder(lake.store, there.folder, table.name, partitions)
+                folder.evolve(table.schema)
+                folder.append(table.schema, table.files, commit_properties(position, table.relation_id))
+            continue
+        for file in table.files:
+            if file.unfinished != file.path:
+                lake.store.move(file.unfinished, file.path)
+            there.files.append(File(file.path, file.rows, file.size))
+    lake.commit(position)
+
+
+def discard(lake: Lake, tables: Iterable[TableFiles]) -> None:
+    """Removes the files of a write that failed. A Delta table may have them; readers see no others."""
+    if lake.format == "delta":
+        return
+    for table in tables:
+        for file in table.files:
+            lake.store.delete(file.unfinished)
+
+
+def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: int) -> pa.Table:
+    """Returns what was written, as `Capture.write` does."""
+    rows: list[dict[str, Any]] = [
+        {
+            "table_schema": table.name[0],
+            "table_name": table.name[1],
+            "folder": lake.store.path(table.table.folder),
+            "rows": table.rows,
+            "files": len(table.files),
+            "open": 0,
+            "dropped": table.dropped,
+            "corrupt": table.corrupt,
+        }
+        for table in tables
+    ]
+    if left_open or dropped:
+        rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": 0})
+    return pa.Table.from_pylist(rows, RESULT)
