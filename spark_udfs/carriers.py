@@ -1,8 +1,8 @@
 """Columns of types that Arrow or pandas cannot transport: they are sent as text.
 
 Spark does not take intervals of months back from Python. pandas has no null besides NaN, turns integers with nulls into
-floats, and instants into local times, which are ambiguous for an hour in autumn. Nested values are sent as they are, so
-pandas may change such values inside them.
+floats, and instants into local times, which are ambiguous for an hour in autumn: text goes in, and Arrow values come
+back. Nested values are sent as they are, so pandas may change such values inside them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import (
     AtomicType,
     BinaryType,
+    BooleanType,
     CalendarIntervalType,
     DataType,
+    IntegralType,
     StringType,
     StructField,
     TimestampType,
@@ -24,6 +26,11 @@ Types = tuple[type[DataType], ...]
 
 ARROW_CANNOT: Types = (YearMonthIntervalType, CalendarIntervalType)
 PANDAS_CANNOT: Types = (AtomicType, CalendarIntervalType)
+READ_BACK: Types = (IntegralType, BooleanType, TimestampType)
+"""Types whose text the worker reads back once for each message, so that Spark need not do it for each row."""
+
+IN_ARROW: Types = (StringType, BinaryType, *READ_BACK)
+"""Types of a `carrier` whose values a worker of pandas repeats as Arrow values, not as Python objects."""
 
 
 def is_text(field: StructField, cannot: Types) -> bool:
@@ -32,13 +39,13 @@ def is_text(field: StructField, cannot: Types) -> bool:
 
 
 def carrier(field: StructField, cannot: Types) -> StructField:
-    """Returns the field as it is sent."""
-    kind = StringType() if is_text(field, cannot) else field.dataType
+    """Returns the field as the worker returns it."""
+    kind = StringType() if _stays_text(field, cannot) else field.dataType
     return StructField(field.name, kind, field.nullable, field.metadata)
 
 
 def packed(field: StructField, cannot: Types) -> Column:
-    """Returns the column as it is sent."""
+    """Returns the column as it is sent to the worker."""
     column = column_of(field)
     if not is_text(field, cannot):
         return column
@@ -50,11 +57,13 @@ def packed(field: StructField, cannot: Types) -> Column:
 def unpacked(field: StructField, cannot: Types) -> Column:
     """Returns the received column with its original type."""
     column = column_of(field)
-    if not is_text(field, cannot):
+    if not _stays_text(field, cannot):
         return column
-    if isinstance(field.dataType, TimestampType):
-        column = F.timestamp_micros(column.cast("bigint"))
     return column.cast(field.dataType).alias(field.name, metadata=field.metadata)
+
+
+def _stays_text(field: StructField, cannot: Types) -> bool:
+    return is_text(field, cannot) and not isinstance(field.dataType, READ_BACK)
 
 
 def column_of(field: StructField) -> Column:

@@ -12,11 +12,11 @@ import wireformat as wf
 from wireformat.options.checks import one_of, texts
 
 from .batches import decode_batches
-from .carriers import ARROW_CANNOT, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
+from .carriers import ARROW_CANNOT, IN_ARROW, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
 from .fields import check_frame, field_of
 from .frames import decode_frames
 from .relations import Timeline
-from .schemas import change_fields, change_names
+from .schemas import arrow_types, change_fields, change_names
 from .task import Kept, Plan
 
 
@@ -46,7 +46,7 @@ def decode(
     columns     columns of the row-change table; None for all, without `message`
     relations   for pgoutput: the result of `relations`. It allows partitions of df that are not whole streams. df must
                 have the columns that `relations` was called with
-    engine      arrow (mapInArrow), or pandas (mapInPandas), which returns the same rows several times slower
+    engine      arrow (mapInArrow), or pandas (mapInPandas), which returns the same rows
 
     The other options are those of `wireformat.ReadOptions`. Raises OptionError when called. Bad input is found when the
     result is computed: in FAILFAST mode, the query ends with the text of the DecodeError.
@@ -96,8 +96,13 @@ def _run_pandas(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Sequ
     nullable = [
         StructField(field.name, field.dataType, True, field.metadata) for field in kept
     ]  # pandas columns always are
+    types = [
+        arrow_types(StructType([field])).field(0).type if isinstance(field.dataType, IN_ARROW) else None
+        for field in nullable
+    ]
     return df.mapInPandas(
-        partial(decode_frames, plan, timeline), StructType([*nullable, *change_fields(plan.columns, plan.format)])
+        partial(decode_frames, plan, timeline, types),
+        StructType([*nullable, *change_fields(plan.columns, plan.format)]),
     )
 
 

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import ast
+import os
+import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import spark_udfs
-from spark_udfs.session import JavaMissing, RemoteProcess, check_java, local_session
+from spark_udfs import session
+from spark_udfs.session import (
+    SOCKETS,
+    SOCKETS_FOLDER,
+    SOCKETS_VARIABLE,
+    JavaMissing,
+    RemoteProcess,
+    check_java,
+    local_session,
+    unix_sockets,
+)
 
 PACKAGE = Path(spark_udfs.__file__).parent
 
@@ -56,6 +69,60 @@ def test_none_beside_spark_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RemoteProcess, match="does not use Spark Connect, but SPARK_REMOTE is set") as caught:
         local_session()
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.spark
+def test_data_pass_through_unix_sockets(spark: SparkSession) -> None:
+    from pyspark.sql.functions import udf
+
+    mode = udf(lambda _: os.environ["PYTHON_UNIX_DOMAIN_ENABLED"].lower(), "string")
+    assert spark.range(1).select(mode("id")).collect() == [("true",)]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_killed_workers_are_replaced() -> None:
+    """A session leaves no socket behind. The folder is not pytest's, whose paths are too long for sockets."""
+    env = {name: value for name, value in os.environ.items() if name != SOCKETS_VARIABLE}
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.spark.killed_workers"],
+            env={**env, "TMPDIR": folder},
+            cwd=PACKAGE.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        left = list(Path(folder).glob("spark-*"))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["true", "same"]
+    assert left == []
+
+
+class TestUnixSockets:
+    @pytest.fixture(autouse=True)
+    def undecided(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv(SOCKETS_VARIABLE, raising=False)
+
+    def test_in_a_folder_of_this_user(self) -> None:
+        settings = unix_sockets()
+        assert settings[SOCKETS] == "true"
+        assert Path(str(settings[SOCKETS_FOLDER])).stat().st_mode & 0o777 == 0o700
+        assert unix_sockets() == settings
+
+    def test_the_user_decides(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(SOCKETS_VARIABLE, "false")
+        assert unix_sockets() == {}
+
+    def test_not_where_the_system_has_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delattr(socket, "AF_UNIX")
+        assert unix_sockets() == {}
+
+    def test_not_where_paths_are_too_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(session, "_sockets_folder", lambda: "/" + "x" * 57)
+        assert unix_sockets() == {}
+        monkeypatch.setattr(session, "_sockets_folder", lambda: "/" + "x" * 56)
+        assert unix_sockets() != {}
 
 
 class TestJava:
