@@ -23,6 +23,7 @@ from . import (
     bench_lake,
     bench_pgoutput,
     bench_spark,
+    bench_spark_capture,
     bench_start,
     bench_text,
     bench_transactions,
@@ -105,6 +106,7 @@ class Group(str, Enum):
     growth = "growth"
     corners = "corners"
     spark = "spark"
+    spark_capture = "spark-capture"
     transactions = "transactions"
 
 
@@ -128,6 +130,9 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     ),
     Group.spark: lambda capture, effort, say: bench_spark.measure(
         capture, effort.spark_rounds, FOLDER / "spark", effort.spark_copies, say
+    ),
+    Group.spark_capture: lambda capture, effort, say: bench_spark_capture.measure(
+        capture, effort.spark_rounds, FOLDER / "spark-capture", effort.spark_copies, say
     ),
     Group.transactions: lambda capture, effort, say: bench_transactions.measure(
         capture, effort.transactions, FOLDER / "transactions", say

@@ -17,6 +17,7 @@ from . import (
     bench_lake,
     bench_pgoutput,
     bench_spark,
+    bench_spark_capture,
     bench_text,
     bench_typed,
     pictures,
@@ -165,6 +166,22 @@ SECTIONS: dict[str, Section] = {
             "Python workers": lambda result, group: megabytes(result.peak_bytes),
             "JVM": lambda result, group: megabytes(result.jvm_bytes),
             **ratio_to(bench_spark.FROM_JSON),
+            **SPREAD,
+        },
+        pictures.changes_per_second,
+    ),
+    "spark-capture": Section(
+        "Spark: from raw messages to answers",
+        f"spark_udfs.capture, local[{bench_spark.CORES}], out of Parquet files, warm, to noop or to a lake. What a question "
+        "needs to know of all chunks was found before; `tables` and `write` include it. `typed` and `latest` of the only "
+        "table have other data, beside their own decode.",
+        {
+            **NAME,
+            **INPUT,
+            **SECONDS,
+            "rows/s": SPEED["rows/s"],
+            **ratio_to(bench_spark_capture.DECODE),
+            **ratio_to(bench_spark_capture.DECODE_ONE),
             **SPREAD,
         },
         pictures.changes_per_second,
