@@ -1,5 +1,6 @@
 """spark_udfs decodes logical-decoding streams on Spark: DataFrames, SQL functions, and a local session.
 
+capture         the questions of wireformat.Capture about a DataFrame of raw messages (capture, chunks)
 decode          a DataFrame of messages to a DataFrame of row changes        (dataframe)
 relations       the messages of pgoutput that describe tables, for decode    (relations)
 transactions    row changes of committed transactions, batch or streaming    (transactions)
@@ -8,6 +9,9 @@ unknown_prepared  prepared ones that ended without a known PREPARE           (tr
 tables          the tables of a stream, with their columns over time         (tables)
 typed           the changes of one table, with its columns                   (typed)
 latest          the current rows of a table, from its typed changes          (latest)
+change_reader   a function of a pandas Series to a DataFrame of row changes  (frame_readers)
+typed_reader    the same, to the typed changes of one table                  (frame_readers)
+arrow_results   lets your pandas function return Arrow columns               (unconverted)
 register        the SQL functions, once a session                            (registration)
 local_session   a Spark session on this machine                              (session)
 
@@ -24,6 +28,7 @@ from wireformat.extras import needs
 with needs("spark", "spark_udfs"):
     from .capture import Capture, capture
     from .dataframe import decode
+    from .frame_readers import change_reader, typed_reader
     from .latest import latest
     from .registration import register
     from .relations import relations
@@ -31,10 +36,13 @@ with needs("spark", "spark_udfs"):
     from .tables import tables
     from .transactions import open_transactions, transactions, unknown_prepared
     from .typed import typed
+    from .unconverted import arrow_results
 
 __all__ = [
     "Capture",
+    "arrow_results",
     "capture",
+    "change_reader",
     "decode",
     "latest",
     "local_session",
@@ -44,5 +52,6 @@ __all__ = [
     "tables",
     "transactions",
     "typed",
+    "typed_reader",
     "unknown_prepared",
 ]

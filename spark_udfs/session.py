@@ -104,7 +104,7 @@ def unix_sockets() -> dict[str, object]:
 
 @lru_cache
 def _sockets_folder() -> str:
-    """Returns a folder that only this user can enter. Spark leaves a socket behind, so the process removes the folder."""
+    """Returns a folder that only this user can enter. Spark leaves a socket behind: the process removes the folder."""
     folder = tempfile.mkdtemp(prefix="spark-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

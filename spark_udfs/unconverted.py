@@ -1,13 +1,17 @@
-"""Arrow columns that our pandas functions return to Spark without making Python objects of their values."""
+"""Arrow columns that pandas functions return to Spark without making Python objects of their values."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
+from inspect import signature
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Unconverted(pd.arrays.ArrowExtensionArray):  # type: ignore[misc]
@@ -27,8 +31,7 @@ class Unconverted(pd.arrays.ArrowExtensionArray):  # type: ignore[misc]
 
     def __arrow_array__(self, type: pa.DataType | None = None) -> pa.Array:
         """Returns the column in one piece. Spark's type differs in the time zone, and if it prefers large types."""
-        column = self._pa_array.combine_chunks()
-        column = column if isinstance(column, pa.Array) else column.chunk(0)
+        column = _one_array(self._pa_array)
         return column if type is None or column.type == type else column.cast(type)
 
 
@@ -83,3 +86,45 @@ def python_values(column: pa.Array) -> list[Any]:
 def _ranges(lists: pa.Array) -> list[tuple[int, int]]:
     """Returns where the values of each list begin and end."""
     return list(pairwise(lists.offsets.to_pylist()))
+
+
+def frame_of(table: pa.Table) -> pd.DataFrame:
+    """Returns a table as a frame for users: every column is of an ArrowDtype, nothing is copied."""
+    columns = {name: pd.arrays.ArrowExtensionArray(table[name]) for name in table.column_names}
+    return pd.DataFrame(columns, index=range(len(table)), copy=False)
+
+
+def arrow_results(function: Function) -> Function:
+    """Lets a pandas function return columns of ArrowDtype to Spark without making Python objects of nested values.
+
+    function   for mapInPandas, applyInPandas or pandas_udf: returns a Series, a DataFrame, or an iterator of them
+
+    Without it, Spark makes a Python object of each nested value, refuses maps of ArrowDtype, and refuses a column that
+    pandas has put together from pieces. Columns of other dtypes go the usual way.
+    """
+
+    @wraps(function)
+    def returned(*args: Any, **named: Any) -> Any:
+        result = function(*args, **named)
+        return map(_for_spark, result) if isinstance(result, Iterator) else _for_spark(result)
+
+    returned.__signature__ = signature(function)  # type: ignore[attr-defined] # Spark counts the parameters
+    return returned  # type: ignore[return-value]
+
+
+def _for_spark(result: Any) -> Any:
+    """Returns a Series or DataFrame with its Arrow columns as `series_of` makes them."""
+    if isinstance(result, pd.DataFrame):
+        whole = result.reset_index(drop=True)
+        columns = {index: _for_spark(whole.iloc[:, index]) for index in range(whole.shape[1])}
+        return pd.DataFrame(columns, index=whole.index, copy=False).set_axis(whole.columns, axis=1)
+    if isinstance(result, pd.Series) and isinstance(result.dtype, pd.ArrowDtype):
+        return series_of(_one_array(result.array.__arrow_array__()))
+    return result
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else whole.chunk(0)

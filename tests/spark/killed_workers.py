@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -29,8 +30,8 @@ def main() -> None:
     for process in before:
         os.kill(process, signal.SIGKILL)
     same = rows.collect() == wanted
-    print(*{mode.lower() for mode in before.values()}, "same" if same else "other")
-    print(*before.keys() & workers(messages).keys())
+    survivors = before.keys() & workers(messages).keys()
+    sys.stdout.write(" ".join([*{mode.lower() for mode in before.values()}, "same" if same else "other", *survivors]))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_udfs
+import wireformat as wf
+from examples import pandas_functions
 
 from ..test_documentation import BLOCK, ROOT
 from .messages import transaction
@@ -58,6 +60,36 @@ def test_statements_of_the_page(spark: SparkSession, raw: None, set_conf: object
     if "python_worker_logs" in statement:
         set_conf("spark.sql.pyspark.worker.logging.enabled", "true")  # type: ignore[operator]
     spark.sql(statement).collect()
+
+
+def test_page_of_pandas_functions(spark: SparkSession) -> None:
+    names: dict[str, object] = {}
+    for block in BLOCK.findall((ROOT / "docs" / "pandas_functions.md").read_text(encoding="utf-8")):
+        exec(compile(block, "docs/pandas_functions.md", "exec"), names)
+    assert names["taxed"].collect() == [(1, 14.875)]  # type: ignore[attr-defined]
+    assert names["paid_orders"].collect() == [(1, ["new", "paid"], None)]  # type: ignore[attr-defined]
+    counted = names["counted"].orderBy("offset").collect()  # type: ignore[attr-defined]
+    assert sum(row["count"]["inserts"] for row in counted) == 1
+
+
+@pytest.mark.slow
+def test_example_of_pandas_functions(spark: SparkSession) -> None:
+    """Each gives what `wf.Capture` says."""
+    capture = wf.Capture(pandas_functions.CAPTURE, "gaussdb-binary")
+    messages = spark.read.parquet(str(pandas_functions.CAPTURE)).selectExpr("*", "'s' AS stream")
+    lines = capture.typed("public.order_lines", schema={"quantity": "smallint", "price": "numeric(12,2)"}).read_all()
+    written = [row for row in lines.to_pylist() if row["_change_type"] in ("insert", "update")]
+    values = pandas_functions.order_values(messages)
+    total = sum(row["quantity"] * row["price"] for row in written)
+    assert values.agg({"value": "sum"}).collect() == [(total,)]
+    tags = {
+        row["id"]: row["tags"]
+        for row in capture.typed("public.customers", schema={"id": "bigint", "tags": "text[]"}).read_all().to_pylist()
+    }
+    assert {row.id: row.tags for row in pandas_functions.tagged_customers(messages).collect()} == tags
+    kinds = pandas_functions.kinds_of_messages(messages).selectExpr("sum(inserts)", "sum(deletes)")
+    wanted = wf.arrow.changes(messages.toArrow()["payload"], "gaussdb-binary")["kind"].to_pylist()
+    assert kinds.collect() == [(wanted.count("INSERT"), wanted.count("DELETE"))]
 
 
 @pytest.mark.slow

@@ -1,0 +1,173 @@
+"""For your own pandas functions: a Series of messages becomes a DataFrame of row changes, or of one table's changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+import wireformat as wf
+from wireformat.options.checks import flag, shown
+
+from .typed_columns import spark_columns
+from .unconverted import frame_of
+
+_PAYLOAD = pa.schema([pa.field("payload", pa.binary())])
+
+
+class FrameReader:
+    """Decodes messages inside of a pandas function: in mapInPandas, applyInPandas or a pandas UDF.
+
+    schema    the Spark schema of the frames, for functions that return them as they are
+
+    Make it on the driver with `change_reader` or `typed_reader`; Spark pickles it to the workers. Every column of a
+    frame is of a pandas ArrowDtype, so nulls, large integers, decimals and instants stay what they are.
+    """
+
+    def __init__(self, read: Callable[[Any], pa.RecordBatchReader], fields: pa.Schema) -> None:
+        self._read = read
+        self._fields = fields
+
+    def __repr__(self) -> str:
+        return f"<spark_udfs.FrameReader of {', '.join(self._fields.names)}>"
+
+    @property
+    def schema(self) -> StructType:
+        """The Spark schema of the frames."""
+        return from_arrow_schema(self._fields)
+
+    def __call__(self, messages: pd.Series) -> pd.DataFrame:
+        """Returns the rows of these messages. They are read as a stream of their own, from its beginning.
+
+        messages   bytes, or None, in the order of the stream
+
+        Raises what `wireformat.Capture` raises when it is read.
+        """
+        return frame_of(pa.Table.from_batches(self._read(_arrow(messages)), self._fields))
+
+    def each(self, messages: Iterable[pd.Series]) -> Iterator[pd.DataFrame]:
+        """Yields the rows of one stream whose messages come in several Series, for mapInPandas over whole streams."""
+        arrays = (pa.record_batch([_arrow(one)], schema=_PAYLOAD) for one in messages)
+        for batch in self._read(pa.RecordBatchReader.from_batches(_PAYLOAD, arrays)):
+            yield frame_of(pa.Table.from_batches([batch], self._fields))
+
+
+def change_reader(
+    format: str = "gaussdb-binary",
+    *,
+    columns: Sequence[str] | None = None,
+    tables: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
+    **options: Any,
+) -> FrameReader:
+    """Returns a function from a pandas Series of messages to a DataFrame of the row-change table.
+
+    columns   columns of the row-change table; None for all. `message` is the index of the message, in a call its index
+              in the Series
+    options   those of `wireformat.Capture`, such as mode and dialect
+
+    Raises OptionError.
+    """
+    _check(format, options)
+    read = partial(_changes, format, options, {"columns": columns, "tables": tables, "kinds": kinds})
+    return FrameReader(read, _fields_of(read))
+
+
+def typed_reader(
+    table: str,
+    schema: Mapping[str, str] | pa.Schema,
+    format: str = "gaussdb-binary",
+    *,
+    committed: bool = True,
+    images: str = "new",
+    complete: bool = False,
+    **options: Any,
+) -> FrameReader:
+    """Returns a function from a pandas Series of messages to a DataFrame of the typed changes of one table.
+
+    table       `public.orders`; names with a dot in double quotes
+    schema      the columns: a mapping of column to SQL type, or a pyarrow Schema
+    committed   True returns the changes of transactions that are committed in the messages of a call, in commit order.
+                False returns every change in the order of the messages, also one whose transaction begins or ends
+                elsewhere, or is rolled back; `_sequence` is then null
+    options     those of `wireformat.Capture`, such as mode and dialect
+
+    images and complete, the columns and the types are those of `wireformat.Capture.typed`, except that a time of day is
+    the text as sent. Raises OptionError.
+    """
+    _check(format, options)
+    if not isinstance(schema, (Mapping, pa.Schema)):
+        raise wf.OptionError(
+            f"option schema: expected a mapping of column to SQL type, or a pyarrow Schema, got {shown(schema)}"
+        )
+    typed = {"schema": spark_columns(schema, table, format), "images": images, "complete": complete}
+    rows = _committed_rows if flag("committed", committed) else _all_rows
+    read = partial(rows, format, options, table, typed)
+    return FrameReader(read, _fields_of(read))
+
+
+_SPARKS_OWN = ("column", "order_by", "after", "threads", "progress")
+"""Options of a Capture that a function of a Series has no use for: Spark settles what they say."""
+
+
+def _check(format: str, options: Mapping[str, Any]) -> None:
+    """Raises OptionError, also for an option that is left to Spark."""
+    for name in options:
+        if name in _SPARKS_OWN:
+            raise wf.OptionError(
+                f"option {name}: expected no such option, the messages of a call are one Series in order"
+            )
+    try:
+        wf.Capture([], format, **options)
+    except TypeError as error:  # Python's words for an unknown keyword argument
+        raise wf.OptionError(f"options: {error}") from None
+
+
+def _fields_of(read: Callable[[Any], pa.RecordBatchReader]) -> pa.Schema:
+    """Returns the schema of the rows, without metadata, which pandas does not keep."""
+    return read(pa.array([], pa.binary())).schema.remove_metadata()
+
+
+def _arrow(messages: pd.Series) -> pa.Array:
+    if not isinstance(messages, pd.Series):
+        raise TypeError(f"messages: expected a pandas Series of bytes, got {type(messages).__name__}")
+    array = pa.array(messages, pa.binary(), from_pandas=True)
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+
+
+def _capture(messages: Any, format: str, options: Mapping[str, Any]) -> wf.Capture:
+    return wf.Capture(messages, format, threads=1, **options)  # Spark runs a task for each core
+
+
+def _changes(format: str, options: Mapping[str, Any], chosen: Mapping[str, Any], messages: Any) -> pa.RecordBatchReader:
+    return _capture(messages, format, options).changes(**chosen)
+
+
+def _committed_rows(
+    format: str, options: Mapping[str, Any], table: str, typed: Mapping[str, Any], messages: Any
+) -> pa.RecordBatchReader:
+    return _capture(messages, format, options).typed(table, **typed)
+
+
+def _all_rows(
+    format: str, options: Mapping[str, Any], table: str, typed: Mapping[str, Any], messages: Any
+) -> pa.RecordBatchReader:
+    from wireformat.arrow.typed_tables.table import typed_part  # loads numba
+
+    changes = _capture(messages, format, options).changes(tables=[table])
+    mode = options.get("mode", "FAILFAST")
+
+    def rows_of(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+        own = pa.Table.from_batches(batches, changes.schema)
+        return typed_part(own, table, mode=mode, format=format, **typed)
+
+    schema = rows_of([]).schema
+    batches = (batch for changed in changes for batch in rows_of([changed]).to_batches())
+    return pa.RecordBatchReader.from_batches(
+        schema, (batch.replace_schema_metadata(schema.metadata) for batch in batches)
+    )
