@@ -84,9 +84,7 @@ def inspect_message(
             raise OptionError(f"option format: {guess.reason}; pass the format of the messages")
     reader = RecordReader(find_format(format), options)
     for earlier in before:
-        for piece in reader.slices(_bytes(earlier)):
-            if piece.frame is not None:
-                reader.event(_bytes(earlier), piece.frame)
+        reader.learn(_bytes(earlier))
     records = [
         reader.node(data, piece, index)
         for index, piece in enumerate(reader.slices(data))

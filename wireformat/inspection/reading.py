@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from ..errors import DecodeError
 from ..events import Corrupt, Event, Unknown
 from ..formats.base import Format
+from ..formats.pgoutput.messages import RECORDS
+from ..formats.pgoutput.relations import ASKS, NOTHING, role_of
 from ..formats.registry import find_row
 from ..framing.frames import Frame, Part, layout
 from ..options import ReadOptions
@@ -79,6 +81,16 @@ class RecordReader:
             yield Slice(frame, start, end)
             start = end
         yield Slice(None, start, len(message), error)
+
+    def learn(self, message: bytes) -> None:
+        """Reads an earlier message if later ones may depend on it."""
+        if self.format.relations is None:
+            return
+        for piece in self.slices(message):
+            if piece.frame is not None:
+                kind, _ = RECORDS[self.options.dialect].get(message[piece.frame.start], (Unknown, None))
+                if role_of(kind) not in (ASKS, NOTHING):
+                    self._read(message, piece.frame)
 
     def event(self, message: bytes, frame: Frame) -> tuple[Event, DecodeError | None, Trace]:
         """The event of a record, a CORRUPT one with its error if it cannot be read, and what was noted."""
