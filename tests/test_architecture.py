@@ -13,12 +13,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ROWS = (
-    "errors lsn limits identifiers times",
+    "errors lsn limits identifiers printable times tracing",
     "extras",
     "pgtypes ddl",
     "events declare grammar options",
     "framing",
     "formats",
+    "inspection",
     "stream",
     "plugin",
     "arrow.arrays arrow.ascii arrow.commit_times arrow.row_changes arrow.schemas arrow.logical_messages",

@@ -62,6 +62,8 @@ CASES_ENOUGH = {
     "tests/framing/test_line_feeds.py::test_what_cannot_be_decided_is_an_error": 5,
     "tests/fuzz/test_volume.py::test_many_records": 5,
     "tests/grammar/test_unquoted.py::test_the_scan_splits_as_the_grammar": 3,
+    "tests/inspection/test_trees.py::test_golden_cases": 12,
+    "tests/inspection/test_trees.py::test_mutated_bytes_never_fail": 12,
     "tests/lake/test_captures.py::test_captures_of_gaussdb": 9,
     "tests/lake/test_captures.py::test_changes_of_servers": 3,
     "tests/lake/test_captures.py::test_current_rows_of_servers": 2,

@@ -11,6 +11,7 @@ grammar     what the text formats are made of        pgtypes: type numbers and n
 framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
 arrow       the row-change table (loads numba)       cli: the command `wireformat`
 lake        all tables of a stream, as Parquet or Delta
+inspection  inspect: the bytes of a message, field by field
 plugin      output plugins: the server's callbacks, and a replay that calls them with events
 """
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .api import Decoder, decode, encode, guess_format, transactions
+from .api import Decoder, decode, encode, guess_format, inspect, transactions
 from .errors import (
     BadCell,
     BadLength,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from . import arrow, ddl, lake, plugin, testing
     from .capture import Capture
     from .formats.guess import Guess
+    from .inspection import Inspection, Node
     from .stream.capture_position import CapturePosition
     from .stream.committed_changes import CommittedChange, CommittedChanges, Sequence
     from .stream.positions import Position
@@ -114,9 +116,11 @@ __all__ = [
     "Guess",
     "Heartbeat",
     "Insert",
+    "Inspection",
     "LimitExceeded",
     "Message",
     "MissingExtra",
+    "Node",
     "OptionError",
     "Options",
     "OrderError",
@@ -151,6 +155,7 @@ __all__ = [
     "decode",
     "encode",
     "guess_format",
+    "inspect",
     "lake",
     "lsn_text",
     "lsn_value",
@@ -165,6 +170,8 @@ _LATER = {
     "CommittedChange": ".stream.committed_changes",
     "CommittedChanges": ".stream.committed_changes",
     "Guess": ".formats.guess",
+    "Inspection": ".inspection",
+    "Node": ".inspection",
     "Position": ".stream.positions",
     "Sequence": ".stream.committed_changes",
 }

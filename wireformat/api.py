@@ -12,6 +12,7 @@ from .options import ReadOptions
 
 if TYPE_CHECKING:
     from .formats.guess import Guess
+    from .inspection import Inspection
     from .stream.committed_changes import CommittedChanges, EventStore
     from .stream.decoder import Decoder as StreamDecoder
     from .stream.decoder import EventSource
@@ -49,6 +50,42 @@ def guess_format(messages: Iterable[Any]) -> Guess:
     from .formats.guess import guess_format as guess
 
     return guess(messages)
+
+
+def inspect(
+    message: Any,
+    format: str | None = None,
+    *,
+    before: Iterable[Any] = (),
+    record: int | None = None,
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    known_tables: Iterable[str] | None = None,
+    dialect: str = "postgresql",
+) -> Inspection:
+    """Returns a message taken apart: for every byte the field, its value and the rule of the format.
+
+    message     bytes, whole or bad; bad bytes raise nothing: the tree ends where reading ended, and says why
+    format      its name; None guesses, and `guess` of the result says why
+    before      earlier messages of the stream, where records need them: pgoutput describes tables in advance
+    record      only the record of this index; None shows all
+    returns     an Inspection: print it, look at it in a notebook, or walk `records`, `leaves()` and `find(path)`
+    The other options are those of `ReadOptions`. docs/inspect.md shows trees.
+
+    Raises OptionError for an unknown format or option, or if no format is given and none is recognised.
+    """
+    from .inspection import inspect_message
+
+    return inspect_message(
+        message,
+        format,
+        before=before,
+        record=record,
+        encoding=encoding,
+        encoding_errors=encoding_errors,
+        known_tables=known_tables,
+        dialect=dialect,
+    )
 
 
 def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecoder:  # noqa: N802 - reads as a class

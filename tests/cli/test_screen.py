@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wireformat.cli.screen import printable
+from wireformat.printable import printable
 
 from .. import handmade
 from .commands import run, start

@@ -19,7 +19,7 @@ STDIN = "-"
 
 
 @contextmanager
-def find_inputs(paths: Sequence[str], format: Format, column: str) -> Iterator[list[Source]]:
+def find_inputs(paths: Sequence[str], format: Format, column: str | None) -> Iterator[list[Source]]:
     """Looks at every input before the first is read; raises Failed for one that cannot be.
 
     paths   files, or "-" for standard input; a Parquet file is known by its first bytes
@@ -43,7 +43,7 @@ def all_messages(inputs: Iterable[Source]) -> Iterator[SourceMessages]:
             raise Failed(str(error), BAD_DATA) from None
 
 
-def _find_input(path: str, format: Format, column: str, held: ExitStack) -> Source:
+def _find_input(path: str, format: Format, column: str | None, held: ExitStack) -> Source:
     """Returns the input of this path; what has to stay open until it is read goes to `held`."""
     try:
         if path == STDIN:
@@ -55,7 +55,7 @@ def _find_input(path: str, format: Format, column: str, held: ExitStack) -> Sour
         raise Failed(str(error), BAD_DATA) from None
 
 
-def _file(path: str, format: Format, column: str, held: ExitStack) -> Source:
+def _file(path: str, format: Format, column: str | None, held: ExitStack) -> Source:
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - a pipe stays open until it is read
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,12 +12,14 @@ from ..formats.registry import all_rows
 from .captures.commands import add_commands
 from .exits import exit_codes, open_missing_streams
 from .options import (
+    CaptureColumn,
     Column,
     Dialect,
     Encoding,
     EncodingErrors,
     Files,
     FormatName,
+    GuessedFormat,
     Kinds,
     Mode,
     Output,
@@ -69,7 +72,7 @@ def _common(
 )
 def show(
     files: Files,
-    format: FormatName = DEFAULT_FORMAT,
+    format: GuessedFormat = None,
     column: Column = "payload",
     mode: Mode = "FAILFAST",
     tables: Tables = None,
@@ -95,6 +98,66 @@ def show(
             encoding=encoding,
             encoding_errors=encoding_errors,
             dialect=dialect,
+        )
+
+
+@app.command(
+    epilog="\b\nExamples:\n"
+    "  wireformat inspect capture.parquet\n"
+    "  wireformat inspect --message 7 --record 0 day1.bin\n"
+    "  wireformat inspect --scan tail.bin\n"
+    "  wireformat inspect --html capture.html --records 0-99,5000 capture.parquet"
+)
+def inspect(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A Parquet file, or a file of messages.")],
+    message: Annotated[int, typer.Option(metavar="N", min=0, help="Which message, from 0 on.")] = 0,
+    record: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Which record of the message, from 0 on; default: all.")
+    ] = None,
+    format: GuessedFormat = None,
+    at: Annotated[
+        int | None, typer.Option(metavar="BYTE", min=0, help="Where the message begins in a file of messages.")
+    ] = None,
+    scan: Annotated[
+        bool, typer.Option("--scan", help="Find records in bytes whose beginning is missing, from --at on.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page that shows all records of the file, and trees.")
+    ] = None,
+    records: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help="Records of the file with a tree on the page, such as 0-99,500; 2,000 at most."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON per field, for programs.")] = False,
+    column: CaptureColumn = None,
+    encoding: Encoding = "utf-8",
+    encoding_errors: EncodingErrors = "strict",
+    dialect: Dialect = "postgresql",
+) -> None:
+    """Print the bytes of a message beside what they mean, field by field."""
+    with exit_codes():
+        options = {"encoding": encoding, "encoding_errors": encoding_errors, "dialect": dialect}
+        if html is not None:
+            from .inspection.page import write_page
+
+            write_page(file, html, format=format, column=column, records=records, **options)
+            return
+        if records is not None:
+            raise typer.BadParameter("--records chooses the trees of a page: it needs --html")
+        from .inspection import tree as command
+
+        command.inspect(
+            file,
+            format=format,
+            column=column,
+            message=message,
+            record=record,
+            at=at,
+            scan=scan,
+            as_json=as_json,
+            **options,
         )
 
 

@@ -23,6 +23,16 @@ FormatName = Annotated[
     str, typer.Option("--format", "-f", metavar="NAME", help="Format of the messages; `wireformat formats` lists them.")
 ]
 Column = Annotated[str, typer.Option(metavar="NAME", help="Binary column with the messages in Parquet files.")]
+GuessedFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format", "-f", metavar="NAME", help="Format of the messages; default: guessed from the first ones, and said."
+    ),
+]
+CaptureColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Binary column with the messages; default: payload, value or the only one."),
+]
 Mode = Annotated[
     str,
     typer.Option(

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from ..errors import OptionError
 from ..options import Options
+from ..printable import printable
 from .options import parse_settings
-from .screen import printable
 
 WIDE = 500
 """Columns of the table where nobody looks at it: no cell is wrapped."""

@@ -17,6 +17,7 @@ from ..stream.reader import Located
 from .client_line import client_line
 from .decoding import Decoding
 from .inputs import all_messages, find_inputs
+from .inspection.guessed import guessed_format
 from .screen import say, screen_line
 
 AS_IT_IS = "latin-1"
@@ -24,10 +25,17 @@ AS_IT_IS = "latin-1"
 
 
 def show(
-    paths: Sequence[str], *, format: str, column: str, encoding: str | None, tables: list[str] | None, **options: Any
+    paths: Sequence[str],
+    *,
+    format: str | None,
+    column: str,
+    encoding: str | None,
+    tables: list[str] | None,
+    **options: Any,
 ) -> None:
     """Print the records of all inputs to standard output.
 
+    format      None guesses, and says so
     encoding    of the server; the text is then printed in the encoding of the terminal. None: bytes as they are
     On a terminal a record is one line, and what would steer it is printed as escapes.
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
@@ -39,7 +47,7 @@ def show(
         tables = None if tables is None else [os.fsencode(table).decode(AS_IT_IS) for table in tables]
         name_text = _readable
     checked = ReadOptions.check(encoding=encoding, tables=tables, **options)
-    found = find_format(format)
+    found = find_format(guessed_format(paths, format, column, says_usual=sys.stderr.isatty()))
     decoding = Decoding(found, checked, name_text)
     on_screen = sys.stdout.isatty()
     with find_inputs(paths, found, column) as inputs:

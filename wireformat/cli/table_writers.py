@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from .screen import STEERING, printable
+from ..printable import STEERING, printable
 
 ROW_GROUP_BYTES = 64 << 20
 """How much of the table, in memory, makes a row group: enough for readers in parallel, and all that is held back."""

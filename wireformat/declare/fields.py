@@ -11,6 +11,7 @@ from construct import Construct, Container, Subconstruct, stream_write
 from ..errors import BadLength, BadTag, BadText, BadValue, EncodeError, ShortData, counted
 from ..identifiers import quote_identifier, unquote_identifier
 from ..times import MICROS_OF_2000, parse_commit_time, time_text
+from .window import field_path
 
 
 class Text(Subconstruct):
@@ -20,6 +21,8 @@ class Text(Subconstruct):
     null    a length that means SQL NULL and has no bytes; read and written as None
     """
 
+    rule = "text of that length"
+
     def __init__(self, length: Construct, null: int | None = None) -> None:
         super().__init__(length)
         self.null = null
@@ -27,7 +30,11 @@ class Text(Subconstruct):
     def _parse(self, stream: Any, context: Any, path: str) -> str | None:
         start = stream.position
         length = self.subcon._parse(stream, context, path)
+        if stream.trace is not None:
+            _note_length(stream, start, path, f"length of the text, {self.subcon.rule}", length)
         if length == self.null:
+            if stream.trace is not None:
+                stream.note(start, path, f"NULL, which is length {length}")
             return None
         begin = stream.position
         if length > stream.stop - begin:
@@ -38,7 +45,11 @@ class Text(Subconstruct):
                 path=path,
                 spot=stream.message[start:begin],
             )
-        return _text(stream.read(length), context["_params"], begin, path)
+        text = _text(stream.read(length), context["_params"], begin, path)
+        if stream.trace is not None:
+            stream.note(begin, f"{path} -> text", self.rule, text)
+            stream.trace.whole(field_path(path), f"a length, then {self.rule}", text)
+        return text
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if obj is None and self.null is not None:
@@ -56,11 +67,13 @@ class Text(Subconstruct):
 class Identifier(Text):
     """Length-prefixed text that holds a name as SQL prints it: unquoted on reading, quoted on writing."""
 
+    rule = "a name of that length, in double quotes where SQL needs them"
+
     def _parse(self, stream: Any, context: Any, path: str) -> str | None:
         start = stream.position
         text = super()._parse(stream, context, path) or ""
         try:
-            return unquote_identifier(text)
+            name = unquote_identifier(text)
         except ValueError:
             raise BadValue(
                 "a name, in double quotes if it begins with one, inner ones doubled",
@@ -68,6 +81,9 @@ class Identifier(Text):
                 message_offset=start,
                 path=path,
             ) from None
+        if stream.trace is not None:
+            stream.trace.whole(field_path(path), f"a length, then {self.rule}", name)
+        return name
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         return super()._build(quote_identifier(obj) if isinstance(obj, str) else obj, stream, context, path)
@@ -81,7 +97,10 @@ class ZeroEnded(Construct):
         end = stream.message.find(0, start, stream.stop)
         if end < 0:
             raise ShortData("a zero byte that ends the text", "the end of the record", message_offset=start, path=path)
-        return _text(stream.read(end + 1 - start)[:-1], context._params, start, path)
+        text = _text(stream.read(end + 1 - start)[:-1], context._params, start, path)
+        if stream.trace is not None:
+            stream.note(start, path, "text up to a zero byte", text)
+        return text
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         data = _encoded(obj, context._params.encoding, path)
@@ -108,6 +127,8 @@ class Chosen(Construct):
             raise ShortData(_one_of(self.fields), "the end of the record", message_offset=start, path=path)
         if tag[0] not in self.fields:
             raise BadTag(_one_of(self.fields), _shown(tag[0]), message_offset=start, path=path)
+        if stream.trace is not None:
+            stream.note(start, f"{path} -> tag", f"a byte, {_one_of(self.fields)}", chr(tag[0]))
         field = self.fields[tag[0]]
         return tag[0], None if field is None else field._parse(stream, context, path)
 
@@ -143,6 +164,8 @@ class Sized(Subconstruct):
     def _parse(self, stream: Any, context: Any, path: str) -> bytes:
         start = stream.position
         length = self.subcon._parse(stream, context, path)
+        if stream.trace is not None:
+            _note_length(stream, start, path, f"length of the bytes, {self.subcon.rule}", length)
         if not 0 <= length <= stream.left:
             raise BadLength(
                 f"a length of at most {stream.left}, the rest of the record",
@@ -151,7 +174,11 @@ class Sized(Subconstruct):
                 path=path,
                 spot=stream.message[start : stream.position],
             )
+        begin = stream.position
         data: bytes = stream.read(length)
+        if stream.trace is not None:
+            stream.note(begin, f"{path} -> bytes", "bytes of that length", data)
+            stream.trace.whole(field_path(path), "a length, then bytes of that length", data)
         return data
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -178,7 +205,10 @@ class Coded(Subconstruct):
         number = self.subcon._parse(stream, context, path)
         if number not in self.values:
             raise BadValue(self.words, f"{number}", message_offset=start, path=path)
-        return self.values[number]
+        value = self.values[number]
+        if stream.trace is not None:
+            stream.note(start, path, f"{self.words}, {self.subcon.rule}", number if value is None else value)
+        return value
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if obj not in self.numbers:
@@ -194,6 +224,8 @@ class Time(Subconstruct):
         found = time_text(self.subcon._parse(stream, context, path) + MICROS_OF_2000)
         if found is None:
             raise BadValue("a time from 4713 BC to 294246", "another", message_offset=start, path=path)
+        if stream.trace is not None:
+            stream.note(start, path, f"microseconds since 2000-01-01, {self.subcon.rule}", found)
         return found
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -214,8 +246,10 @@ class Counted(Subconstruct):
         self.count = count
 
     def _parse(self, stream: Any, context: Any, path: str) -> list[Any]:
-        count = self.count
+        count, start = self.count, stream.position
         number = count._parse(stream, context, path) if isinstance(count, Construct) else count(context)
+        if stream.trace is not None and isinstance(count, Construct):
+            stream.note(start, f"{path.rpartition(' -> ')[0]} -> count", f"how many follow, {count.rule}", number)
         return [self.subcon._parse(stream, context, f"{path}[{index}]") for index in range(number)]
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -255,6 +289,9 @@ class Tagged(Construct):
                     spot=tag,
                 )
             name, field = allowed.pop(tag[0])
+            if stream.trace is not None:
+                rule = f"a byte that names the field, {_one_of(self.fields)}"
+                stream.note(start, f"{_beside(path, name)} -> tag", rule, chr(tag[0]))
             if self.in_order:
                 later = list(self.fields)[list(self.fields).index(tag[0]) + 1 :]
                 allowed = {key: allowed[key] for key in later}
@@ -267,6 +304,10 @@ class Tagged(Construct):
                 stream_write(stream, bytes([tag]), 1, path)
                 field._build(obj[name], stream, context, _beside(path, name))
         return obj
+
+
+def _note_length(stream: Any, start: int, path: str, rule: str, length: int) -> None:
+    stream.note(start, f"{path} -> length", rule, length)
 
 
 def _text(data: bytes, params: Any, start: int, path: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import construct
 from construct import Computed, Construct, Container, FormatField, IfThenElse, Renamed, StreamError
 
+from ..errors import counted
 from .fields import Counted
 
 
@@ -17,6 +18,7 @@ class Number(FormatField):
     def __init__(self, format: str) -> None:
         super().__init__(format[0], format[1])
         self._unpack_from = struct.Struct(format).unpack_from
+        self.rule = f"{'signed' if format[1].islower() else 'unsigned'} integer of {counted(self.length, 'byte')}"
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
         at = stream.position
@@ -26,7 +28,10 @@ class Number(FormatField):
             stream.position = stream.stop
             raise StreamError("too few bytes", path=path)
         stream.position = end
-        return self._unpack_from(stream.message, at)[0]
+        number = self._unpack_from(stream.message, at)[0]
+        if stream.trace is not None:
+            stream.note(at, path, self.rule, number)
+        return number
 
 
 class Struct(construct.Struct):

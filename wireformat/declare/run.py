@@ -11,7 +11,8 @@ from construct import Construct, ConstructError, Container
 
 from ..errors import DecodeError, EncodeError, ShortData, TrailingBytes, counted
 from ..limits import SPOT_BYTES
-from .window import Window
+from ..tracing import active_trace
+from .window import Window, field_path
 
 
 def parse(
@@ -22,7 +23,7 @@ def parse(
     encoding, errors    as for bytes.decode
     known               facts that the declaration asks for, by their names
     """
-    window = Window(message, start, stop)
+    window = Window(message, start, stop, active_trace())
     try:
         found = declaration._parse(window, _context(encoding=encoding, errors=errors, **known), "(parsing)")
     except ConstructError as error:
@@ -30,11 +31,11 @@ def parse(
             counted(window.wanted, "byte"),
             f"{stop - window.last}, then the record ends",
             message_offset=window.last,
-            path=_path(error.path),
+            path=field_path(error.path),
             spot=message[window.last : stop][:SPOT_BYTES],
         ) from None
     except DecodeError as error:
-        raise error.add(path=_path(error.path)) from None
+        raise error.add(path=field_path(error.path)) from None
     if window.left:
         raise TrailingBytes(
             "the end of the record",
@@ -57,12 +58,12 @@ def build(declaration: Construct, values: Any, *, encoding: str, **known: Any) -
     try:
         declaration.build_stream(values, stream, encoding=encoding, **known)
     except ConstructError as error:
-        path = _path(error.path)
+        path = field_path(error.path)
         got = ", got none: the field is missing" if _is_missing(values, path) else ""
         raise EncodeError(f"{path}: expected a number that fits the field{got}") from None
     except EncodeError as error:
         path, _, reason = str(error).partition(": ")
-        raise EncodeError(f"{_path(path)}: {reason}") from None
+        raise EncodeError(f"{field_path(path)}: {reason}") from None
     return stream.getvalue()
 
 
@@ -76,8 +77,3 @@ def _is_missing(values: Any, path: str) -> bool:
         else:
             values = getattr(values, name, values)
     return values is None
-
-
-def _path(path: str | None) -> str:
-    """construct's `(parsing) -> new -> cells[3] -> value` as `new.cells[3].value`."""
-    return ".".join((path or "").split(" -> ")[1:])

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..tracing import Trace
+
 
 class Window:
-    """The bytes message[start:stop] as a stream whose positions are those of the message."""
+    """The bytes message[start:stop] as a stream whose positions are those of the message.
 
-    def __init__(self, message: bytes, start: int, stop: int) -> None:
+    trace   where fields note what they read; mostly None
+    """
+
+    def __init__(self, message: bytes, start: int, stop: int, trace: Trace | None = None) -> None:
+        self.trace = trace
         self.message = message
         self.position = start
         self.stop = stop
@@ -22,6 +30,11 @@ class Window:
         self.position = end = min(begin + self.wanted, self.stop)
         return self.message[begin:end]
 
+    def note(self, start: int, path: str, rule: str, value: Any = None) -> None:
+        """Note the bytes from `start` to here in the trace, which must be there; the path is construct's."""
+        if self.trace is not None:
+            self.trace.note(start, self.position, field_path(path), rule, value)
+
     def tell(self) -> int:
         """The position in the message."""
         return self.position
@@ -30,3 +43,8 @@ class Window:
     def left(self) -> int:
         """How many bytes follow."""
         return self.stop - self.position
+
+
+def field_path(path: str | None) -> str:
+    """construct's `(parsing) -> new -> cells[3] -> value` as `new.cells[3].value`."""
+    return ".".join((path or "").split(" -> ")[1:])

@@ -23,7 +23,7 @@ def _change(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
     def read(event: type[RowChange], schema: str, table: str) -> RowChange:
         return event(lsn=lsn, table_schema=schema, table_name=table, **read_images(cursor, event))
 
-    cursor.at += len(TABLE)
+    cursor.expect(TABLE, "record")
     return read_unquoted(cursor, options.known_tables, options.keeps_table, read)
 
 

@@ -17,6 +17,7 @@ from ..framing.frames import Frame
 from ..grammar.cursor import Cursor
 from ..grammar.lines import Line, find_line, read_line, write_parts
 from ..options import ReadOptions, resolve
+from ..tracing import active_trace
 from .base import refuse_others
 from .direct.layouts import Layouts, RowParts
 from .guess import hinted, looks_like
@@ -101,7 +102,8 @@ class TextFormat:
 
     def read(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
         """See Format.read."""
-        cursor = Cursor(message, frame.start, frame.stop, options.encoding, options.encoding_errors)
+        encoding, errors = options.encoding, options.encoding_errors
+        cursor = Cursor(message, frame.start, frame.stop, encoding, errors, trace=active_trace())
         try:
             return self._record(cursor, frame.lsn, options)
         except DecodeError as error:

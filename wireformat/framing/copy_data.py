@@ -11,10 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import OptionError, ShortData
-from .frames import Frame
+from .frames import Frame, Part, layout
 
 ENVELOPE, KEEPALIVE = ord("w"), ord("k")
-ENVELOPE_BYTES = 25
+
+HEAD = (
+    Part("envelope", "c", "'w', the envelope of CopyData"),
+    Part("start", "Q", "LSN of the record, unsigned integer of 8 bytes"),
+    Part("end", "Q", "end of the log on the server, unsigned integer of 8 bytes"),
+    Part("time", "q", "when it was sent, microseconds since 2000-01-01, signed integer of 8 bytes"),
+)
+"""Before a record in an envelope."""
+
+ENVELOPE_BYTES = layout(HEAD).size
 
 
 def frames(message: bytes) -> Iterator[Frame]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import NamedTuple
 
 
@@ -18,3 +19,21 @@ class Frame(NamedTuple):
     start: int
     stop: int
     lsn: int | None
+
+
+class Part(NamedTuple):
+    """A number in the framing, beside the records.
+
+    name  what it is called in the path of an error
+    code  of the module struct
+    rule  what the format says of it
+    """
+
+    name: str
+    code: str
+    rule: str
+
+
+def layout(parts: tuple[Part, ...]) -> Struct:
+    """The struct that reads parts of a framing that follow each other."""
+    return Struct(">" + "".join(part.code for part in parts))

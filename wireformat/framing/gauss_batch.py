@@ -11,19 +11,30 @@ first byte of a length would mean 1.7 GB, so the first byte tells a bare heartbe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
 
 from ..errors import BadLength, BadTag, DecodeError, ShortData, TrailingBytes, counted
 from ..limits import RECORD_BYTES
-from .frames import Frame
+from .frames import Frame, Part, layout
 
 MORE, END, BARE_HEARTBEAT = b"P", b"F", b"h"
 BARE_HEARTBEAT_BYTES = 25  # without the F
 LEAST_RECORD_BYTES = 9  # LSN and kind
 CLOSE_BY_TIMEOUT = MORE + bytes(4)
 
-_LENGTH = Struct(">I")
-_HEAD = Struct(">IQ")
+HEAD = (
+    Part("length", "I", "length of LSN, kind and body, unsigned integer of 4 bytes"),
+    Part("lsn", "Q", "LSN of the record, unsigned integer of 8 bytes"),
+)
+"""Before each record; not before a bare heartbeat."""
+
+TAIL = (
+    Part("separator", "c", "'P' before another record or a zero length, 'F' at the end"),
+    Part("end", "I", "a zero length, which ends the message"),
+)
+"""After each record: as much of it as is there."""
+
+_LENGTH = layout(HEAD[:1])
+_HEAD = layout(HEAD)
 
 
 def frames(message: bytes, at: int = 0, record: int = 0) -> Iterator[Frame]:

@@ -11,20 +11,28 @@ parallel decoding, decode-style=j and t.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
 
 from ..errors import BadLength, ShortData, TrailingBytes, counted
 from ..limits import RECORD_BYTES
 from .buffer import NoFraming
-from .frames import Frame
+from .frames import Frame, Part, layout
 
 FIRST_LETTER = 0x42
 """`B` of BEGIN: the first byte of a text is this or more."""
 LEAST_RECORD_BYTES = 8  # the LSN
 END = bytes(4)
 
-_LENGTH = Struct(">I")
-_HEAD = Struct(">IQ")
+HEAD = (
+    Part("length", "I", "length of LSN and text, unsigned integer of 4 bytes"),
+    Part("lsn", "Q", "LSN of the record, unsigned integer of 8 bytes"),
+)
+"""Before each record of a batch."""
+
+TAIL = (Part("length", "I", "a zero length, which ends the message"),)
+"""After the last record of a batch."""
+
+_LENGTH = layout(HEAD[:1])
+_HEAD = layout(HEAD)
 
 
 def is_batched(message: bytes | bytearray, start: int = 0) -> bool:

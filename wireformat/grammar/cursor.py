@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from ..errors import BadTag, BadText, DecodeError, ShortData, TrailingBytes, counted
 from ..limits import SPOT_BYTES
+from ..tracing import Trace
 
 
 class Cursor:
@@ -14,13 +15,23 @@ class Cursor:
     encoding, errors    as for bytes.decode
     shows               whether errors may show the bytes there; not where they may be part of a cell's value
     whole               what data[start:stop] is, for errors
+    trace               where the grammar notes what it reads; mostly None
     """
 
-    __slots__ = ("at", "data", "encoding", "errors", "shows", "stop", "whole")
+    __slots__ = ("at", "data", "encoding", "errors", "shows", "stop", "trace", "whole")
 
     def __init__(
-        self, data: bytes, start: int, stop: int, encoding: str, errors: str, *, whole: str = "record"
+        self,
+        data: bytes,
+        start: int,
+        stop: int,
+        encoding: str,
+        errors: str,
+        *,
+        whole: str = "record",
+        trace: Trace | None = None,
     ) -> None:
+        self.trace = trace
         self.data = data
         self.at = start
         self.stop = stop
@@ -43,6 +54,8 @@ class Cursor:
         if not self.data.startswith(token, self.at, self.stop):
             return False
         self.at += len(token)
+        if self.trace is not None:
+            self.trace.note(self.at - len(token), self.at, "", repr(token.decode("latin-1")))
         return True
 
     def expect(self, token: bytes, path: str) -> None:
@@ -72,11 +85,21 @@ class Cursor:
 
     def text(self, raw: bytes, at: int, path: str) -> str:
         """Bytes of the record as text; `at` is where they begin. Raises BadText."""
-        return decode_text(raw, self.encoding, self.errors, message_offset=at, path=path)
+        text = decode_text(raw, self.encoding, self.errors, message_offset=at, path=path)
+        if self.trace is not None and not self.trace.covers(at) and self.data.startswith(raw, at, self.stop):
+            self.trace.note(at, at + len(raw), path, "text", text)
+        return text
+
+    def note(self, start: int, path: str, rule: str, value: Any = None) -> None:
+        """Note the bytes from `start` to here in the trace, if there is one."""
+        if self.trace is not None:
+            self.trace.note(start, self.at, path, rule, value)
 
     def rest(self, path: str) -> str:
         """All that follows, as text."""
         start, self.at = self.at, self.stop
+        if self.trace is not None:
+            self.trace.note(start, self.stop, path, "all that follows")
         return self.text(self.data[start : self.stop], start, path)
 
     def fail(self, expected: str, path: str, *, at: int | None = None, kind: type[DecodeError] = BadTag) -> NoReturn:

@@ -81,12 +81,19 @@ def read_ddl_line(cursor: Cursor, line: DdlLine, lsn: int | None) -> Ddl:
     fields["content"] = cursor.text(data[start:end], start, "content")
     if end < stop:
         sql = end + len(line.sql)
+        cursor.at = end
+        cursor.skip(line.sql)
         owner = data.rfind(_OWNER, sql, stop)
+        name = end = stop
         if owner >= 0 and data.endswith(_OWNER_END, owner, stop):
-            name = owner + len(_OWNER)
-            fields["owner"] = cursor.text(data[name : stop - len(_OWNER_END)], name, "owner")
-            stop = owner
+            name, end, stop = owner + len(_OWNER), stop - len(_OWNER_END), owner
         fields["sql"] = cursor.text(data[sql:stop], sql, "sql")
+        if stop < name:
+            cursor.at = stop
+            cursor.skip(_OWNER)
+            fields["owner"] = cursor.text(data[name:end], name, "owner")
+            cursor.at = end
+            cursor.skip(_OWNER_END)
     return Ddl(**fields)
 
 
@@ -111,7 +118,12 @@ def read_ddl_object(cursor: Cursor, lsn: int | None) -> Ddl:
         cursor.fail("'}' to close the object", "record", at=cursor.stop)
     content = whole[:-1].rstrip(b" \t\n\r")
     _check_json(content, start)
-    return Ddl(lsn=lsn, content=cursor.text(content, start, "content"))
+    text = cursor.text(content, start, "content")
+    cursor.at = start + len(content)
+    skip_space(cursor)
+    cursor.expect(b"}", "record")
+    skip_space(cursor)
+    return Ddl(lsn=lsn, content=text)
 
 
 def write_ddl_line(event: Ddl, line: DdlLine, encoding: str) -> bytes:

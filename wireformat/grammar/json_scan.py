@@ -28,8 +28,11 @@ T = TypeVar("T")
 
 def skip_space(cursor: Cursor) -> None:
     """Step over blanks."""
-    match = _SPACE.match(cursor.data, cursor.at, cursor.stop)
-    cursor.at = match.end() if match else cursor.at
+    start = cursor.at
+    match = _SPACE.match(cursor.data, start, cursor.stop)
+    cursor.at = match.end() if match else start
+    if cursor.trace is not None:
+        cursor.note(start, "", "blanks")
 
 
 def read_comma(cursor: Cursor, end: bytes, path: str) -> bool:
@@ -62,7 +65,10 @@ def read_string(cursor: Cursor, path: str) -> JsonString:
         where = {"message_offset": start, "field_offset": control.start(), "path": path}
         raise BadValue("bytes below 0x20 written as escapes", f"0x{control[0][0]:02X}", **where)
     cursor.at = end + 1
-    return (_unescaped(raw, start, path, cursor.encoding) if b"\\" in raw else raw), start
+    found = _unescaped(raw, start, path, cursor.encoding) if b"\\" in raw else raw
+    if cursor.trace is not None:
+        cursor.note(start - 1, path, "a string of JSON", found.decode(cursor.encoding, "replace"))
+    return found, start
 
 
 def read_within(cursor: Cursor, string: JsonString, read: Callable[[Cursor], T]) -> T:
@@ -71,10 +77,13 @@ def read_within(cursor: Cursor, string: JsonString, read: Callable[[Cursor], T])
     inner = Cursor(raw, 0, len(raw), cursor.encoding, cursor.errors, whole="string")
     inner.shows = cursor.shows
     try:
-        return read(inner)
+        found = read(inner)
     except DecodeError as error:
         inside = (error.message_offset or 0) + (error.field_offset or 0)
         raise error.add(message_offset=start, field_offset=inside) from None
+    if cursor.trace is not None and not isinstance(found, type):
+        cursor.trace.means(start, found)
+    return found
 
 
 def write_string(raw: bytes) -> bytes:

@@ -209,6 +209,8 @@ def find_line(cursor: Cursor, lines: tuple[Line, ...]) -> Line | None:
         if end < cursor.stop and cursor.data[end] != _BLANK:
             continue
         if cursor.data[cursor.at : min(end, cursor.stop)].lower() == line.word.lower():
+            if cursor.trace is not None:
+                cursor.trace.note(cursor.at, end, "kind", repr(line.word.decode("ascii")), line.event.kind)
             cursor.at = end
             return line
     return None
@@ -228,9 +230,14 @@ def read_parts(cursor: Cursor, parts: tuple[LinePart, ...]) -> dict[str, Any]:
         raw = _raw(cursor, part, parts[place + 1 :])
         text = cursor.text(part.value.unquote(raw), start, part.field)
         try:
-            fields[part.field] = part.value.read(text)
+            value = fields[part.field] = part.value.read(text)
         except ValueError:
             cursor.fail(part.value.words, part.field, at=start, kind=BadValue)
+        if cursor.trace is not None:
+            end = cursor.at - len(part.after)
+            cursor.trace.note(start - len(mark), start, part.field, repr(mark.decode("ascii")))
+            cursor.trace.note(start, end, part.field, part.value.words, value)
+            cursor.trace.note(end, cursor.at, part.field, repr(part.after.decode("ascii")))
     return fields
 
 

@@ -37,6 +37,13 @@ def read_literal(cursor: Cursor) -> tuple[Value, str]:
     Raises DecodeError with the path `value`, without bytes.
     """
     start = cursor.at
+    value, form = _literal(cursor, start)
+    if cursor.trace is not None:
+        cursor.note(start, "value", f"a literal: {form}", value)
+    return value, form
+
+
+def _literal(cursor: Cursor, start: int) -> tuple[Value, str]:
     if cursor.sees(b"'"):
         return cursor.text(cursor.quoted(b"'", "value"), start + 1, "value"), "string"
     if cursor.sees(b"B'"):

@@ -44,12 +44,15 @@ def read_message(cursor: Cursor, lsn: int | None) -> Message:
             "one place where ', sz: ' and ' content:' hold the number of bytes that follow", got, **cursor.where("size")
         )
     (place,) = places
+    _note_prefix(cursor, place)
     prefix = cursor.text(cursor.data[start : place.start()], start, "prefix")
     raw = cursor.data[place.end() : stop]
     try:
         content: str | bytes = raw.decode(cursor.encoding)
     except UnicodeDecodeError:
         content = raw
+    if cursor.trace is not None:
+        cursor.trace.note(place.end(), stop, "content", "as many bytes as the size says", content)
     return Message(lsn=lsn, transactional=_FLAGS[flag], prefix=prefix, content=content)
 
 
@@ -61,8 +64,22 @@ def read_streamed_message(cursor: Cursor, lsn: int | None) -> Message:
     place = SIZE.fullmatch(cursor.data, at, cursor.stop)
     if place is None:
         cursor.fail("', sz: ' and a number at the end of the record", "size", at=at, kind=BadValue)
+    _note_prefix(cursor, place)
     prefix = cursor.text(cursor.data[start:at], start, "prefix")
     return Message(lsn=lsn, transactional=True, prefix=prefix, size=int(place[1]))
+
+
+def _note_prefix(cursor: Cursor, place: re.Match[bytes]) -> None:
+    """Note the prefix, and what follows it up to the end of the match, from the cursor on."""
+    if cursor.trace is None:
+        return
+    note, data = cursor.trace.note, cursor.data
+    start, stop = place.span(1)
+    prefix = data[cursor.at : place.start()].decode(cursor.encoding, "replace")
+    note(cursor.at, place.start(), "prefix", "text up to the size that fits", prefix)
+    note(place.start(), start, "size", repr(data[place.start() : start].decode("ascii")))
+    note(start, stop, "size", "how many bytes the content has, in digits", int(place[1]))
+    note(stop, place.end(), "content", repr(data[stop : place.end()].decode("ascii")))
 
 
 def write_message(event: Message, encoding: str) -> bytes:

@@ -22,6 +22,7 @@ TYPE_WORDS = "[A-Za-z0-9_. ]*"
 
 _PLAIN, _TYPE_WORDS = (re.compile(pattern.encode()) for pattern in (PLAIN_NAME, TYPE_WORDS))
 _BARE = re.compile(rb'[^".]+')
+_NAME_WORDS = "a name: plain, or in double quotes"
 _TYPE = re.compile(r'(?a)(?:[\w. ]|\[\]|"(?:[^"]|"")*")+')
 
 
@@ -29,12 +30,16 @@ def read_name(cursor: Cursor, path: str) -> str:
     """One name, plain or quoted; raises DecodeError."""
     start = cursor.at
     if cursor.sees(b'"'):
-        return cursor.text(cursor.quoted(b'"', path), start + 1, path)
-    match = _PLAIN.match(cursor.data, start, cursor.stop)
-    if match is None:
-        cursor.fail("a name: plain, or in double quotes", path)
-    cursor.at = match.end()
-    return match[0].decode("ascii")
+        name = cursor.text(cursor.quoted(b'"', path), start + 1, path)
+    else:
+        match = _PLAIN.match(cursor.data, start, cursor.stop)
+        if match is None:
+            cursor.fail(_NAME_WORDS, path)
+        cursor.at = match.end()
+        name = match[0].decode("ascii")
+    if cursor.trace is not None:
+        cursor.note(start, path, _NAME_WORDS, name)
+    return name
 
 
 def read_relation(cursor: Cursor) -> tuple[str, str]:
@@ -87,7 +92,11 @@ def read_type(cursor: Cursor) -> str:
     end = cursor.at
     if end == start or not cursor.skip(b"]"):
         cursor.fail("the name of a type and ']'", "type", at=start if cursor.ended else end)
-    return cursor.text(cursor.data[start:end], start, "type")
+    text = cursor.text(cursor.data[start:end], start, "type")
+    if cursor.trace is not None:
+        cursor.trace.note(start, end, "type", "the name of a type", text)
+        cursor.note(end, "", repr("]"))
+    return text
 
 
 def write_name(name: str, path: str, encoding: str, dialect: Dialect = OPENGAUSS) -> bytes:

@@ -86,10 +86,13 @@ def _insert(cursor: Cursor) -> tuple[str, str, TupleData | None]:
 def _tuple(cursor: Cursor, side: str) -> TupleData | None:
     """The tuple of a statement, to its semicolon."""
     image: TupleData | None = TupleData()
+    start = cursor.at
     if cursor.skip(NO_TUPLE):
         image = None
     elif not cursor.sees(END):
         image = _cells(cursor, side)
+    if cursor.trace is not None:
+        cursor.trace.words(start, side)
     cursor.expect(END, side)
     return image
 
@@ -103,6 +106,7 @@ def _cells(cursor: Cursor, side: str) -> TupleData:
         cursor.expect(b"(", side)
     try:
         while True:
+            start = cursor.at
             if is_new:
                 names.append(f"${len(names) + 1}")
             else:
@@ -111,6 +115,8 @@ def _cells(cursor: Cursor, side: str) -> TupleData:
             value, form = read_literal(cursor)
             values.append(value)
             forms.append(LITERAL_TYPES + form)
+            if cursor.trace is not None:
+                cursor.trace.within(start, f"{side}.cells[{len(values) - 1}]")
             if not cursor.skip(COMMA if is_new else AND) or (is_new and cursor.sees(b")")):
                 break
     except DecodeError as error:

@@ -87,10 +87,12 @@ def _columns(cursor: Cursor, side: str, end: bytes) -> TupleData:
     names: list[str] = []
     types: list[str] = []
     values: list[Value] = []
+    start = cursor.at
     try:
         while not cursor.ended and not (end and cursor.sees(end)):
-            match = _HEAD.match(cursor.data, cursor.at, cursor.stop)
-            if match:
+            start = cursor.at
+            match = _HEAD.match(cursor.data, start, cursor.stop)
+            if match and cursor.trace is None:
                 names.append(match[1].decode("ascii"))
                 types.append(match[2].decode("ascii"))
                 cursor.at = match.end()
@@ -100,7 +102,11 @@ def _columns(cursor: Cursor, side: str, end: bytes) -> TupleData:
                 types.append(read_type(cursor))
                 cursor.expect(b":", "type")
             values.append(read_literal(cursor)[0])
+            if cursor.trace is not None:
+                cursor.trace.within(start, f"{side}.cells[{len(values) - 1}]")
     except DecodeError as error:
+        if cursor.trace is not None:
+            cursor.trace.within(start, f"{side}.cells[{len(values)}]")
         raise error.add(path=f"{side}.cells[{len(values)}].{error.path}") from None
     return TupleData(tuple(names), tuple(values), tuple(types))
 

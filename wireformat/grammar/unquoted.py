@@ -22,6 +22,7 @@ from .tuple_text import CHANGES
 
 _MARK = re.compile(b"|".join(CHANGES))
 _BLANK = re.compile(rb" ")
+_NAME_WORDS = "a name without quotes, which ends where the rest can be read"
 
 T = TypeVar("T")
 
@@ -45,6 +46,11 @@ def read_unquoted(
         try:
             schema = cursor.text(cursor.data[start:blank], start, "table_schema")
             names = schema, cursor.text(cursor.data[blank + 1 : mark], blank + 1, "table_name")
+            if cursor.trace is not None:
+                cursor.trace.note(start, blank, "table_schema", _NAME_WORDS, names[0])
+                cursor.trace.note(blank, blank + 1, "", repr(" "))
+                cursor.trace.note(blank + 1, mark, "table_name", _NAME_WORDS, names[1])
+                cursor.trace.note(mark, end, "", repr(cursor.data[mark:end].decode("ascii")))
             cursor.at = end
             return read(event, *names)
         except DecodeError as found:

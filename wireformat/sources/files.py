@@ -43,6 +43,7 @@ LINES_HEAD_BYTES = 1 << 16
 class ParquetSource:
     """Messages in a binary column of a Parquet file.
 
+    file     its path, or the open file
     column   name of the column; None finds it, see `find_column`
     """
 
@@ -51,13 +52,13 @@ class ParquetSource:
     def __init__(self, name: str, file: Path | BinaryIO, size: int, column: str | None) -> None:
         self.name = name
         self.size = size
-        self._file = file
+        self.file = file
         with errors_of(name), pq.ParquetFile(file) as parquet:
             self.column = find_column(name, parquet.schema_arrow, column)
 
     def read(self) -> Iterator[SourceMessages]:
         """See Source.read."""
-        with errors_of(self.name), pq.ParquetFile(self._file, buffer_size=READ_BYTES, pre_buffer=False) as parquet:
+        with errors_of(self.name), pq.ParquetFile(self.file, buffer_size=READ_BYTES, pre_buffer=False) as parquet:
             find_column(self.name, parquet.schema_arrow, self.column)  # the file may have been replaced
             if not parquet.metadata.num_rows:
                 yield SourceMessages(self.name, [], self.size)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from ..screen import printable
+from ...printable import printable
 from ..table_writers import cell_texts
 
 _WIDE = 10_000

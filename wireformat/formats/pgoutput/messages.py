@@ -87,6 +87,9 @@ class Images(Subconstruct):
             if tag and tag in tags:
                 stream.read(1)
                 path_of_image = path.rpartition(" -> ")[0] + f" -> {IMAGES[tag[0]]}"
+                if stream.trace is not None:
+                    rule = "a byte that says which row image follows, " + " or ".join(f"'{chr(byte)}'" for byte in tags)
+                    stream.note(start, f"{path_of_image} -> tag", rule, chr(tag[0]))
                 found.append((tag[0], self.subcon._parse(stream, context, path_of_image)))
             elif required:
                 expected = " or ".join(f"'{chr(byte)}'" for byte in tags)

@@ -36,6 +36,7 @@ from ...options import ReadOptions
 from ...pgtypes import type_name
 from ...pgtypes.binary import binary_text
 from ...times import MICROS_OF_2000
+from ...tracing import active_trace
 from ..guess import hinted
 from ..registry import ROWS
 from .messages import (
@@ -109,7 +110,7 @@ class PgOutput:
         return self.relations.block is not None and not is_aside(message[frame.start : frame.start + ASIDE_BYTES])
 
     def _event(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
-        if message[frame.start] == RELATION_TAG:
+        if message[frame.start] == RELATION_TAG and active_trace() is None:
             record = message[frame.start : frame.stop]
             found = read_relation(record, self._in_block(message, frame), options.encoding, options.encoding_errors)
             if found is not None:

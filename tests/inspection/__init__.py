@@ -1,0 +1,1 @@
+"""The inspector: trees of messages, on good bytes and on bad ones."""

@@ -1,0 +1,127 @@
+"""`wireformat inspect`: one message of a file, records found in bytes, JSON for programs, and what was guessed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+
+from .. import handmade
+from ..cli.commands import run
+from ..golden_cases import find_case
+from ..support import SUPPORTED
+
+BEGIN = handmade.SAMPLES["begin"]
+
+
+@pytest.fixture
+def batch() -> bytes:
+    """A batch with some records."""
+    return max(find_case("b_types_batch").messages[:20], key=len)
+
+
+@pytest.fixture
+def capture(tmp_path: Path, batch: bytes) -> Path:
+    """Three messages one after the other."""
+    path = tmp_path / "capture.bin"
+    path.write_bytes(BEGIN + batch + BEGIN)
+    return path
+
+
+def leaves(*arguments: object) -> list[dict[str, object]]:
+    result = run("inspect", "--json", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_a_message_of_a_file(capture: Path, batch: bytes) -> None:
+    found = leaves(capture, "--message", 1)
+    assert b"".join(bytes.fromhex(str(line["hex"])) for line in found) == batch
+    tree = wf.inspect(batch)
+    assert [line["path"] for line in found] == [leaf.path for leaf in tree.leaves()]
+    one = leaves(capture, "--message", 1, "--record", 1)
+    assert one == [line for line in found if line["record"] == 1]
+    begin = len(BEGIN)
+    assert leaves(capture, "--at", begin) == found
+
+
+def test_lines_for_people(capture: Path) -> None:
+    result = run("inspect", capture)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("format gaussdb-binary, guessed: ")
+    title, record, *lines = result.stdout.splitlines()
+    assert "message 0" in title
+    assert "BEGIN" in record
+    assert any("csn" in line and "unsigned integer of 8 bytes" in line for line in lines)
+    assert run("inspect", "-f", "gaussdb-binary", capture).stderr == ""
+
+
+def test_a_parquet_file_with_several_row_groups(tmp_path: Path) -> None:
+    support = SUPPORTED["pgoutput"]
+    path = tmp_path / "capture.parquet"
+    payload = [*support.before, support.good, support.good]
+    pq.write_table(pa.table({"seq": range(len(payload)), "payload": payload}), path, row_group_size=2)
+    found = leaves(path, "--message", len(payload) - 1, "-f", "pgoutput")
+    assert b"".join(bytes.fromhex(str(line["hex"])) for line in found) == support.good
+    result = run("inspect", path, "--message", len(payload))
+    assert result.exit_code == 2
+    assert f"has {len(payload)} messages" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["b_types_batch", "j_types_batch", "t_types_batch"])
+def test_records_in_bytes_whose_beginning_is_missing(name: str, tmp_path: Path) -> None:
+    case = find_case(name)
+    message = max(case.messages[:20], key=len)
+    whole = wf.inspect(message, case.format)
+    path = tmp_path / "tail.bin"
+    path.write_bytes(message[whole.records[0].start + 5 :] + b"\0garbage\0" * 3)
+    found = leaves(path, "--scan", "-f", case.format)
+    assert {line["record"] for line in found} == set(range(len(whole.records) - 1))
+    listed = run("inspect", path, "--scan", "-f", case.format)
+    assert f"{len(whole.records) - 1:,} record" in listed.stdout
+
+
+def test_scan_of_records_without_length(tmp_path: Path) -> None:
+    path = tmp_path / "capture.bin"
+    path.write_bytes(SUPPORTED["pgoutput"].good)
+    result = run("inspect", path, "--scan", "-f", "pgoutput")
+    assert result.exit_code == 2
+    assert "have no length" in result.stderr
+
+
+def test_bad_bytes(tmp_path: Path, batch: bytes) -> None:
+    path = tmp_path / "capture.parquet"
+    pq.write_table(pa.table({"payload": [batch[:-9]]}), path)
+    result = run("inspect", path)
+    assert result.exit_code == 0
+    assert "read to byte" in result.stdout
+    assert "bytes there" in result.stdout
+
+
+def test_wrong_usage(capture: Path, tmp_path: Path) -> None:
+    for arguments in (
+        ("inspect", tmp_path / "missing"),
+        ("inspect", capture, "--record", "99"),
+        ("inspect", capture, "-f", "gausdb-binary"),
+    ):
+        result = run(*arguments)
+        assert (result.exit_code, result.stdout) == (2, ""), result.stderr
+        assert result.stderr.count("\n") <= 2
+
+
+def test_show_guesses_the_format_and_says_so(tmp_path: Path) -> None:
+    case = find_case("testdec_ddl_truncate")
+    guessed = run("show", case.path)
+    given = run("show", "--format", guessed.stderr.split()[1].rstrip(","), case.path)
+    assert guessed.stdout_bytes == given.stdout_bytes
+    assert ", guessed: " in guessed.stderr
+    lines = tmp_path / "lines.txt"
+    lines.write_bytes(b"BEGIN 7\ntable public.t: INSERT: a[integer]:1\nCOMMIT 7\n")
+    result = run("show", lines)
+    assert result.stdout_bytes == lines.read_bytes()
+    assert result.stderr.startswith("format test-decoding, guessed: ")

@@ -1,0 +1,1 @@
+"""What `wireformat inspect` prints and writes, and the guess of a format."""

@@ -1,0 +1,232 @@
+"""Reads records as their format does, and makes trees of what the format notes meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from ..errors import DecodeError
+from ..events import Corrupt, Event, Unknown
+from ..formats.base import Format
+from ..formats.pgoutput.messages import RECORDS
+from ..formats.pgoutput.relations import ASKS, NOTHING, role_of
+from ..formats.registry import find_row
+from ..framing.frames import Frame, Part, layout
+from ..options import ReadOptions
+from ..tracing import Trace, traced
+from .nodes import Node
+
+KIND_RULE = "a byte that names the kind of record"
+UNKNOWN_RULE = "a record of a kind that the format does not describe"
+GROUP_RULE = "the fields below"
+UNNAMED_RULE = "bytes that no rule names"
+
+STREAMED_XID = 0
+"""Stands for the transaction of a streamed block whose beginning was not given."""
+
+
+class Slice(NamedTuple):
+    """The bytes of a message that belong to one record: its frame, and the framing around it.
+
+    frame  None for the rest of a message whose framing is broken
+    """
+
+    frame: Frame | None
+    start: int
+    stop: int
+    error: DecodeError | None = None
+
+
+class RecordReader:
+    """Reads the records of a stream's messages, in order.
+
+    Where messages depend on earlier ones, it knows what the messages said that it has read. A record that can only be
+    read inside a streamed block is read as one of a block, also where its beginning was not among them.
+    """
+
+    def __init__(self, format: Format, options: ReadOptions) -> None:
+        self.format = format.fresh()
+        self.options = options
+        framing = import_module(find_row(format.name).framing)
+        self.head: tuple[Part, ...] = getattr(framing, "HEAD", ())
+        self.tail: tuple[Part, ...] = getattr(framing, "TAIL", ())
+
+    def slices(self, message: bytes) -> Iterator[Slice]:
+        """Yields the records of a message; the last one may be what broken framing leaves. Raises nothing."""
+        head, tail = layout(self.head).size, layout(self.tail).size
+        start = stop = 0
+        frame: Frame | None = None
+        error: DecodeError | None = None
+        frames = self.format.frames(message)
+        while True:
+            try:
+                following = next(frames, None)
+            except DecodeError as found:
+                error, following = found, None
+            if following is None:
+                break
+            begin = max(stop, following.start - head)
+            if frame is not None:
+                yield Slice(frame, start, begin)
+                start = begin
+            frame, stop = following, following.stop
+        if error is None:
+            yield Slice(frame, start, len(message))
+            return
+        broken = error.message_offset
+        end = min(max(stop, len(message) if broken is None else broken), stop + tail, len(message))
+        if frame is not None:
+            yield Slice(frame, start, end)
+            start = end
+        yield Slice(None, start, len(message), error)
+
+    def learn(self, message: bytes) -> None:
+        """Reads an earlier message if later ones may depend on it."""
+        if self.format.relations is None:
+            return
+        for piece in self.slices(message):
+            if piece.frame is not None:
+                kind, _ = RECORDS[self.options.dialect].get(message[piece.frame.start], (Unknown, None))
+                if role_of(kind) not in (ASKS, NOTHING):
+                    self._read(message, piece.frame)
+
+    def event(self, message: bytes, frame: Frame) -> tuple[Event, DecodeError | None, Trace]:
+        """The event of a record, a CORRUPT one with its error if it cannot be read, and what was noted."""
+        read = self._read(message, frame)
+        relations = self.format.relations
+        if read[1] is None or relations is None or relations.block is not None or _is_whole(read[2], frame):
+            return read
+        relations.block = STREAMED_XID
+        inside = self._read(message, frame)
+        relations.block = None
+        return inside if inside[1] is None or _is_whole(inside[2], frame) else read
+
+    def _read(self, message: bytes, frame: Frame) -> tuple[Event, DecodeError | None, Trace]:
+        with traced() as trace:
+            try:
+                return self.format.read(message, frame, self.options), None, trace
+            except DecodeError as error:
+                error.add(format=self.format.name, record=frame.record, record_lsn=frame.lsn)
+                raw = message[frame.start : frame.stop]
+                return Corrupt(lsn=frame.lsn, raw=raw, error=str(error)), error, trace
+
+    def node(self, message: bytes, piece: Slice, index: int) -> Node:
+        """The tree of a record."""
+        path = f"records[{index}]"
+        if piece.frame is None:
+            error = piece.error or DecodeError("a record", "none")
+            event: Event = Corrupt(raw=message[piece.start : piece.stop], error=str(error))
+            bad = _Part(*_unread(piece.start, piece.stop, error), error=error)
+            return Node(path, path, event, "the rest of the message", piece.start, piece.stop, _tree([bad], {}), error)
+        event, fault, trace = self.event(message, piece.frame)
+        children = [
+            *_framing(self.head, message, piece.start, piece.frame.start),
+            *_tree(_parts(trace, piece.frame, event, fault, message), trace.wholes),
+            *_framing(self.tail, message, piece.frame.stop, piece.stop),
+        ]
+        rule = f"a record of {self.format.name}"
+        return Node(path, path, event, rule, piece.start, piece.stop, children, fault)
+
+
+class _Part(NamedTuple):
+    """A note, and what is wrong with its bytes."""
+
+    start: int
+    stop: int
+    path: str
+    rule: str
+    value: Any
+    error: DecodeError | None = None
+
+    @property
+    def steps(self) -> list[str]:
+        """The names from the record down to it."""
+        return self.path.split(".") if self.path else []
+
+
+def _is_whole(trace: Trace, frame: Frame) -> bool:
+    """Whether all bytes of a record were read, whatever was wrong with them."""
+    return bool(trace.notes) and trace.notes[-1].stop >= frame.stop
+
+
+def _framing(parts: tuple[Part, ...], message: bytes, start: int, stop: int) -> Iterator[Node]:
+    """The numbers of the framing in message[start:stop], and what no rule names."""
+    for part in parts:
+        struct = layout((part,))
+        if start + struct.size > stop:
+            break
+        (value,) = struct.unpack_from(message, start)
+        value = value.decode("latin-1") if isinstance(value, bytes) else value
+        yield Node(part.name, part.name, value, part.rule, start, start + struct.size)
+        start += struct.size
+    if start < stop:
+        yield Node("rest", "rest", message[start:stop], UNNAMED_RULE, start, stop)
+
+
+def _parts(trace: Trace, frame: Frame, event: Event, error: DecodeError | None, message: bytes) -> list[_Part]:
+    """The smallest parts of a record without gaps: what was noted, and what was not."""
+    if isinstance(event, Unknown) and not trace.notes:
+        raw = message[frame.start : frame.stop]
+        return [_Part(frame.start, frame.stop, "raw", UNKNOWN_RULE, raw)] if raw else []
+    notes = list(trace.notes)
+    is_whole = _is_whole(trace, frame)
+    wrong = None if error is None else (error.message_offset or 0)
+    if wrong is not None and not is_whole:
+        notes = [note for note in notes if note.start < max(wrong, frame.start)]
+    found: list[_Part] = []
+    at = frame.start
+    for note in notes:
+        found += _gap(at, note.start, frame, event, message)
+        found.append(_Part(*note))
+        at = note.stop
+    if at < frame.stop and error is not None:
+        if at == frame.start and (wrong or 0) > at:
+            found += _gap(at, at + 1, frame, event, message)
+            at += 1
+        if at < frame.stop:
+            found.append(_Part(*_unread(at, frame.stop, error), error=error))
+    else:
+        found += _gap(at, frame.stop, frame, event, message)
+        if error is not None:
+            found = [part._replace(error=error) if part.start <= (wrong or 0) < part.stop else part for part in found]
+    return found
+
+
+def _gap(start: int, stop: int, frame: Frame, event: Event, message: bytes) -> list[_Part]:
+    """Bytes that the declaration of a record did not read: the byte before it, or others."""
+    if start >= stop:
+        return []
+    if start == frame.start and stop == start + 1:
+        kind = repr(chr(message[start])) if isinstance(event, Corrupt) else event.kind
+        return [_Part(start, stop, "kind", KIND_RULE, kind)]
+    return [_Part(start, stop, "rest", UNNAMED_RULE, message[start:stop])]
+
+
+def _unread(start: int, stop: int, error: DecodeError) -> tuple[int, int, str, str, None]:
+    return start, stop, error.path or "rest", f"expected {error.expected}, got {error.got}", None
+
+
+def _tree(parts: list[_Part], wholes: Mapping[str, tuple[Any, str]], depth: int = 0) -> list[Node]:
+    """Nodes for parts whose paths are the same in their first steps."""
+    nodes: list[Node] = []
+    for step, group in groupby(parts, key=lambda part: part.steps[depth] if len(part.steps) > depth else None):
+        run = list(group)
+        if step is None:
+            nodes += [_leaf(part, part.path if part.value is None else f"{part.path}.value") for part in run]
+        elif len(run) == 1 and len(run[0].steps) == depth + 1:
+            nodes.append(_leaf(run[0], run[0].path))
+        else:
+            path = ".".join(run[0].steps[: depth + 1])
+            value, rule = wholes.get(path, (None, GROUP_RULE))
+            children = _tree(run, wholes, depth + 1)
+            nodes.append(Node(path, step, value, rule, run[0].start, run[-1].stop, children))
+    return nodes
+
+
+def _leaf(part: _Part, path: str) -> Node:
+    name = path.rpartition(".")[2] or "word"
+    if part.value is None and part.rule[:1] in ("'", '"'):
+        name = "word"
+    return Node(path, name, part.value, part.rule, part.start, part.stop, [], part.error)

@@ -1,0 +1,97 @@
+"""A trace of how a record was read: which bytes each rule of a format took, for what inspects records.
+
+A trace is active for what runs inside `traced()`. Declarations and grammars note there what they read; elsewhere they
+note nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+
+class Note(NamedTuple):
+    """Some bytes of a message and what they are.
+
+    start, stop  first byte in the message, one past the last
+    path         the field in the record, such as `new.cells[3].value.length`; a word of the grammar has the path of
+                 what it stands in
+    rule         the rule of the format that took the bytes
+    value        what they say; None for NULL and for a word of the grammar
+    """
+
+    start: int
+    stop: int
+    path: str
+    rule: str
+    value: Any = None
+
+
+class Trace:
+    """What was noted of one record, in the order of its bytes.
+
+    notes   the smallest parts; between them may be bytes that no rule named
+    wholes  by path: what a field of several parts says, and its rule
+    """
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self.wholes: dict[str, tuple[Any, str]] = {}
+
+    def note(self, start: int, stop: int, path: str, rule: str, value: Any = None) -> None:
+        """Notes some bytes. What was noted from `start` on is dropped: a reader went back, or knows more now."""
+        while self.notes and self.notes[-1].start >= start:
+            self.notes.pop()
+        if stop > start:
+            self.notes.append(Note(start, stop, path, rule, value))
+
+    def whole(self, path: str, rule: str, value: Any) -> None:
+        """Notes what the parts of a field say together."""
+        self.wholes[path] = value, rule
+
+    def within(self, start: int, prefix: str) -> None:
+        """Puts what was noted from `start` on inside of a field."""
+        index = len(self.notes)
+        while index and self.notes[index - 1].start >= start:
+            index -= 1
+            note = self.notes[index]
+            self.notes[index] = note._replace(path=f"{prefix}.{note.path}" if note.path else prefix)
+
+    def words(self, start: int, path: str) -> None:
+        """Gives the words of the grammar from `start` on the path of the field that they belong to."""
+        for index, note in enumerate(self.notes):
+            if note.start >= start and not note.path:
+                self.notes[index] = note._replace(path=path)
+
+    def covers(self, at: int) -> bool:
+        """Whether a byte was noted, or one after it."""
+        return bool(self.notes) and self.notes[-1].stop > at
+
+    def means(self, at: int, value: Any) -> None:
+        """Gives the part that contains a byte another value: what its text means."""
+        for index in range(len(self.notes) - 1, -1, -1):
+            note = self.notes[index]
+            if note.start <= at < note.stop:
+                self.notes[index] = note._replace(value=value)
+                return
+
+
+_ACTIVE: ContextVar[Trace | None] = ContextVar("trace", default=None)
+
+
+def active_trace() -> Trace | None:
+    """The trace of what reads a record now; None where nobody asks."""
+    return _ACTIVE.get()
+
+
+@contextmanager
+def traced() -> Iterator[Trace]:
+    """Makes a new trace the active one for a while."""
+    trace = Trace()
+    token = _ACTIVE.set(trace)
+    try:
+        yield trace
+    finally:
+        _ACTIVE.reset(token)
