@@ -11,6 +11,7 @@ grammar     what the text formats are made of        pgtypes: type numbers and n
 framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
 arrow       the row-change table (loads numba)       cli: the command `wireformat`
 lake        all tables of a stream, as Parquet or Delta
+live        a slot of a running server, as a lake
 plugin      output plugins: the server's callbacks, and a replay that calls them with events
 """
 
@@ -35,6 +36,7 @@ from .errors import (
     OptionError,
     OrderError,
     PluginError,
+    ServerError,
     ShortData,
     StateError,
     TrailingBytes,
@@ -77,7 +79,7 @@ from .lsn import lsn_text, lsn_value
 from .options import Options, ReadOptions
 
 if TYPE_CHECKING:
-    from . import arrow, ddl, lake, plugin, testing
+    from . import arrow, ddl, lake, live, plugin, testing
     from .capture import Capture
     from .formats.guess import Guess
     from .stream.capture_position import CapturePosition
@@ -129,6 +131,7 @@ __all__ = [
     "RollbackPrepared",
     "RowChange",
     "Sequence",
+    "ServerError",
     "ShortData",
     "StateError",
     "StreamAbort",
@@ -152,6 +155,7 @@ __all__ = [
     "encode",
     "guess_format",
     "lake",
+    "live",
     "lsn_text",
     "lsn_value",
     "plugin",
@@ -170,7 +174,7 @@ _LATER = {
 }
 """Names that are loaded when they are first used, and where they lie; so are the modules below."""
 
-_MODULES = ("arrow", "ddl", "lake", "plugin", "testing")
+_MODULES = ("arrow", "ddl", "lake", "live", "plugin", "testing")
 
 
 def __getattr__(name: str) -> Any:

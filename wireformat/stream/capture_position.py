@@ -93,7 +93,8 @@ class CapturePosition(NamedTuple):
             raise damaged(KIND, "JSON", "other text") from None
         if not isinstance(fields, dict) or fields.get("kind") != KIND:
             raise StateError(f"position: expected one of {KIND}, as CapturePosition.to_json writes it")
-        shape = _SHAPES.get(fields.get("version")) if type(fields.get("version")) is int else None
+        version = fields.get("version")
+        shape = _SHAPES.get(version) if type(version) is int else None
         if shape is None:
             raise StateError(
                 f"position: expected version {' or '.join(map(str, _SHAPES))}, which this release reads, got another "
