@@ -89,7 +89,7 @@ def test_a_capture_of_a_slot_reaches_its_lsn_at_the_end() -> None:
 def test_a_position_of_another_slot_is_refused() -> None:
     after = CapturePosition("pgoutput", slot=SlotPosition("7301", "s", 9))
     for slot in (SlotPosition("7302", "s", 9), SlotPosition("7301", "t", 9)):
-        with pytest.raises(wf.OptionError, match="expected a position of slot s of system 730|of slot t of system"):
+        with pytest.raises(wf.OptionError, match=r"expected a position of slot [st] of system 730"):
             wf.Capture([], "pgoutput", after=after, slot=slot)
     with pytest.raises(wf.OptionError, match="expected a SlotPosition"):
         wf.Capture([], "pgoutput", slot=5)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from .. import __version__
 from ..formats.registry import all_rows
 from .captures.commands import add_commands
 from .exits import exit_codes, open_missing_streams
+from .live.commands import add_live_commands
 from .options import (
     Column,
     Dialect,
@@ -193,6 +194,7 @@ def convert(
 
 
 add_commands(app)
+add_live_commands(app)
 
 
 @app.command()

@@ -1,15 +1,21 @@
 """A live slot: a replication connection to a server, and what it sends, in a lake.
 
 driver, connection    psycopg or gaussdb; queries, and the replication protocol
-plugins               what each output plugin is asked for, and where its transactions end
-intake, batches       messages as Arrow arrays, by a thread; whole transactions, by size and time
+plugins               what each output plugin is asked for
+messages, intake      messages as Arrow arrays, received by a thread
+transaction_ends      where whole transactions end
+batches, message_file   whole transactions, by size and time; larger ones in a file
+snapshot              the rows that tables have before their changes
 slots, checks         slots of a server; what must be right before a stream starts
+administration        a slot is checked, created, dropped
 following, progress   from a slot to a lake; how far it is
 """
 
 from __future__ import annotations
 
+from .administration import check, create_slot, drop_slot
+from .checks import Finding
 from .following import follow
 from .progress import Progress
 
-__all__ = ["Progress", "follow"]
+__all__ = ["Finding", "Progress", "check", "create_slot", "drop_slot", "follow"]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from .intake import Intake
+from .message_file import MessageFile
 from .transaction_ends import Piece
 
 MEMORY_BYTES = 64 << 20
 """How many bytes of a transaction wait in memory for its end; the rest goes to a temporary file."""
-
-_COLUMN = "payload"
 
 
 class Batch:
@@ -30,7 +26,7 @@ class Batch:
     """
 
     def __init__(
-        self, arrays: list[pa.Array], spilled: _Spill | None, lsn: int, size: int, ended_us: int | None
+        self, arrays: list[pa.Array], spilled: MessageFile | None, lsn: int, size: int, ended_us: int | None
     ) -> None:
         self.lsn = lsn
         self.ended_us = ended_us
@@ -71,7 +67,7 @@ class Batches:
         self._lsn: int | None = None
         self._ended_us: int | None = None
         self._size = self._rest_size = 0
-        self._spilled: _Spill | None = None
+        self._spilled: MessageFile | None = None
         self._since: float | None = None
 
     @property
@@ -134,7 +130,7 @@ class Batches:
     def _spill(self) -> None:
         """Writes what waits for the end of a transaction to a file."""
         if self._spilled is None:
-            self._spilled = _Spill()
+            self._spilled = MessageFile()
         for array in self._rest:
             self._spilled.write(array)
         self._size += self._rest_size
@@ -146,35 +142,3 @@ class Batches:
         self._whole, self._size, self._spilled, self._lsn, self._ended_us = [], 0, None, None, None
         self._since = time.monotonic() if self._rest else None
         return batch
-
-
-class _Spill:
-    """Messages in a temporary file."""
-
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
-        self._path = Path(self._folder.name) / "messages.arrow"
-        self._schema = pa.schema([(_COLUMN, pa.large_binary())])
-        self._file = pa.OSFile(str(self._path), "wb")
-        self._writer = pa.ipc.new_file(self._file, self._schema)
-        self.count = 0
-
-    def write(self, array: pa.Array) -> None:
-        """Adds messages."""
-        self._writer.write_batch(pa.record_batch([array.cast(pa.large_binary())], schema=self._schema))
-        self.count += len(array)
-
-    def dataset(self) -> ds.Dataset:
-        """Returns the messages; no more are added."""
-        self._end()
-        return ds.dataset(self._path, format="ipc")
-
-    def _end(self) -> None:
-        if not self._file.closed:
-            self._writer.close()
-            self._file.close()
-
-    def close(self) -> None:
-        """Removes the file."""
-        self._end()
-        self._folder.cleanup()

@@ -13,7 +13,10 @@ from typing import Any
 from .. import lake
 from ..capture import Capture
 from ..errors import OptionError, ServerError
+from ..lake.delta import DeltaFolder
+from ..lake.names import folder_of
 from ..lake.options import LakeOptions
+from ..lake.store import Store
 from ..options.checks import number
 from ..options.table_names import written
 from ..stream.capture_position import CapturePosition, SlotPosition
@@ -24,6 +27,7 @@ from .intake import Intake
 from .plugins import Asked, ask, publication_names
 from .progress import Progress
 from .slots import Slot, System, create_slot, find_slot, find_system, retained_bytes
+from .snapshot import take_snapshot
 from .transaction_ends import Cutter, ends_of
 
 TICK_SECONDS = 0.5
@@ -148,6 +152,13 @@ class _Sink:
                 raise
             return None
 
+    def empty_unfinished(self, tables: Iterable[tuple[str, str]]) -> None:
+        """Empties the Delta tables of a snapshot that was stopped before the lake had a position."""
+        if self.lake["format"] == "delta":
+            store = Store.of(self.folder, self.lake["filesystem"], self.lake["storage_options"])
+            for table in tables:
+                DeltaFolder(store, folder_of(table), table, []).empty()
+
     def write(
         self, messages: Any, format: str, after: CapturePosition | None, slot: SlotPosition
     ) -> tuple[CapturePosition, dict[str, int]]:
@@ -222,7 +233,7 @@ class _Follower:
             if self.target is None:
                 self.target = system.flushed if self.once else None
             if self.position is None:
-                self._begin(connection, system, slot, asked)
+                self._begin(system, slot, asked)
             start = self._reached().lsn
             self.progress = replace(
                 self.progress, state="streaming", started=self.progress.started or time.time(), lsn=start
@@ -248,10 +259,28 @@ class _Follower:
             system = find_system(connection)
         return system, slot
 
-    def _begin(self, connection: Connection, system: System, slot: Slot, asked: Asked) -> None:
-        """Writes the first position of a lake, so that a slot that is made again before the first batch is noticed."""
+    def _begin(self, system: System, slot: Slot, asked: Asked) -> None:
+        """Writes the first position of a lake: after a snapshot, or where the slot is.
+
+        With it, a slot that is made again before the first batch is noticed.
+        """
         at = SlotPosition(system.system, self.slot, slot.confirmed or 0)
-        self.position, _ = self.sink.write([], asked.format, None, at)
+        if not self.snapshot:
+            self.position, _ = self.sink.write([], asked.format, None, at)
+            return
+        if asked.format != "pgoutput":
+            raise OptionError("option snapshot: needs a slot with the plugin pgoutput")
+        with self.connect() as connection:
+            found = take_snapshot(
+                connection, self.publications, self.sink.tables, lambda text: self._report(state=text)
+            )
+        try:
+            self.sink.empty_unfinished(found.tables)
+            messages = found.messages.dataset()
+            self.position, rows = self.sink.write(messages, asked.format, None, at._replace(lsn=found.lsn))
+        finally:
+            found.messages.close()
+        self.progress = replace(self.progress, rows=sum(rows.values()), tables=rows, batches=1)
 
     def _write_batches(self, intake: Intake, batches: Batches, asked: Asked) -> None:
         while not self.stop.is_set():

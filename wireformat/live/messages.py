@@ -21,6 +21,12 @@ class Gathered:
         self.sizes: list[int] = []
         self.size = 0
 
+    def add(self, message: bytes) -> None:
+        """Adds a message."""
+        self.write(message)
+        self.sizes.append(len(message))
+        self.size += len(message)
+
     def array(self) -> pa.Array:
         """Returns the messages, as binary if they have less than 2 GiB, else as large_binary."""
         is_large = self.size > np.iinfo(np.int32).max
