@@ -34,14 +34,30 @@ class Connection:
     def __init__(self, dsn: str, driver: str = "psycopg", **parameters: str) -> None:
         self.target: Target = find_target(dsn, driver, **{"replication": "database", **parameters})
         self._pq = self.target.pq
-        connection = self._pq.PGconn.connect(self.target.conninfo.encode())
+        connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
         self._connection: Any = connection
-        if connection.status != self._pq.ConnStatus.OK:
-            text = self._words(connection.get_error_message())
+        failure = self._connect(connection)
+        if failure is not None:
             connection.finish()
-            raise ServerError(f"connection to {self.target.shown}: {text}", is_temporary=_may_pass(text))
+            raise ServerError(f"connection to {self.target.shown}: {failure}", is_temporary=_may_pass(failure))
         connection.notice_handler = None
         self._escaping = self._pq.Escaping(connection)
+
+    def _connect(self, connection: Any) -> str | None:
+        """Connects, without holding Python's lock as `PGconn.connect` does. Returns why not, if it fails."""
+        deadline = time.monotonic() + self.target.seconds
+        polling = self._pq.PollingStatus
+        status = polling.WRITING
+        while status in (polling.READING, polling.WRITING):
+            if connection.status == self._pq.ConnStatus.BAD:
+                break
+            event = selectors.EVENT_READ if status == polling.READING else selectors.EVENT_WRITE
+            with selectors.DefaultSelector() as selector:
+                selector.register(connection.socket, event)
+                if not selector.select(max(deadline - time.monotonic(), 0)):
+                    return f"no answer within {self.target.seconds:.0f} seconds"
+            status = connection.connect_poll()
+        return None if status == polling.OK else self._words(connection.get_error_message())
 
     def __enter__(self) -> Connection:
         return self
@@ -84,11 +100,16 @@ class Connection:
     def copy(self, sql: str) -> Iterator[bytes]:
         """Yields the rows of a COPY … TO STDOUT."""
         self._check(self._connection.exec_(sql.encode()), self._pq.ExecStatus.COPY_OUT)
-        while True:
-            size, row = self._connection.get_copy_data(0)
-            if size < 0:
-                break
-            yield bytes(row)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            while True:
+                size, row = self._connection.get_copy_data(1)
+                if size < 0:
+                    break
+                if size == 0:
+                    self.wait(selector, None)
+                else:
+                    yield bytes(row)
         self._end_of_copy()
 
     def start(self, slot: str, lsn: int, options: Mapping[str, str]) -> None:
@@ -123,7 +144,7 @@ class Connection:
             raise ServerError("the server has ended the stream", is_temporary=True)
         return left <= 0
 
-    def wait(self, selector: selectors.BaseSelector, seconds: float) -> bool:
+    def wait(self, selector: selectors.BaseSelector, seconds: float | None) -> bool:
         """Waits for bytes from the server. Returns whether there are any."""
         if not selector.select(seconds):
             return False

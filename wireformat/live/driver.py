@@ -15,6 +15,9 @@ DRIVERS = ("psycopg", "gaussdb")
 CONNECT_SECONDS = 10
 """How long a connection may take, where neither the connection string nor PGCONNECT_TIMEOUT says it."""
 
+_TEXT_FORMS = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3"
+"""Settings on which the text of values depends, as PostgreSQL's own subscriptions ask for them."""
+
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 _SHOWN = ("service", "host", "hostaddr", "port", "dbname", "user")
 MASK = "****"
@@ -26,12 +29,14 @@ class Target(NamedTuple):
     conninfo   the connection string, with passwords
     shown      the same for messages: host, port, database and user
     secrets    texts that no message may contain
+    seconds    how long a connection may take
     pq         the driver's module `pq`
     """
 
     conninfo: str
     shown: str
     secrets: tuple[str, ...]
+    seconds: float
     pq: Any
 
     def masked(self, text: str) -> str:
@@ -67,12 +72,22 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
             "postgresql://reader@db.example/shop, got another text (not shown here, since it may have a password)"
         ) from None
     secrets = {str(given[name]) for name in _SECRETS if given.get(name)} | {os.environ.get("PGPASSWORD", "")}
-    fallback = {} if "PGCONNECT_TIMEOUT" in os.environ else {"connect_timeout": str(CONNECT_SECONDS)}
-    found = {"application_name": "wireformat", **fallback, **given, "client_encoding": "UTF8", **parameters}
+    options = " ".join(filter(None, (given.get("options") or os.environ.get("PGOPTIONS"), _TEXT_FORMS)))
+    found = {"application_name": "wireformat", **given, "client_encoding": "UTF8", "options": options, **parameters}
     shown = " ".join(f"{name}={given[name]}" for name in _SHOWN if given.get(name))
     return Target(
         conninfo.make_conninfo("", **found),
         shown or "the default server",
         tuple(sorted((secret for secret in secrets if secret), key=len, reverse=True)),
+        _seconds(given.get("connect_timeout") or os.environ.get("PGCONNECT_TIMEOUT"), str(given.get("host"))),
         pq,
     )
+
+
+def _seconds(timeout: object, hosts: str) -> float:
+    """Returns how long a connection may take; of several hosts, each may take so long. 0 is for ever."""
+    try:
+        seconds = float(str(timeout)) if timeout else CONNECT_SECONDS
+    except ValueError:  # libpq says what is wrong with it
+        seconds = CONNECT_SECONDS
+    return (seconds if seconds > 0 else 1e6) * (hosts.count(",") + 1)
