@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
+from wireformat.lake.store import Store
 from wireformat.live import Progress
 
 from ..servers.installations import installations
@@ -213,3 +216,42 @@ def test_times_are_those_of_the_server(db: Database, tmp_path: Path) -> None:
     db.follow(lake)
     (now,) = db.rows("select now()")[0]
     assert timedelta(0) <= now - changes_of(lake)["_commit_time"][0].as_py() < timedelta(minutes=1)
+
+
+def test_a_disk_that_is_full_for_a_while(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch waits, and is written when there is room; nothing of the failed attempts is left."""
+    lake, seen, real = tmp_path / "lake", list[str](), Store.append
+    db.follow(lake, create_slot=True)
+    db.execute(*WRITES)
+    failures = iter(range(3))
+
+    def append(self: Store, path: str, data: bytes) -> None:
+        if next(failures, None) is not None:
+            real(self, path, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(self, path, data)
+
+    monkeypatch.setattr("wireformat.live.following._WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr(Store, "append", append)
+    db.follow(lake, on_progress=lambda progress: seen.append(progress.state))
+    assert seen.count("waiting: the lake's disk is full") == 3
+    assert told(lake) == [("insert", 1), ("insert", 2), ("update", 1), ("delete", 2)]
+    files = {path.name for path in lake.rglob("*") if path.is_file()}
+    assert files == {"_wireformat.json", "wireformat-000002.parquet"}
+
+
+def test_values_that_do_not_fit(db: Database, tmp_path: Path) -> None:
+    """FAILFAST stops before the batch, and the slot stays; another mode goes on, and keeps them in a file."""
+    lake = tmp_path / "lake"
+    db.execute("create table times (id int primary key, at time)", "alter publication p add table times")
+    db.follow(lake, create_slot=True)
+    before = db.confirmed()
+    db.execute("insert into times values (1, '24:00'), (2, '23:00')")
+    with pytest.raises(wf.BadCell, match="24:00:00"):
+        db.follow(lake)
+    assert db.confirmed() == before
+    position = db.follow(lake, mode="DROPMALFORMED", rejects=str(tmp_path / "rejects"))
+    assert told(lake, "public.times") == [("insert", 2)]
+    assert db.confirmed() == position.slot.lsn
+    (file,) = (tmp_path / "rejects").iterdir()
+    assert pq.read_table(file).num_rows == 1

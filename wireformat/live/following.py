@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any
 
+import pyarrow.compute as pc
+
 from .. import lake
 from ..capture import Capture
 from ..errors import OptionError, ServerError
@@ -164,8 +166,11 @@ class _Sink:
     ) -> tuple[CapturePosition, dict[str, int]]:
         """Writes a batch with the position after it, in one commit. Returns the position, and rows by table."""
         capture = Capture(messages, format, after=after, slot=slot, **self.reading)
-        rejects = None if self.rejects is None else f"{self.rejects}/{slot.lsn:016X}.parquet"
+        name = f"{slot.lsn:016X}.parquet"
+        rejects = None if self.rejects is None else f"{self.rejects}/{name}"
         found = capture.write(self.folder, tables=self.tables, rejects=rejects, **self.lake)
+        if self.rejects is not None and not any(pc.sum(found[column]).as_py() for column in ("dropped", "corrupt")):
+            Store.of(self.rejects, self.lake["filesystem"], self.lake["storage_options"]).delete(name)
         rows = {
             written((row["table_schema"], row["table_name"])): row["rows"]
             for row in found.to_pylist()

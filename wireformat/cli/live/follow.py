@@ -81,7 +81,7 @@ class _Lines:
     def show(self, progress: Progress) -> None:
         """Prints progress if there is something new."""
         facts = (progress.state, progress.batches, progress.is_alarming)
-        if facts != self._told and progress.started is not None:
+        if facts != self._told:
             self._told = facts
             say(_described(progress)[0])
 
