@@ -36,7 +36,7 @@ SMALL = ", small transactions"
 SMALL_NAMES = tuple(f"{name}{SMALL}" for name in (FOLLOW_PARQUET, BARE, SUBSCRIPTION))
 
 TABLE = "create table t (id int primary key, name text, amount numeric(12, 2), at timestamptz, number int)"
-ROWS = "insert into t select i, 'some text ' || i, i * 1.5, now(), i %% 100 from generate_series(%s, %s) i"
+ROWS = "insert into t select i, 'some text ' || i, i * 1.5, now(), i %% 100 from generate_series(%s::int, %s::int) i"
 OPTIONS = {"proto_version": "1", "publication_names": "p"}
 
 _CELL = re.compile(r"(\w+)\[[^]]+\]:('(?:[^']|'')*'|\S+)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import threading
 from datetime import timedelta
 from decimal import Decimal
@@ -15,6 +16,7 @@ import pytest
 import wireformat as wf
 from wireformat.lake.store import Store
 from wireformat.live import Progress
+from wireformat.live.sql_intake import SqlIntake
 
 from ..servers.installations import installations
 from ..servers.server import Server, running
@@ -255,3 +257,32 @@ def test_values_that_do_not_fit(db: Database, tmp_path: Path) -> None:
     assert db.confirmed() == position.slot.lsn
     (file,) = (tmp_path / "rejects").iterdir()
     assert pq.read_table(file).num_rows == 1
+
+
+@pytest.mark.parametrize("plugin", ["pgoutput", "test_decoding"])
+def test_by_sql_functions(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: str, live_server: Server
+) -> None:
+    """Where no replication connection can be had: several looks, each a commit, and the slot is advanced after it."""
+    if plugin == "test_decoding" and not live_server.installation.has_test_decoding:
+        pytest.skip("this server has no test_decoding")
+    monkeypatch.setattr("wireformat.live.sql_intake.MOST_CHANGES", 50)
+    lake, seen = tmp_path / "lake", list[Progress]()
+    options: dict[str, Any] = {"via": "sql", "plugin": plugin, "publication": "p" if plugin == "pgoutput" else None}
+    db.follow(lake, create_slot=True, **options)
+    for first in range(0, 100, 10):
+        db.execute(f"insert into t select i, 'name', i from generate_series({first}, {first + 9}) i")
+    position = db.follow(lake, on_progress=seen.append, **options)
+    assert told(lake) == [("insert", number) for number in range(100)]
+    assert seen[-1].batches > 1
+    assert db.confirmed() == position.slot.lsn
+    assert db.rows("select count(*) from pg_stat_replication") == [(0,)]
+    stays = json.loads((lake / "_wireformat.json").read_text())
+    db.execute("delete from t where id = 5")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlIntake, "confirm", lambda self, lsn: None)
+        db.follow(lake, **options)
+    assert db.confirmed() < wf.lake.position(lake).slot.lsn  # type: ignore[union-attr]
+    db.follow(lake, **options)
+    assert told(lake)[100:] == [("delete", 5)]
+    assert stays["position"]["slot"]["system"] == position.slot.system

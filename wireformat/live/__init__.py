@@ -3,6 +3,7 @@
 driver, connection    psycopg or gaussdb; queries, and the replication protocol
 plugins               what each output plugin is asked for
 messages, intake      messages as Arrow arrays, received by a thread
+sql_intake            the same by SQL functions
 transaction_ends      where whole transactions end
 batches, message_file   whole transactions, by size and time; larger ones in a file
 snapshot              the rows that tables have before their changes

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from .intake import Intake
 from .message_file import MessageFile
+from .sql_intake import SqlIntake
 from .transaction_ends import Piece
 
 MEMORY_BYTES = 64 << 20
@@ -57,7 +58,7 @@ class Batches:
     most_seconds  or when its first message has waited so long
     """
 
-    def __init__(self, intake: Intake, most_bytes: int, most_seconds: float, memory_bytes: int) -> None:
+    def __init__(self, intake: Intake | SqlIntake, most_bytes: int, most_seconds: float, memory_bytes: int) -> None:
         self._intake = intake
         self._most_bytes = most_bytes
         self._most_seconds = most_seconds

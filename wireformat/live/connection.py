@@ -25,14 +25,16 @@ EPOCH_SECONDS = 946_684_800
 class Connection:
     """A connection with `replication=database`, which also takes queries until a stream has been started.
 
-    dsn      connection string or URL of libpq
-    driver   psycopg or gaussdb
+    dsn            connection string or URL of libpq
+    driver         psycopg or gaussdb
+    replicates     False makes a plain connection, for SQL alone
 
     Raises ServerError, whose texts have no password, and what `find_target` raises.
     """
 
-    def __init__(self, dsn: str, driver: str = "psycopg", **parameters: str) -> None:
-        self.target: Target = find_target(dsn, driver, **{"replication": "database", **parameters})
+    def __init__(self, dsn: str, driver: str = "psycopg", *, replicates: bool = True) -> None:
+        self.replicates = replicates
+        self.target: Target = find_target(dsn, driver, **({"replication": "database"} if replicates else {}))
         self._pq = self.target.pq
         connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
         self._connection: Any = connection

@@ -19,17 +19,18 @@ from ..lake.delta import DeltaFolder
 from ..lake.names import folder_of
 from ..lake.options import LakeOptions
 from ..lake.store import Store
-from ..options.checks import number
+from ..options.checks import number, one_of
 from ..options.table_names import written
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import MEMORY_BYTES, Batch, Batches
 from .checks import Wanted, all_findings, raise_errors
 from .connection import Connection
 from .intake import Intake
-from .plugins import Asked, ask, publication_names
+from .plugins import VIA, Asked, ask, publication_names
 from .progress import Progress
 from .slots import Slot, System, create_slot, find_slot, find_system, retained_bytes
 from .snapshot import take_snapshot
+from .sql_intake import SqlIntake
 from .transaction_ends import Cutter, ends_of
 
 TICK_SECONDS = 0.5
@@ -37,6 +38,9 @@ TICK_SECONDS = 0.5
 
 LOOK_SECONDS = 10.0
 """How often the server is asked for the end of its log and what the slot retains."""
+
+ASKS_SECONDS, ONCE_ASKS_SECONDS = 5.0, 0.1
+"""How often the server is asked how far it is while nothing comes, and so where `once` ends."""
 
 _WAIT_SECONDS = (1.0, 2.0, 5.0, 10.0)
 """Before each attempt to connect again, or to write again when the disk is full; the last one repeats."""
@@ -63,6 +67,7 @@ def follow(
     retained_alarm: int | None = None,
     on_progress: Callable[[Progress], Any] | None = None,
     stop: threading.Event | None = None,
+    via: str = "streaming",
     driver: str = "psycopg",
     mode: str = "FAILFAST",
     encoding: str = "utf-8",
@@ -93,6 +98,7 @@ def follow(
     retained_alarm     bytes of log that the slot may retain before progress says so
     on_progress        is called with a `Progress` after each batch, and while nothing comes
     stop               when it is set, the current batch is finished
+    via                streaming, or sql: where START_REPLICATION cannot be had, SQL functions peek at the slot
     driver             psycopg, or gaussdb for GaussDB's own authentication
     rejects            a folder for what cannot be read or does not fit, a file for each batch; see `Capture.write`
 
@@ -114,7 +120,8 @@ def follow(
     LakeOptions.check(**lake_options, rejects=rejects, mode=mode)
     reading = {"mode": mode, "encoding": encoding, "encoding_errors": encoding_errors, "threads": threads}
     follower = _Follower(
-        connect=lambda: Connection(dsn, driver),
+        connect=lambda: Connection(dsn, driver, replicates=via == "streaming"),
+        via=one_of("via", via, VIA),
         slot=slot,
         publications=names,
         plugin=plugin,
@@ -184,6 +191,7 @@ class _Follower:
     """A run of `follow`."""
 
     connect: Callable[[], Connection]
+    via: str
     slot: str
     publications: list[str]
     plugin: str
@@ -234,7 +242,7 @@ class _Follower:
         connection = self.connect()
         try:
             system, slot = self._checked(connection)
-            asked = ask(connection, slot.plugin, self.publications, self.plugin_options)
+            asked = ask(connection, slot.plugin, self.publications, self.plugin_options, self.via)
             if self.target is None:
                 self.target = system.flushed if self.once else None
             if self.position is None:
@@ -243,17 +251,25 @@ class _Follower:
             self.progress = replace(
                 self.progress, state="streaming", started=self.progress.started or time.time(), lsn=start
             )
-            connection.start(self.slot, start, asked.options)
+            intake, batches = self._opened(connection, asked, start)
         except BaseException:
             connection.close()
             raise
-        intake = Intake(connection, Cutter(ends_of(asked.format)), start, 0.1 if self.once else 5.0)
-        batches = Batches(intake, self.batch_bytes, self.batch_seconds, MEMORY_BYTES)
         try:
             self._write_batches(intake, batches, asked)
         finally:
             intake.close()
             batches.close()
+
+    def _opened(self, connection: Connection, asked: Asked, start: int) -> tuple[Intake | SqlIntake, Batches]:
+        """Starts to receive."""
+        cutter = Cutter(ends_of(asked.format))
+        if self.via == "sql":  # each look is a batch: the next one would begin with the same
+            looks = SqlIntake(connection, cutter, self.slot, asked.format, asked.options, start)
+            return looks, Batches(looks, 1, 0, MEMORY_BYTES)
+        connection.start(self.slot, start, asked.options)
+        intake = Intake(connection, cutter, start, ONCE_ASKS_SECONDS if self.once else ASKS_SECONDS)
+        return intake, Batches(intake, self.batch_bytes, self.batch_seconds, MEMORY_BYTES)
 
     def _checked(self, connection: Connection) -> tuple[System, Slot]:
         system, slot = find_system(connection), find_slot(connection, self.slot)
@@ -273,8 +289,8 @@ class _Follower:
         if not self.snapshot:
             self.position, _ = self.sink.write([], asked.format, None, at)
             return
-        if asked.format != "pgoutput":
-            raise OptionError("option snapshot: needs a slot with the plugin pgoutput")
+        if asked.format != "pgoutput" or self.via != "streaming":
+            raise OptionError("option snapshot: needs a slot with the plugin pgoutput, and via='streaming'")
         with self.connect() as connection:
             found = take_snapshot(
                 connection, self.publications, self.sink.tables, lambda text: self._report(state=text)
@@ -287,7 +303,7 @@ class _Follower:
             found.messages.close()
         self.progress = replace(self.progress, rows=sum(rows.values()), tables=rows, batches=1)
 
-    def _write_batches(self, intake: Intake, batches: Batches, asked: Asked) -> None:
+    def _write_batches(self, intake: Intake | SqlIntake, batches: Batches, asked: Asked) -> None:
         while not self.stop.is_set():
             batch = batches.next(TICK_SECONDS, self.target)
             if batch is not None:

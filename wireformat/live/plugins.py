@@ -24,7 +24,8 @@ _PARALLEL = {
     "include-xids": True,
     "include-timestamp": True,
 }
-"""Options of mppdb_decoding, if the caller gives none: it then decodes in parallel, in its binary style."""
+"""Options of mppdb_decoding, if the caller gives none: it then decodes in parallel, in its binary style.
+SQL functions do not decode in parallel."""
 
 
 class Asked(NamedTuple):
@@ -38,7 +39,13 @@ class Asked(NamedTuple):
     options: dict[str, str]
 
 
-def ask(connection: Connection, plugin: str, publications: Sequence[str], given: Mapping[str, object]) -> Asked:
+VIA = ("streaming", "sql")
+"""How a slot is read: by START_REPLICATION, or by SQL functions."""
+
+
+def ask(
+    connection: Connection, plugin: str, publications: Sequence[str], given: Mapping[str, object], via: str
+) -> Asked:
     """Returns what a plugin is asked for.
 
     given   options of the plugin, in place of the usual ones
@@ -60,8 +67,9 @@ def ask(connection: Connection, plugin: str, publications: Sequence[str], given:
     if plugin == "test_decoding":
         usual = {"include-xids": True, "include-timestamp": True, "skip-empty-xacts": True}
         return Asked("test-decoding", _texts({**usual, **given}))
-    options = {**(_PARALLEL if plugin == "mppdb_decoding" else {}), **given}
-    return Asked(Options.gaussdb(options, plugin=plugin).format, _texts(options))
+    usual_options = _PARALLEL if plugin == "mppdb_decoding" and via == "streaming" else {}
+    options = {**usual_options, **given}
+    return Asked(Options.gaussdb(options, plugin=plugin, via=via).format, _texts(options))
 
 
 def publication_names(given: str | Iterable[str] | None) -> list[str]:

@@ -52,9 +52,18 @@ class Slot(NamedTuple):
 
 def find_system(connection: Connection) -> System:
     """Returns what the server says of itself."""
-    (row,) = connection.query("IDENTIFY_SYSTEM")
+    (row,) = connection.query("IDENTIFY_SYSTEM" if connection.replicates else _sql(connection))
     return System(
         row["systemid"] or "", int(row["timeline"] or 0), lsn_value(row["xlogpos"] or "0/0"), row.get("dbname") or ""
+    )
+
+
+def _sql(connection: Connection) -> str:
+    """Returns a query that gives what IDENTIFY_SYSTEM gives, on a connection without replication."""
+    end = "pg_current_wal_flush_lsn()" if connection.version >= 10 else "pg_current_xlog_location()"
+    return (
+        f"select system_identifier::text as systemid, 0 as timeline, pg_catalog.{end}::text as xlogpos, "
+        "pg_catalog.current_database()::text as dbname from pg_catalog.pg_control_system()"
     )
 
 

@@ -105,6 +105,9 @@ def follow(
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     threads: Threads = None,
+    via: Annotated[
+        str, typer.Option(metavar="streaming|sql", help="Read by START_REPLICATION, or by SQL functions.")
+    ] = "streaming",
     driver: Driver = "psycopg",
 ) -> None:
     """Write what a slot sends to a lake, until SIGTERM or Ctrl-C: the current batch is then finished."""
@@ -137,6 +140,7 @@ def follow(
             encoding=encoding,
             encoding_errors=encoding_errors,
             threads=threads,
+            via=via,
             driver=driver,
         )
 
