@@ -166,9 +166,9 @@ def test_test_decoding(tmp_path: Path) -> None:
         lake = tmp_path / "lake"
         options: dict[str, Any] = {"publication": None, "plugin": "test_decoding"}
         db.follow(lake, create_slot=True, **options)
-        for _ in range(2):
+        for via in ("streaming", "sql"):
             db.execute(*WRITES, "delete from t")
-            db.follow(lake, **options)
+            db.follow(lake, via=via, **options)
         once = [("insert", 1), ("insert", 2), ("update", 1), ("delete", 2), ("delete", 1)]
         assert told(lake) == once * 2
         assert db.confirmed() == wf.lake.position(lake).slot.lsn  # type: ignore[union-attr]
@@ -259,16 +259,11 @@ def test_values_that_do_not_fit(db: Database, tmp_path: Path) -> None:
     assert pq.read_table(file).num_rows == 1
 
 
-@pytest.mark.parametrize("plugin", ["pgoutput", "test_decoding"])
-def test_by_sql_functions(
-    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: str, live_server: Server
-) -> None:
+def test_by_sql_functions(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no replication connection can be had: several looks, each a commit, and the slot is advanced after it."""
-    if plugin == "test_decoding" and not live_server.installation.has_test_decoding:
-        pytest.skip("this server has no test_decoding")
     monkeypatch.setattr("wireformat.live.sql_intake.MOST_CHANGES", 50)
     lake, seen = tmp_path / "lake", list[Progress]()
-    options: dict[str, Any] = {"via": "sql", "plugin": plugin, "publication": "p" if plugin == "pgoutput" else None}
+    options: dict[str, Any] = {"via": "sql"}
     db.follow(lake, create_slot=True, **options)
     for first in range(0, 100, 10):
         db.execute(f"insert into t select i, 'name', i from generate_series({first}, {first + 9}) i")

@@ -56,7 +56,7 @@ def test_gaussdb_over_connections_that_break(case: str, tmp_path: Path) -> None:
     options = {"parallel-decode-num": 4, "sending-batch": 1, **GAUSSDB[case]}
     format = wf.Options.gaussdb(options).format
     cuts = sorted(random.randrange(len(payloads)) for _ in range(4))
-    server = Walsender(plays(messages_of(payloads, format), cuts), "mppdb_decoding", end=1 << 40)
+    server = Walsender(plays(messages_of(payloads, format), cuts), "mppdb_decoding", end=1 << 40, version="9.2.4")
     with serving(server):
         wf.live.follow(server.dsn, tmp_path / "lake", options=options, **FAST)
     wf.Capture(payloads, format).write(tmp_path / "expected")
@@ -64,6 +64,44 @@ def test_gaussdb_over_connections_that_break(case: str, tmp_path: Path) -> None:
     check_same(tmp_path)
     assert server.starts[0].startswith('START_REPLICATION SLOT "s" LOGICAL 0/1 (')
     assert """"decode-style" '""" in server.starts[0]
+
+
+def test_gaussdb_by_sql_functions(tmp_path: Path) -> None:
+    """A look has what is not confirmed, to the end of the transaction that reaches the number that was asked for."""
+    payloads = pq.read_table(FOLDER / "mppdb_stream.parquet")["payload"].to_pylist()
+    ends = [index + 1 for index, payload in enumerate(payloads) if payload.startswith(b"COMMIT")]
+    assert len(ends) > 3
+    looks: list[str] = []
+
+    def peek(query: str) -> list[dict[str, str]]:
+        looks.append(query)
+        begin = next((end for end in reversed(ends) if end * 10 <= server.confirmed), 0)
+        end = next((end for end in ends if end - begin >= 5), ends[-1])
+        return [
+            {"location": wf.lsn_text((index + 1) * 10), "xid": "1", "data": payloads[index].decode()}
+            for index in range(begin, end)
+        ]
+
+    def advance(query: str) -> list[dict[str, str]]:
+        server.confirmed = wf.lsn_value(query.split("'")[3])
+        return [{"slot_name": "s"}]
+
+    server = Walsender(
+        plays([]),
+        "mppdb_decoding",
+        end=1 << 40,
+        version="9.2.4",
+        answers={"peek_changes": peek, "slot_advance": advance},
+    )
+    with serving(server):
+        wf.live.follow(
+            server.dsn, tmp_path / "lake", via="sql", options={"include-xids": True}, mode="PERMISSIVE", **FAST
+        )
+    wf.Capture(payloads[: ends[-1]], "mppdb-json", mode="PERMISSIVE").write(tmp_path / "expected")
+    check_same(tmp_path)
+    assert len(looks) > 2
+    assert "'s', null, 20000, 'include-xids', 'on')" in looks[0]
+    assert server.starts == []
 
 
 def check_same(folder: Path) -> None:

@@ -34,7 +34,8 @@ class Walsender:
     plugin      of its only slot, `s`
     confirmed   of the slot; moves with what the client reports
     end         of its log
-    answers     rows for queries that contain a text
+    answers     gives the rows of queries that contain a text
+    version     that it says it has
     password    that it wants; a wrong one is repeated in the error, as no server should do
     """
 
@@ -42,7 +43,8 @@ class Walsender:
     plugin: str = "pgoutput"
     confirmed: int = 1
     end: int = 1 << 32
-    answers: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    answers: dict[str, Callable[[str], list[dict[str, str]]]] = field(default_factory=dict)
+    version: str = "18.0"
     password: str | None = None
     starts: list[str] = field(default_factory=list)
     flushed: list[int] = field(default_factory=list)
@@ -54,10 +56,10 @@ class Walsender:
         return f"host=127.0.0.1 port={self.port} user=reader dbname=shop sslmode=disable gssencmode=disable"
 
     def rows(self, query: str) -> list[dict[str, str]]:
-        for text, rows in self.answers.items():
+        for text, answer in self.answers.items():
             if text in query:
-                return rows
-        if query.startswith("IDENTIFY_SYSTEM"):
+                return answer(query)
+        if query == "IDENTIFY_SYSTEM" or "pg_control_system" in query:
             return [{"systemid": SYSTEM, "timeline": "1", "xlogpos": lsn_text(self.end), "dbname": "shop"}]
         if "pg_replication_slots" in query:
             return [
@@ -148,7 +150,7 @@ class Session:
             if given[:-1].decode() != self._server.password:
                 self.fail("28P01", f"password authentication failed: {given[:-1].decode()}")
         self._send(b"R", struct.pack(">i", 0))
-        for name, value in (("server_version", "18.0"), ("client_encoding", "UTF8")):
+        for name, value in (("server_version", self._server.version), ("client_encoding", "UTF8")):
             self._send(b"S", f"{name}\0{value}\0".encode())
         self._send(b"Z", b"I")
 

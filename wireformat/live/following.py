@@ -60,7 +60,7 @@ def follow(
     plugin: str = "pgoutput",
     options: Mapping[str, Any] | None = None,
     once: bool = False,
-    batch_bytes: int = 64 << 20,
+    batch_bytes: int = 16 << 20,
     batch_seconds: float = 5.0,
     idle_seconds: float = 60.0,
     reconnect_seconds: float = 300.0,

@@ -74,7 +74,7 @@ def follow(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the output plugin; repeatable.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop where the server's log ends now.")] = False,
-    batch_mb: Annotated[float, typer.Option(metavar="MB", help="Write a batch when it is so large,")] = 64,
+    batch_mb: Annotated[float, typer.Option(metavar="MB", help="Write a batch when it is so large,")] = 16,
     batch_seconds: Annotated[float, typer.Option(metavar="S", help="or when it has waited so long.")] = 5,
     idle_seconds: Annotated[
         float, typer.Option(metavar="S", help="How often the position of an idle stream is written.")
