@@ -29,6 +29,10 @@ venv:
 demo: venv ## decode the sample capture on Spark, show the row changes and write them as Parquet
 	@$(WITH_JAVA) $(RUN) examples/demo.py $(ARGS)
 
+.PHONY: demo-live
+demo-live: venv ## start a PostgreSQL server, follow a slot of it into a Delta lake while tables change, show the lake
+	@$(RUN) examples/demo_live.py $(ARGS)
+
 # The tests of one file share a process: with one file a second process would find nothing to do.
 PYTEST = $(RUN) -m pytest $(if $(findstring .py,$(ARGS)),,-n logical)
 
@@ -43,6 +47,10 @@ test: venv ## the same, with Spark and a PostgreSQL server of each kind
 .PHONY: test-all
 test-all: venv ## run all tests, with all examples
 	@$(WITH_JAVA) $(PYTEST) $(ARGS)
+
+.PHONY: endure
+endure: venv ## kill readers and servers of a live slot 50 times each, at random moments
+	WIREFORMAT_KILLS=50 $(RUN) -m pytest tests/live/test_crashes.py $(ARGS)
 
 .PHONY: environments
 environments: ## run the quick tests with the lowest versions, and with every Python that is here (ARGS='lowest 3.10': these)

@@ -21,6 +21,7 @@ from . import (
     bench_formats,
     bench_growth,
     bench_lake,
+    bench_live,
     bench_pgoutput,
     bench_spark,
     bench_spark_capture,
@@ -59,6 +60,8 @@ class Effort(NamedTuple):
     corner_changes: int
     corner_turn: float
     start_rounds: int
+    live_rounds: int
+    live_changes: int
     spark_copies: int
     transactions: tuple[int, ...]
 
@@ -73,6 +76,8 @@ FULL = Effort(
     corner_changes=bench_corners.CHANGES,
     corner_turn=TURN_SECONDS,
     start_rounds=3,
+    live_rounds=3,
+    live_changes=400_000,
     spark_copies=bench_spark.COPIES,
     transactions=(1_000_000, 4_000_000, 16_000_000),
 )
@@ -86,6 +91,8 @@ QUICK = Effort(
     corner_changes=bench_corners.QUICK_CHANGES,
     corner_turn=0,
     start_rounds=1,
+    live_rounds=1,
+    live_changes=20_000,
     spark_copies=1,
     transactions=(100_000, 400_000),
 )
@@ -103,6 +110,7 @@ class Group(str, Enum):
     committed = "committed"
     capture = "capture"
     lake = "lake"
+    live = "live"
     growth = "growth"
     corners = "corners"
     spark = "spark"
@@ -124,6 +132,9 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     ),
     Group.capture: lambda capture, effort, say: race(bench_capture.CONTESTANTS, capture, effort.python_rounds, say),
     Group.lake: lambda capture, effort, say: bench_lake.measure(capture, effort.python_rounds, FOLDER / "lake", say),
+    Group.live: lambda capture, effort, say: bench_live.measure(
+        effort.live_changes, effort.live_rounds, FOLDER / "live", say
+    ),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.corners: lambda capture, effort, say: bench_corners.measure(
         effort.corner_changes, effort.corner_rounds, say, turn=effort.corner_turn
@@ -167,6 +178,7 @@ def main(
         results = {
             group.value: measure(capture, effort, say) for group, measure in GROUPS.items() if group in (only or GROUPS)
         }
+        results = {group: found for group, found in results.items() if found}  # without what is not installed here
     report.print_tables(Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH), results)
     if write or (write is None and effort == FULL and not only):
         report.write_page(PAGE, results, machine.description(load))

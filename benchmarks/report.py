@@ -15,6 +15,7 @@ from . import (
     bench_encode,
     bench_formats,
     bench_lake,
+    bench_live,
     bench_pgoutput,
     bench_spark,
     bench_spark_capture,
@@ -228,6 +229,15 @@ SECTIONS: dict[str, Section] = {
             "rows/s": SPEED["rows/s"],
             **SPREAD,
         },
+        pictures.changes_per_second,
+    ),
+    "live": Section(
+        "A live slot",
+        f"From a slot of PostgreSQL {bench_live.VERSION}, whose changes are all there before, in transactions of "
+        f"{bench_live.ROWS_OF_A_TRANSACTION:,} rows, or of {bench_live.SMALL_ROWS} where it says small transactions. "
+        f"wf.live.follow writes typed files, with {bench_live.THREADS} threads; the subscription writes into a second "
+        "server on the same machine. The first server shares the processors with each of them.",
+        {**NAME, **INPUT, **SECONDS, **SPEED, **SPREAD},
         pictures.changes_per_second,
     ),
     "committed": Section(

@@ -16,7 +16,7 @@ import wireformat as wf
 from .golden_cases import CASES, Case
 from .servers.captures import capture_names
 
-MARKS = {"spark": "spark", "servers": "server", "runs": "server"}
+MARKS = {"spark": "spark", "servers": "server", "runs": "server", "live_server": "server"}
 """The mark of the tests that use a fixture."""
 
 CAPTURES_OF_A_FORMAT = 2

@@ -12,6 +12,7 @@ framing     messages to frames, bytes to messages    ddl: DDL templates to SQL
 arrow       the row-change table (loads numba)       cli: the command `wireformat`
 lake        all tables of a stream, as Parquet or Delta
 inspection  inspect: the bytes of a message, field by field
+live        a slot of a running server, as a lake
 plugin      output plugins: the server's callbacks, and a replay that calls them with events
 """
 
@@ -36,6 +37,7 @@ from .errors import (
     OptionError,
     OrderError,
     PluginError,
+    ServerError,
     ShortData,
     StateError,
     TrailingBytes,
@@ -78,7 +80,7 @@ from .lsn import lsn_text, lsn_value
 from .options import Options, ReadOptions
 
 if TYPE_CHECKING:
-    from . import arrow, ddl, lake, plugin, testing
+    from . import arrow, ddl, lake, live, plugin, testing
     from .capture import Capture
     from .formats.guess import Guess
     from .inspection import Inspection, Node
@@ -133,6 +135,7 @@ __all__ = [
     "RollbackPrepared",
     "RowChange",
     "Sequence",
+    "ServerError",
     "ShortData",
     "StateError",
     "StreamAbort",
@@ -157,6 +160,7 @@ __all__ = [
     "guess_format",
     "inspect",
     "lake",
+    "live",
     "lsn_text",
     "lsn_value",
     "plugin",
@@ -177,7 +181,7 @@ _LATER = {
 }
 """Names that are loaded when they are first used, and where they lie; so are the modules below."""
 
-_MODULES = ("arrow", "ddl", "lake", "plugin", "testing")
+_MODULES = ("arrow", "ddl", "lake", "live", "plugin", "testing")
 
 
 def __getattr__(name: str) -> Any:

@@ -40,7 +40,7 @@ from .sources.handed_rows import HandedRows, as_batch, grouped_rows, rows_of_loo
 from .sources.resumption import KnownRelations, Resumption
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
-from .stream.capture_position import CapturePosition
+from .stream.capture_position import CapturePosition, SlotPosition
 from .stream.judged import wrong_format
 from .stream.reader import Located
 from .stream.transactions import TWO_PHASE
@@ -70,6 +70,8 @@ class Capture:
     drop_resent     drop transactions that the server sent again after a restart
     memory_limit    how many bytes of rows of open transactions stay in memory; the rest go to temporary files
     after           the `position` of an earlier capture of the stream, to go on after it
+    slot            of messages from a slot that end with a whole transaction: the slot, and the LSN up to which they
+                    reach, which becomes part of the `position` at their end
     threads         the number of threads; None for as many as Arrow uses
     engine          `scan`, or `declaration`, which is slow and reads every record by the declaration of its format
     progress        is called with the number of bytes of the sources that were read since it was called last
@@ -102,6 +104,7 @@ class Capture:
         drop_resent: bool = True,
         memory_limit: int = OPEN_TRANSACTIONS_BYTES,
         after: CapturePosition | str | None = None,
+        slot: SlotPosition | None = None,
         threads: int | None = None,
         engine: str = "scan",
         progress: Callable[[int], Any] | None = None,
@@ -124,6 +127,7 @@ class Capture:
         self._drop_resent = flag("drop_resent", drop_resent)
         self._memory_limit = number("memory_limit", memory_limit, 0)
         self._after = _checked_position(after, self._name)
+        self._slot = _checked_slot(slot, self._after)
         self._make_decoder: Callable[[ReadOptions, ReadOptions | None], SourceDecoder] = lambda options, counted: (
             SourceDecoder(self._format, options, engine=engine, threads=threads, counted=counted)
         )
@@ -505,6 +509,7 @@ class Capture:
         at_end           is called with the transactions when all rows have been taken
         through          takes all rows, and returns those to read
         """
+        after = self._after or CapturePosition(self._name)
         resumption, relations = Resumption(self._after), self._known()
         decoder = self._make_decoder(self._options, None if options.tables is None else options)
         with (
@@ -523,12 +528,13 @@ class Capture:
                         if last is not None:
                             yield HandedRows(last, None)
                         last = rows
-                    yield HandedRows(last, _position(self._name, transactions, resumption, relations))
+                    yield HandedRows(last, _position(transactions, resumption, relations, after))
             except OrderError as error:
                 add_hint(error, resumption.hint())
                 raise
             yield from (HandedRows(rows, None) for rows in self._later(transactions))
-            yield HandedRows(None, _position(self._name, transactions, resumption, relations))
+            reached = after._replace(slot=self._slot or after.slot)
+            yield HandedRows(None, _position(transactions, resumption, relations, reached))
             self._unknown_prepared = transactions.unknown_prepared
             if at_end is not None:
                 at_end(transactions)
@@ -621,10 +627,24 @@ def _checked_position(after: CapturePosition | str | None, format: str) -> Captu
     return after
 
 
+def _checked_slot(slot: SlotPosition | None, after: CapturePosition | None) -> SlotPosition | None:
+    if slot is not None and not isinstance(slot, SlotPosition):
+        raise OptionError(f"option slot: expected a SlotPosition, got {shown(slot)}")
+    there = None if after is None else after.slot
+    if slot is not None and there is not None and (slot.system, slot.slot) != (there.system, there.slot):
+        raise OptionError(
+            f"option after: expected a position of slot {slot.slot} of system {slot.system}, got one of slot "
+            f"{there.slot} of system {there.system}"
+        )
+    return slot
+
+
 def _position(
-    format: str, transactions: Transactions, resumption: Resumption, relations: KnownRelations
+    transactions: Transactions, resumption: Resumption, relations: KnownRelations, stream: CapturePosition
 ) -> CapturePosition:
+    """Returns the position that was reached. `stream` is one of the same stream, with its format and slot."""
     described = transactions.describe_open()
     messages = [message for _, message in described if message is not None]
     open = (*(one for one, _ in described), *resumption.unseen)
-    return CapturePosition(format, transactions.position, open, relations.before(min(messages) if messages else None))
+    known = relations.before(min(messages) if messages else None)
+    return CapturePosition(stream.format, transactions.position, open, known, stream.slot)

@@ -35,6 +35,19 @@ class LimitExceeded(WireformatError, ValueError):
     """A limit of `wireformat.limits` was exceeded; the text names the limit, its value and what was requested."""
 
 
+class ServerError(WireformatError):
+    """A server refused something, or the connection to it was lost. No text contains a password.
+
+    sqlstate       the server's code; None if it sent none
+    is_temporary   whether the same may succeed later, as after a restart of the server
+    """
+
+    def __init__(self, text: str, *, sqlstate: str | None = None, is_temporary: bool = False) -> None:
+        super().__init__(text)
+        self.sqlstate = sqlstate
+        self.is_temporary = is_temporary
+
+
 class MissingExtra(WireformatError, ImportError):
     """A package that an extra installs is missing or too old; the text names the extra."""
 

@@ -7,7 +7,12 @@ from contextlib import contextmanager
 
 from .errors import MissingExtra
 
-PACKAGES = {"cli": ("rich", "typer"), "spark": ("google", "pandas", "pyspark"), "delta": ("deltalake",)}
+PACKAGES = {
+    "cli": ("rich", "typer"),
+    "spark": ("google", "pandas", "pyspark"),
+    "delta": ("deltalake",),
+    "postgres": ("psycopg",),
+}
 """The modules of each extra that this package or its examples import."""
 
 

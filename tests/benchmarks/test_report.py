@@ -17,6 +17,7 @@ from benchmarks import (
     bench_formats,
     bench_growth,
     bench_lake,
+    bench_live,
     bench_pgoutput,
     bench_spark,
     bench_start,
@@ -36,6 +37,7 @@ GROUPS = {
     "typed": [one.name for one in bench_typed.CONTESTANTS],
     "capture": [one.name for one in bench_capture.CONTESTANTS],
     "lake": [*bench_lake.NAMES],
+    "live": [*bench_live.NAMES, *bench_live.SMALL_NAMES],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
     "committed": [one.name for one in bench_committed.CONTESTANTS],
     "transactions": [

@@ -320,6 +320,8 @@ def test_rejects(mode: str, format: str, tmp_path: Path) -> None:
     )
     found = read(tmp_path / "lake", ("a", "t"))
     assert found["id"].to_pylist() == ([0, 1, 2] if mode == "PERMISSIVE" else [2])
+    gc.collect()
+    assert not [*tmp_path.glob(".*")]
     rejects = pq.read_table(path).to_pylist()
     by_kind = {kind: [row for row in rejects if row["kind"] == kind] for kind in ("INSERT", "CORRUPT")}
     assert [dict(row["new"])["v"] for row in by_kind["INSERT"]] == ["1", "infinity"]

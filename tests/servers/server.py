@@ -40,9 +40,11 @@ START_SECONDS = 30
 class Server:
     """A running server; sessions come through a Unix socket, as the user postgres."""
 
-    def __init__(self, installation: Installation, folder: Path) -> None:
+    def __init__(self, installation: Installation, folder: Path, user: dict[str, int]) -> None:
         self.installation = installation
         self.folder = folder
+        self._user = user
+        self._process = self._started()
 
     @property
     def version(self) -> int:
@@ -53,28 +55,51 @@ class Server:
         """A session where every statement commits by itself."""
         return psycopg.connect(host=str(self.folder), user="postgres", dbname=dbname, autocommit=True, **parameters)
 
+    def restart(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop it, as after a failure with SIGKILL, and start it again; it recovers."""
+        self.stop(how)
+        end = time.monotonic() + START_SECONDS
+        while True:
+            self._process = self._started()
+            try:
+                _wait(self, self._process, self.folder / "log")
+                return
+            except RuntimeError:  # processes of the one before may still be there
+                if self._process.poll() is None or time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop it: sessions end, the log is written."""
+        self._process.send_signal(how)
+        self._process.wait(START_SECONDS)
+
+    def wait(self) -> None:
+        """Wait until it answers."""
+        _wait(self, self._process, self.folder / "log")
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        command = [self.installation.bin / "postgres", "-D", self.folder / "data", "-k", self.folder, *options]
+        with (self.folder / "log").open("ab") as output:
+            return subprocess.Popen(command, cwd=self.folder, stdout=output, stderr=output, **_as(self._user))
+
 
 @contextmanager
 def running(installation: Installation) -> Iterator[Server]:
     """A new server; it and its folder are gone afterwards."""
     user = _unprivileged()
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # the path of a socket is limited to 107 bytes
-    log = folder / "log"
     try:
         if user:
             shutil.chown(folder, **user)
         _initdb(installation, folder, user)
-        options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        command = [installation.bin / "postgres", "-D", folder / "data", "-k", folder, *options]
-        with log.open("wb") as output:
-            process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, **_as(user))
+        server = Server(installation, folder, user)
         try:
-            server = Server(installation, folder)
-            _wait(server, process, log)
+            server.wait()
             yield server
         finally:
-            process.send_signal(signal.SIGINT)  # a fast shutdown: sessions end, the log is written
-            process.wait(START_SECONDS)
+            server.stop()
     finally:
         shutil.rmtree(folder)
 

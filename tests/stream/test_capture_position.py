@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import wireformat as wf
-from wireformat.stream.capture_position import CapturePosition, OpenTransaction
+from wireformat.stream.capture_position import CapturePosition, OpenTransaction, SlotPosition
 
 POSITION = CapturePosition(
     "pgoutput",
@@ -32,8 +32,10 @@ POSITION = CapturePosition(
     ),
 )
 
+OF_SLOT = POSITION._replace(slot=SlotPosition("7301", 'a "slot"', 2**64 - 1))
 
-@pytest.mark.parametrize("position", [POSITION, CapturePosition("gaussdb-binary")])
+
+@pytest.mark.parametrize("position", [POSITION, CapturePosition("gaussdb-binary"), OF_SLOT])
 def test_a_position_comes_back(position: CapturePosition) -> None:
     assert CapturePosition.from_json(position.to_json()) == position
 
@@ -51,7 +53,11 @@ RELATIONS = json.loads(POSITION.to_json())["relations"]
         ("", "expected JSON"),
         ("[1]", "expected one of wireformat.capture_position"),
         (changed(kind="x"), "expected one of wireformat.capture_position"),
-        (changed(version=2), "expected version 1"),
+        (changed(version=3), "expected version 1 or 2"),
+        (changed(version=True), "expected version 1 or 2"),
+        (changed(version=2), "expected the fields .*slot"),
+        (changed(slot={"system": "1", "slot": "s", "lsn": 1}), "unknown"),
+        (changed(version=2, slot={"system": "1", "slot": "s", "lsn": -1}), "number out of range"),
         (changed(format=1), "expected a text in format"),
         (changed(open={}), "expected the fields stage"),
         (changed(more=1), "unknown"),
@@ -64,3 +70,26 @@ RELATIONS = json.loads(POSITION.to_json())["relations"]
 def test_what_was_changed_is_refused(text: str, reason: str) -> None:
     with pytest.raises(wf.StateError, match=reason):
         CapturePosition.from_json(text)
+
+
+def test_a_capture_of_a_slot_reaches_its_lsn_at_the_end() -> None:
+    messages = [b"BEGIN 5", b"table s.t: INSERT: id[integer]:1", b"COMMIT 5"]
+    slot = SlotPosition("7301", "s", 99)
+    capture = wf.Capture(messages, "test-decoding", slot=slot)
+    rows = iter(capture.committed())
+    next(rows)
+    assert capture.position.slot is None
+    assert next(rows, None) is None
+    assert capture.position.slot == slot
+    later = wf.Capture([], "test-decoding", after=capture.position)
+    later.committed().read_all()
+    assert later.position.slot == slot
+
+
+def test_a_position_of_another_slot_is_refused() -> None:
+    after = CapturePosition("pgoutput", slot=SlotPosition("7301", "s", 9))
+    for slot in (SlotPosition("7302", "s", 9), SlotPosition("7301", "t", 9)):
+        with pytest.raises(wf.OptionError, match=r"expected a position of slot [st] of system 730"):
+            wf.Capture([], "pgoutput", after=after, slot=slot)
+    with pytest.raises(wf.OptionError, match="expected a SlotPosition"):
+        wf.Capture([], "pgoutput", slot=5)  # type: ignore[arg-type]

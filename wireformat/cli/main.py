@@ -11,6 +11,7 @@ from .. import __version__
 from ..formats.registry import all_rows
 from .captures.commands import add_commands
 from .exits import exit_codes, open_missing_streams
+from .live.commands import add_live_commands
 from .options import (
     CaptureColumn,
     Column,
@@ -256,6 +257,7 @@ def convert(
 
 
 add_commands(app)
+add_live_commands(app)
 
 
 @app.command()

@@ -84,6 +84,11 @@ class DeltaFolder:
         deltalake.write_deltalake(self.table, schema.empty_table(), mode="append", schema_mode="merge")
         self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
 
+    def empty(self) -> None:
+        """Deletes all rows, if the table is there."""
+        if self.table is not None:
+            self.table.delete()
+
     def append(self, schema: pa.Schema, files: Iterable[WrittenFile], properties: CommitProperties) -> None:
         """Adds files in one commit, or makes the table of them."""
         self._add(schema, files, properties, "append")

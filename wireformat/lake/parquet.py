@@ -125,6 +125,7 @@ class _Sink(io.RawIOBase):
             self.drain()
             if self._stream is not None:
                 self._stream.close()
+            super().close()  # else the file would be made again, empty, when this object goes
         return self._size
 
     def discard(self) -> None:

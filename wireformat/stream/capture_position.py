@@ -14,7 +14,6 @@ from .saved_position import fields_of, position_of
 from .transactions import STAGES
 
 KIND = "wireformat.capture_position"
-VERSION = 1
 
 
 class OpenTransaction(NamedTuple):
@@ -39,6 +38,19 @@ class OpenTransaction(NamedTuple):
         return f"{self.stage} transaction {names}".strip()
 
 
+class SlotPosition(NamedTuple):
+    """How far a slot of a server has been read.
+
+    system   the server's system identifier, as IDENTIFY_SYSTEM returns it
+    slot     name of the slot
+    lsn      everything before it has been handed out: what a consumer reports to the server as flushed
+    """
+
+    system: str
+    slot: str
+    lsn: int
+
+
 class CapturePosition(NamedTuple):
     """Where to go on reading a stream.
 
@@ -49,23 +61,27 @@ class CapturePosition(NamedTuple):
     delivered   how far transactions have been handed out
     open        the transactions that had begun and not ended
     relations   of pgoutput: the tables that were described before the oldest message that is still needed
+    slot        of a stream that comes from a slot: which one, and how far it has been read
     """
 
     format: str
     delivered: Position = Position()
     open: tuple[OpenTransaction, ...] = ()
     relations: tuple[Relation, ...] = ()
+    slot: SlotPosition | None = None
 
     def to_json(self) -> str:
         """Returns the position as JSON with a version. Later releases can read it."""
         fields = {
             "kind": KIND,
-            "version": VERSION,
+            "version": 1 if self.slot is None else 2,
             "format": self.format,
             "delivered": fields_of(self.delivered),
             "open": _columns(_OPEN, self.open),
             "relations": _columns(_RELATIONS, [_relation_row(relation) for relation in self.relations]),
         }
+        if self.slot is not None:
+            fields["slot"] = self.slot._asdict()
         return json.dumps(fields, ensure_ascii=False)
 
     @classmethod
@@ -77,17 +93,20 @@ class CapturePosition(NamedTuple):
             raise damaged(KIND, "JSON", "other text") from None
         if not isinstance(fields, dict) or fields.get("kind") != KIND:
             raise StateError(f"position: expected one of {KIND}, as CapturePosition.to_json writes it")
-        if fields.get("version") != VERSION:
+        version = fields.get("version")
+        shape = _SHAPES.get(version) if type(version) is int else None
+        if shape is None:
             raise StateError(
-                f"position: expected version {VERSION}, which this release reads, got another one: go on with the "
-                "release that wrote it"
+                f"position: expected version {' or '.join(map(str, _SHAPES))}, which this release reads, got another "
+                "one: go on with the release that wrote it"
             )
-        check(fields, _SHAPE, KIND)
+        check(fields, shape, KIND)
         return cls(
             fields["format"],
             position_of(fields["delivered"]),
             tuple(OpenTransaction(*row) for row in _rows(fields["open"], _OPEN)),
             tuple(_relation(row) for row in _rows(fields["relations"], _RELATIONS)),
+            SlotPosition(**fields["slot"]) if "slot" in fields else None,
         )
 
 
@@ -111,7 +130,7 @@ _RELATIONS = Table(
         **dict.fromkeys(_LISTS, TEXT),
     }
 )
-_SHAPE: Shape = {
+_SHAPE_1: Shape = {
     "kind": TEXT,
     "version": NAME,
     "format": TEXT,
@@ -119,7 +138,9 @@ _SHAPE: Shape = {
     "open": _OPEN,
     "relations": _RELATIONS,
 }
-"""The fields of version 1, which is never changed. The lists of a relation are JSON texts."""
+_SHAPES: dict[int, Shape] = {1: _SHAPE_1, 2: {**_SHAPE_1, "slot": {"system": TEXT, "slot": TEXT, "lsn": UNSIGNED}}}
+"""The fields of each version, which are never changed. The lists of a relation are JSON texts. Version 2 is that of a
+stream from a slot."""
 
 
 def _columns(table: Table, rows: Any) -> dict[str, list[Any]]:

@@ -206,14 +206,15 @@ def write(
             state=state,
             tables=split_lists(tables),
             partition_by=partition_by,
-            keys=_keys(keys),
+            keys=split_keys(keys),
             rejects=rejects,
             go_on=go_on,
             **options,
         )
 
 
-def _keys(given: list[str] | None) -> dict[str, list[str]] | None:
+def split_keys(given: list[str] | None) -> dict[str, list[str]] | None:
+    """The key columns of tables, each given as `table=column,column`; raises BadParameter."""
     if given is None:
         return None
     found = {}

@@ -1,0 +1,1 @@
+"""A live slot: a real server, and one that is made up."""

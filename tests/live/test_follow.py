@@ -1,0 +1,283 @@
+"""From a slot of a real server to a lake."""
+
+from __future__ import annotations
+
+import errno
+import json
+import threading
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.lake.store import Store
+from wireformat.live import Progress
+from wireformat.live.sql_intake import SqlIntake
+
+from ..servers.installations import installations
+from ..servers.server import Server, running
+from .databases import Database, changes_of, database, is_ordered_and_unique, told
+
+WRITES = (
+    "insert into t values (1, 'a', 2.5), (2, null, null)",
+    "update t set name = 'b' where id = 1",
+    "delete from t where id = 2",
+)
+
+
+def test_changes_come_once_and_the_slot_moves(db: Database, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    first = db.follow(lake, create_slot=True)
+    assert first.slot.lsn == db.confirmed()
+    db.execute(*WRITES)
+    position = db.follow(lake)
+    assert told(lake) == [("insert", 1), ("insert", 2), ("update", 1), ("delete", 2)]
+    assert changes_of(lake)["price"].to_pylist()[:2] == [Decimal("2.50"), None]
+    assert is_ordered_and_unique(changes_of(lake))
+    assert db.confirmed() == position.slot.lsn > first.slot.lsn
+    assert wf.lake.position(lake) == position
+    db.follow(lake)
+    assert changes_of(lake).num_rows == 4
+    db.execute("insert into t values (3, 'c', 1)")
+    db.follow(lake)
+    assert told(lake)[4:] == [("insert", 3)]
+
+
+def test_latest_in_delta_is_the_table(db: Database, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    lake = tmp_path / "lake"
+    db.follow(lake, create_slot=True, format="delta", state="latest")
+    for _ in range(2):
+        db.execute(*WRITES)
+        db.follow(lake, format="delta", state="latest")
+        db.execute("update t set id = id + 10")
+        db.follow(lake, format="delta", state="latest")
+    rows = deltalake.DeltaTable(lake / "public" / "t").to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["name"], row["price"]) for row in rows) == db.rows("table t order by 1")
+
+
+def test_an_idle_slot_moves(db: Database, tmp_path: Path) -> None:
+    """The log grows by what is not published; the position that only keepalives bring is in the lake first."""
+    lake, stop, seen = tmp_path / "lake", threading.Event(), list[Progress]()
+    db.execute("create table other (id int)")
+    db.follow(lake, create_slot=True)
+    before = db.confirmed()
+    db.execute("insert into other select generate_series(1, 1000)")
+
+    def watch(progress: Progress) -> None:
+        seen.append(progress)
+        if db.confirmed() > before:
+            stop.set()
+        assert len(seen) < 100
+
+    position = db.follow(lake, once=False, idle_seconds=0.1, stop=stop, on_progress=watch)
+    assert stop.is_set()
+    assert before < db.confirmed() <= position.slot.lsn == wf.lake.position(lake).slot.lsn
+    assert position.delivered.transactions == 0
+
+
+def test_batches_by_size_and_time(db: Database, tmp_path: Path) -> None:
+    """Each commit of the lake holds whole transactions."""
+    lake, seen = tmp_path / "lake", list[Progress]()
+    db.follow(lake, create_slot=True)
+    for first in range(0, 5000, 1000):
+        db.execute(f"insert into t select i, 'name', i from generate_series({first}, {first + 999}) i")
+    db.follow(lake, batch_bytes=100_000, on_progress=seen.append)
+    assert seen[-1].rows == 5000
+    assert 1 < seen[-1].batches <= 5
+    assert {progress.rows % 1000 for progress in seen} == {0}
+    assert told(lake) == [("insert", number) for number in range(5000)]
+
+
+def test_a_transaction_larger_than_memory(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wireformat.live.intake.PIECE_BYTES", 1 << 15)
+    monkeypatch.setattr("wireformat.live.following.MEMORY_BYTES", 1 << 16)
+    lake = tmp_path / "lake"
+    db.follow(lake, create_slot=True)
+    db.execute("insert into t values (-1, '', 0)")
+    db.execute("insert into t select i, repeat('x', 20), i from generate_series(0, 19999) i")
+    db.execute("insert into t values (-2, '', 0)")
+    db.follow(lake, batch_bytes=1 << 15)
+    assert [id for _, id in told(lake)] == [-1, *range(20000), -2]
+    assert is_ordered_and_unique(changes_of(lake))
+
+
+def test_a_table_that_is_altered_renamed_and_made_again(db: Database, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    db.follow(lake, create_slot=True)
+    db.execute(
+        "insert into t values (1, 'a', 1)",
+        "alter table t add column more text default 'x'",
+        "insert into t values (2, 'b', 2)",
+        "alter table t drop column name",
+        "alter table t alter column price type numeric(12, 2)",
+        "insert into t values (3, 3.5)",
+    )
+    db.follow(lake)
+    db.execute("alter table t rename to u", "insert into u values (4, 4)", "drop table u")
+    db.execute("create table t (id int primary key, name text)", "alter publication p add table t")
+    db.execute("insert into t values (5, 'new')")
+    db.follow(lake)
+    assert [id for _, id in told(lake)] == [1, 2, 3, 5]
+    assert told(lake, "public.u") == [("insert", 4)]
+    rows = changes_of(lake).select(["id", "name", "more"]).to_pylist()
+    assert rows[1] == {"id": 2, "name": "b", "more": "x"}
+    assert rows[3] == {"id": 5, "name": "new", "more": None}
+
+
+def test_publications_with_filters_columns_and_origin(db: Database, tmp_path: Path) -> None:
+    db.execute('create table "odd "" name" (id int primary key, seen text, secret text)')
+    db.execute('create publication "it\'s, ""odd" for table "odd "" name" (id, seen) where (id > 10)')
+    names = ["p", "it's, \"odd"]
+    lake = tmp_path / "lake"
+    db.follow(lake, create_slot=True, publication=names, options={"origin": "none"})
+    db.execute("insert into t values (1, 'a', 1)")
+    db.execute("""insert into "odd "" name" values (5, 'a', 'x'), (50, 'b', 'y')""")
+    db.execute(
+        f"select pg_replication_origin_create('o{db.name}')",
+        f"select pg_replication_origin_session_setup('o{db.name}')",
+        "insert into t values (2, 'from elsewhere', 1)",
+        "select pg_replication_origin_session_reset()",
+    )
+    db.follow(lake, publication=names, options={"origin": "none"})
+    assert told(lake) == [("insert", 1)]
+    (row,) = changes_of(lake, 'public.odd " name').to_pylist()
+    assert (row["id"], row["seen"], "secret" in row) == (50, "b", False)
+    db.execute(f"select pg_replication_origin_drop('o{db.name}')")
+
+
+def test_a_publication_that_is_gone_is_an_error(db: Database, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    db.follow(lake, create_slot=True)
+    db.execute("drop publication p")
+    with pytest.raises(wf.ServerError, match=r"publication: p is not there; CREATE PUBLICATION \"p\""):
+        db.follow(lake)
+
+
+def test_test_decoding(tmp_path: Path) -> None:
+    """A format without LSNs: the slot's are those of the lake."""
+    if 15 not in installations() or not installations()[15].has_test_decoding:
+        pytest.skip("PostgreSQL with test_decoding is missing")
+    with running(installations()[15]) as server, database(server, "lines") as db:
+        lake = tmp_path / "lake"
+        options: dict[str, Any] = {"publication": None, "plugin": "test_decoding"}
+        db.follow(lake, create_slot=True, **options)
+        for via in ("streaming", "sql"):
+            db.execute(*WRITES, "delete from t")
+            db.follow(lake, via=via, **options)
+        once = [("insert", 1), ("insert", 2), ("update", 1), ("delete", 2), ("delete", 1)]
+        assert told(lake) == once * 2
+        assert db.confirmed() == wf.lake.position(lake).slot.lsn  # type: ignore[union-attr]
+
+
+def test_a_stopped_run_finishes_its_batch(db: Database, tmp_path: Path) -> None:
+    lake, stop = tmp_path / "lake", threading.Event()
+    db.follow(lake, create_slot=True)
+    db.execute(*WRITES)
+
+    def stop_after_a_batch(progress: Progress) -> None:
+        if progress.batches:
+            stop.set()
+
+    position = db.follow(lake, once=False, batch_seconds=0.05, stop=stop, on_progress=stop_after_a_batch)
+    assert db.confirmed() == position.slot.lsn
+    assert changes_of(lake).num_rows == 4
+
+
+def test_progress_tells_rate_and_lag(db: Database, tmp_path: Path) -> None:
+    lake, seen = tmp_path / "lake", list[Progress]()
+    db.follow(lake, create_slot=True)
+    db.execute(*WRITES)
+    db.follow(lake, on_progress=seen.append, retained_alarm=1)
+    last = seen[-1]
+    assert (last.rows, last.tables, last.batches, last.transactions) == (4, {"public.t": 4}, 1, 3)
+    assert 0 < last.lag_seconds < 60
+    assert last.retained_bytes is not None
+    assert last.retained_bytes > 0
+    assert last.is_alarming
+    assert last.rows_per_second > 0
+
+
+def test_two_servers_are_told_apart(live_server: Server, db: Database, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    db.follow(lake, create_slot=True)
+    with running(installations()[live_server.version]) as other, database(other, db.name) as copy:
+        with pytest.raises(wf.ServerError, match="the lake was read from system"):
+            copy.follow(lake)
+        copy.follow(tmp_path / "its own", create_slot=True)
+
+
+def test_times_are_those_of_the_server(db: Database, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    db.follow(lake, create_slot=True)
+    db.execute(WRITES[0])
+    db.follow(lake)
+    (now,) = db.rows("select now()")[0]
+    assert timedelta(0) <= now - changes_of(lake)["_commit_time"][0].as_py() < timedelta(minutes=1)
+
+
+def test_a_disk_that_is_full_for_a_while(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch waits, and is written when there is room; nothing of the failed attempts is left."""
+    lake, seen, real = tmp_path / "lake", list[str](), Store.append
+    db.follow(lake, create_slot=True)
+    db.execute(*WRITES)
+    failures = iter(range(3))
+
+    def append(self: Store, path: str, data: bytes) -> None:
+        if next(failures, None) is not None:
+            real(self, path, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(self, path, data)
+
+    monkeypatch.setattr("wireformat.live.following._WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr(Store, "append", append)
+    db.follow(lake, on_progress=lambda progress: seen.append(progress.state))
+    assert seen.count("waiting: the lake's disk is full") == 3
+    assert told(lake) == [("insert", 1), ("insert", 2), ("update", 1), ("delete", 2)]
+    files = {path.name for path in lake.rglob("*") if path.is_file()}
+    assert files == {"_wireformat.json", "wireformat-000002.parquet"}
+
+
+def test_values_that_do_not_fit(db: Database, tmp_path: Path) -> None:
+    """FAILFAST stops before the batch, and the slot stays; another mode goes on, and keeps them in a file."""
+    lake = tmp_path / "lake"
+    db.execute("create table times (id int primary key, at time)", "alter publication p add table times")
+    db.follow(lake, create_slot=True)
+    before = db.confirmed()
+    db.execute("insert into times values (1, '24:00'), (2, '23:00')")
+    with pytest.raises(wf.BadCell, match="24:00:00"):
+        db.follow(lake)
+    assert db.confirmed() == before
+    position = db.follow(lake, mode="DROPMALFORMED", rejects=str(tmp_path / "rejects"))
+    assert told(lake, "public.times") == [("insert", 2)]
+    assert db.confirmed() == position.slot.lsn
+    (file,) = (tmp_path / "rejects").iterdir()
+    assert pq.read_table(file).num_rows == 1
+
+
+def test_by_sql_functions(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no replication connection can be had: several looks, each a commit, and the slot is advanced after it."""
+    monkeypatch.setattr("wireformat.live.sql_intake.MOST_CHANGES", 50)
+    lake, seen = tmp_path / "lake", list[Progress]()
+    options: dict[str, Any] = {"via": "sql"}
+    db.follow(lake, create_slot=True, **options)
+    for first in range(0, 100, 10):
+        db.execute(f"insert into t select i, 'name', i from generate_series({first}, {first + 9}) i")
+    position = db.follow(lake, on_progress=seen.append, **options)
+    assert told(lake) == [("insert", number) for number in range(100)]
+    assert seen[-1].batches > 1
+    assert db.confirmed() == position.slot.lsn
+    assert db.rows("select count(*) from pg_stat_replication") == [(0,)]
+    stays = json.loads((lake / "_wireformat.json").read_text())
+    db.execute("delete from t where id = 5")
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlIntake, "confirm", lambda self, lsn: None)
+        db.follow(lake, **options)
+    assert db.confirmed() < wf.lake.position(lake).slot.lsn  # type: ignore[union-attr]
+    db.follow(lake, **options)
+    assert told(lake)[100:] == [("delete", 5)]
+    assert stays["position"]["slot"]["system"] == position.slot.system

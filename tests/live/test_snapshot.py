@@ -1,0 +1,134 @@
+"""The rows that tables have, and then their changes: together they are the tables."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import wireformat as wf
+from wireformat.lake.lake import Lake
+
+from .databases import Database, changes_of, told
+
+ODD = ("a\tb", "\\", "\\N", "line\nfeed", "\r\b\f\v", "", "é表", "\\\\t", "a\\", "\\\\\\")
+
+
+def test_a_snapshot_and_the_changes_after_it(db: Database, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    db.execute("insert into t select i, null, i from generate_series(1, 3000) i")
+    db.follow(lake, create_slot=True, snapshot=True)
+    db.execute("update t set name = 'x' where id = 7", "insert into t values (9999, 'after', 1)")
+    db.follow(lake, snapshot=True)
+    rows = changes_of(lake)
+    assert rows["id"].to_pylist() == [*range(1, 3001), 7, 9999]
+    assert rows["_xid"].to_pylist()[:3001].count(0) == 3000
+    first = rows["_sequence"][0].as_py()["commit_lsn"]
+    assert first < rows["_sequence"][3000].as_py()["commit_lsn"]
+
+
+def test_values_come_as_they_are(db: Database, tmp_path: Path) -> None:
+    db.execute("create type mood as enum ('sad', 'glad')")
+    db.execute("create table v (id int primary key, s text, b bool, c char(5), m mood, a int[], f float8, y bytea)")
+    db.execute("alter publication p add table v")
+    for number, text in enumerate(ODD):
+        db.session.execute(
+            "insert into v values (%s, %s, true, 'x', 'glad', '{1,null}', 0.1, '\\x00ff')", [number, text]
+        )
+    lake = tmp_path / "lake"
+    db.follow(lake, create_slot=True, snapshot=True)
+    db.execute("update v set id = id")
+    db.follow(lake)
+    values = [
+        {name: value for name, value in row.items() if not name.startswith("_")}
+        for row in changes_of(lake, "public.v").to_pylist()
+    ]
+    first, then = values[: len(ODD)], values[len(ODD) :]
+    assert first == then
+    assert [row["s"] for row in first] == list(ODD)
+
+
+def test_filters_and_column_lists(db: Database, tmp_path: Path) -> None:
+    db.execute("create table f (id int primary key, seen text, secret text)")
+    db.execute("insert into f select i, 'seen', 'secret' from generate_series(1, 20) i")
+    db.execute("create publication low for table f (id, seen) where (id <= 3)")
+    db.execute("create publication high for table f (id, seen) where (id > 18)")
+    db.follow(tmp_path / "lake", publication=["low", "high"], create_slot=True, snapshot=True)
+    rows = changes_of(tmp_path / "lake", "public.f")
+    assert sorted(rows["id"].to_pylist()) == [1, 2, 3, 19, 20]
+    assert "secret" not in rows.column_names
+    chosen = tmp_path / "chosen"
+    db.follow(chosen, publication=["p", "low"], snapshot=True, tables=["public.f"])
+    assert [row["table_name"] for row in wf.lake.tables(chosen).to_pylist()] == ["f"]
+
+
+def test_partitions(db: Database, tmp_path: Path) -> None:
+    db.execute("create table parts (id int primary key) partition by range (id)")
+    db.execute("create table parts_1 partition of parts for values from (0) to (10)")
+    db.execute("insert into parts values (1), (2)")
+    db.execute("create publication whole for table parts with (publish_via_partition_root)")
+    db.execute("create publication leaves for table parts")
+    for name, table in (("whole", "public.parts"), ("leaves", "public.parts_1")):
+        lake = tmp_path / name
+        db.follow(lake, publication=name, slot=db.slot + name, create_slot=True, snapshot=True)
+        db.execute("update parts set id = id where id = 1")
+        db.follow(lake, publication=name, slot=db.slot + name)
+        assert sorted(told(lake, table)) == [("insert", 1), ("insert", 2), ("update", 1)]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_a_snapshot_that_was_stopped_begins_again(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, state: str
+) -> None:
+    """Between the commits of its tables and that of the lake: then rows are deleted before it begins again."""
+    if (format, state) == ("parquet", "latest"):
+        with pytest.raises(wf.OptionError, match="needs format='delta'"):
+            db.follow(tmp_path, format=format, state=state)
+        return
+    lake = tmp_path / "lake"
+    db.execute("insert into t select i, 'a', i from generate_series(1, 100) i")
+
+    def fails(self: Lake, position: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "commit", fails)
+        with pytest.raises(KeyboardInterrupt):
+            db.follow(lake, format=format, state=state, create_slot=True, snapshot=True)
+    db.execute("delete from t where id > 50", "update t set name = 'b'")
+    db.follow(lake, format=format, state=state, snapshot=True)
+    db.execute("update t set name = 'c' where id = 1")
+    db.follow(lake, format=format, state=state)
+    if format == "parquet":
+        found = changes_of(lake).to_pylist()
+    else:
+        found = pytest.importorskip("deltalake").DeltaTable(lake / "public" / "t").to_pyarrow_table().to_pylist()
+    names = sorted((row["id"], row["name"]) for row in found)
+    changes = [(1, "c")] + ([(1, "b")] if state == "changes" else [])
+    assert names == sorted(changes + [(number, "b") for number in range(2, 51)])
+
+
+def test_rows_that_change_while_they_are_copied(db: Database, tmp_path: Path) -> None:
+    """Two sessions write before, during and after the snapshot; none of their rows is missing, none comes twice."""
+    lake, stop = tmp_path / "lake", threading.Event()
+
+    def write(first: int) -> None:
+        with db.server.connect(db.name) as session:
+            number = first
+            while not stop.is_set():
+                session.execute("insert into t values (%s, 'x', 1)", [number])
+                number += 2
+
+    writers = [threading.Thread(target=write, args=[first]) for first in (1, 2)]
+    for writer in writers:
+        writer.start()
+    try:
+        db.follow(lake, create_slot=True, snapshot=True)
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    db.follow(lake)
+    assert sorted(changes_of(lake)["id"].to_pylist()) == [id for (id,) in db.rows("select id from t order by 1")]

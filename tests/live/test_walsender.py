@@ -1,0 +1,269 @@
+"""Captures of all kinds of servers, played by a server that is made up: cut anywhere, and sent again."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.live import Progress
+
+from ..golden_cases import FOLDER
+from .databases import changes_of
+from .walsender import Message, Session, Walsender, plays, serving
+
+CAPTURES = Path(__file__).parent.parent / "captures"
+
+FAST: dict[str, Any] = {"slot": "s", "batch_seconds": 0.01, "threads": 1, "once": True}
+
+GAUSSDB = {
+    "b_many_batch": {"decode-style": "b"},
+    "j_names_batch": {"decode-style": "j"},
+    "t_names_batch": {"decode-style": "t"},
+}
+IN_A_SHORT_RUN = "b_many_batch"
+
+
+def messages_of(payloads: list[bytes], format: str) -> list[Message]:
+    """The messages with LSNs as a server has them: those of their last records."""
+    rows = wf.arrow.changes(payloads, format, columns=["message", "lsn"]).to_pylist()
+    lsns: dict[int, int] = {row["message"]: row["lsn"] for row in rows if row["lsn"] is not None}
+    found, last = [], 1
+    for index, payload in enumerate(payloads):
+        last = lsns.get(index, last)
+        found.append((last, payload))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wireformat.live.following._WAIT_SECONDS", (0.01,))
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] if case != IN_A_SHORT_RUN else []) for case in GAUSSDB]
+)
+def test_gaussdb_over_connections_that_break(case: str, tmp_path: Path) -> None:
+    payloads = pq.read_table(FOLDER / f"{case}.parquet")["payload"].to_pylist()
+    random = Random(case)
+    options = {"parallel-decode-num": 4, "sending-batch": 1, **GAUSSDB[case]}
+    format = wf.Options.gaussdb(options).format
+    cuts = sorted(random.randrange(len(payloads)) for _ in range(4))
+    server = Walsender(plays(messages_of(payloads, format), cuts), "mppdb_decoding", end=1 << 40, version="9.2.4")
+    with serving(server):
+        wf.live.follow(server.dsn, tmp_path / "lake", options=options, **FAST)
+    wf.Capture(payloads, format).write(tmp_path / "expected")
+    assert len(server.starts) == len(cuts) + 1
+    check_same(tmp_path)
+    assert server.starts[0].startswith('START_REPLICATION SLOT "s" LOGICAL 0/1 (')
+    assert """"decode-style" '""" in server.starts[0]
+
+
+def test_gaussdb_by_sql_functions(tmp_path: Path) -> None:
+    """A look has what is not confirmed, to the end of the transaction that reaches the number that was asked for."""
+    payloads = pq.read_table(FOLDER / "mppdb_stream.parquet")["payload"].to_pylist()
+    ends = [index + 1 for index, payload in enumerate(payloads) if payload.startswith(b"COMMIT")]
+    assert len(ends) > 3
+    looks: list[str] = []
+
+    def peek(query: str) -> list[dict[str, str]]:
+        looks.append(query)
+        begin = next((end for end in reversed(ends) if end * 10 <= server.confirmed), 0)
+        end = next((end for end in ends if end - begin >= 5), ends[-1])
+        return [
+            {"location": wf.lsn_text((index + 1) * 10), "xid": "1", "data": payloads[index].decode()}
+            for index in range(begin, end)
+        ]
+
+    def advance(query: str) -> list[dict[str, str]]:
+        server.confirmed = wf.lsn_value(query.split("'")[3])
+        return [{"slot_name": "s"}]
+
+    server = Walsender(
+        plays([]),
+        "mppdb_decoding",
+        end=1 << 40,
+        version="9.2.4",
+        answers={"peek_changes": peek, "slot_advance": advance},
+    )
+    with serving(server):
+        wf.live.follow(
+            server.dsn, tmp_path / "lake", via="sql", options={"include-xids": True}, mode="PERMISSIVE", **FAST
+        )
+    wf.Capture(payloads[: ends[-1]], "mppdb-json", mode="PERMISSIVE").write(tmp_path / "expected")
+    check_same(tmp_path)
+    assert len(looks) > 2
+    assert "'s', null, 20000, 'include-xids', 'on')" in looks[0]
+    assert server.starts == []
+
+
+def check_same(folder: Path) -> None:
+    """The lake that was followed has the rows of the one that was written at once, in order."""
+    expected = wf.lake.tables(folder / "expected").to_pylist()
+    assert expected
+    for row in expected:
+        name = f"{row['table_schema']}.{row['table_name']}"
+        there = changes_of(folder / "expected", name)
+        found = changes_of(folder / "lake", name).select(there.column_names)
+        assert list(map(repr, found.to_pylist())) == list(map(repr, there.to_pylist()))  # NaN is not equal to NaN
+
+
+def pgoutput(transactions: int) -> list[Message]:
+    """What PostgreSQL has sent, up to the end of a transaction."""
+    table = pq.read_table(CAPTURES / "18-pgoutput-1.parquet")
+    messages: list[Message] = list(zip(table["lsn"].to_pylist(), table["payload"].to_pylist(), strict=True))
+    ends = [index for index, (_, payload) in enumerate(messages) if payload[:1] == b"C"]
+    return messages[: ends[transactions - 1] + 1]
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_pgoutput_over_connections_that_break(seed: int, tmp_path: Path) -> None:
+    messages = pgoutput(60)
+    random = Random(seed)
+    cuts = sorted(random.randrange(len(messages)) for _ in range(6))
+    server = Walsender(plays(messages, cuts), end=1 << 40)
+    with serving(server):
+        position = wf.live.follow(server.dsn, tmp_path / "lake", publication="p", mode="PERMISSIVE", **FAST)
+    wf.Capture([payload for _, payload in messages], "pgoutput", mode="PERMISSIVE").write(tmp_path / "expected")
+    check_same(tmp_path)
+    starts = [text.split()[4] for text in server.starts]
+    assert starts == sorted(starts, key=wf.lsn_value)
+    assert position.slot.lsn == 1 << 40 == max(server.flushed)  # type: ignore[union-attr]
+
+
+def test_the_server_hears_a_position_only_when_the_lake_has_it(tmp_path: Path) -> None:
+    """At each report, the manifest has at least that position."""
+    lake, late = tmp_path / "lake", list[tuple[int, int]]()
+    messages = pgoutput(30)
+
+    def play(session: Session, number: int) -> None:
+        for index, (lsn, payload) in enumerate(messages):
+            session.data(lsn, payload)
+            if index % 20 == 19:
+                session.keepalive(lsn, asks=True)
+                flushed = session.wait_for_status()
+                there = json.loads((lake / "_wireformat.json").read_text())["position"]["slot"]["lsn"]
+                late.append((flushed, there))
+        session.idle(1 << 40)
+
+    with serving(Walsender(play, end=1 << 40)) as server:
+        wf.live.follow(server.dsn, lake, publication="p", mode="PERMISSIVE", **FAST)
+    assert len(late) > 3
+    assert all(flushed <= there for flushed, there in late)
+
+
+def test_a_keepalive_inside_a_transaction_moves_nothing(tmp_path: Path) -> None:
+    messages = pgoutput(30)
+    commits = [index for index, (_, payload) in enumerate(messages) if payload[:1] == b"C"]
+    cut = commits[3] + 3
+
+    def play(session: Session, number: int) -> None:
+        for lsn, payload in messages[: cut if number == 0 else len(messages)]:
+            session.data(lsn, payload)
+        if number == 0:
+            session.keepalive(1 << 39)
+            for _ in range(2):
+                session.keepalive(1 << 39, asks=True)
+                assert session.wait_for_status() < 1 << 39
+            session.cut()
+        session.idle(1 << 40)
+
+    assert messages[cut - 1][1][:1] not in (b"B", b"C")
+    with serving(Walsender(play, end=1 << 40)) as server:
+        wf.live.follow(server.dsn, tmp_path / "lake", publication="p", mode="PERMISSIVE", **FAST)
+    wf.Capture([payload for _, payload in messages], "pgoutput", mode="PERMISSIVE").write(tmp_path / "expected")
+    check_same(tmp_path)
+
+
+def test_a_server_that_does_not_come_back(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+
+    def play(session: Session, number: int) -> None:
+        session.fail("57P01", "terminating connection due to administrator command")
+
+    with serving(Walsender(play)) as server, pytest.raises(wf.ServerError, match="administrator command") as raised:
+        wf.live.follow(server.dsn, tmp_path, publication="p", reconnect_seconds=0.1, on_progress=seen.append, **FAST)
+    assert raised.value.sqlstate == "57P01"
+    assert len(server.starts) > 1
+    assert any(progress.state.startswith("connecting again: ") for progress in seen)
+
+
+def test_an_error_that_stays_is_raised_at_once(tmp_path: Path) -> None:
+    def play(session: Session, number: int) -> None:
+        session.fail("42704", 'publication "p" does not exist')
+
+    with serving(Walsender(play)) as server, pytest.raises(wf.ServerError, match="does not exist"):
+        wf.live.follow(server.dsn, tmp_path, publication="p", **FAST)
+    assert len(server.starts) == 1
+
+
+@pytest.mark.parametrize("how", ["dsn", "url", "PGPASSWORD", "PGPASSFILE"])
+def test_no_password_is_told(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "pa$$ word-of-the-reader"
+    with serving(Walsender(plays([]), password="another", end=1)) as server:
+        dsn = server.dsn
+        if how == "dsn":
+            dsn += f" password='{secret}'"
+        elif how == "url":
+            dsn = f"postgresql://reader:pa$$%20word-of-the-reader@127.0.0.1:{server.port}/shop?sslmode=disable"
+        elif how == "PGPASSWORD":
+            monkeypatch.setenv(how, secret)
+        else:
+            file = tmp_path / "passwords"
+            file.write_text(f"127.0.0.1:*:*:*:{secret}")
+            file.chmod(0o600)
+            monkeypatch.setenv(how, str(file))
+        with pytest.raises(wf.ServerError, match="password authentication failed") as raised:
+            wf.live.follow(dsn, tmp_path / "lake", publication="p", **FAST)
+        told = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
+        assert how == "PGPASSFILE" or (secret not in told and "word-of" not in told.replace("test_no", ""))
+        monkeypatch.setenv("PGPASSWORD", "another")
+        position = wf.live.follow(server.dsn, tmp_path / "lake", publication="p", **FAST)
+    assert "another" not in position.to_json()
+    files = [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
+    assert files
+    assert not any(b"another" in path.read_bytes() for path in files)
+
+
+def test_a_service_of_libpq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(Walsender(plays([]), end=1)) as server:
+        service = tmp_path / "services"
+        service.write_text("[shop]\n" + server.dsn.replace(" ", "\n") + "\n")
+        monkeypatch.setenv("PGSERVICEFILE", os.fspath(service))
+        found = wf.live.check("service=shop", slot="s", publication="p")
+    assert {one.level for one in found} <= {"ok", "note", "warning"}
+
+
+@pytest.mark.parametrize("dsn", ["password=secret oops", "postgresql://u:secret@[bad", "host='x password=secret"])
+def test_a_connection_string_that_cannot_be_read_is_not_repeated(dsn: str, tmp_path: Path) -> None:
+    with pytest.raises(wf.OptionError, match="option dsn: expected a connection string") as raised:
+        wf.live.follow(dsn, tmp_path, slot="s")
+    assert "secret" not in "".join(traceback.format_exception(raised.value)).replace("test_a", "")
+
+
+def test_options_are_checked(tmp_path: Path) -> None:
+    wrong: dict[str, dict[str, Any]] = {
+        "option driver: expected": {"driver": "other"},
+        "the package gaussdb is not installed": {"driver": "gaussdb"},
+        "option publication: expected": {"publication": []},
+        "option batch_bytes: expected": {"batch_bytes": 0},
+        "latest needs format='delta'": {"state": "latest"},
+        "option format: expected": {"format": "orc"},
+    }
+    for text, options in wrong.items():
+        with pytest.raises(wf.OptionError, match=text):
+            wf.live.follow("host=nowhere.invalid", tmp_path, slot="s", **options)
+    with (
+        serving(Walsender(plays([]), "wal2json")) as server,
+        pytest.raises(wf.ServerError, match="wal2json is not read"),
+    ):
+        wf.live.follow(server.dsn, tmp_path, slot="s")
+    with serving(Walsender(plays([]))) as server, pytest.raises(wf.OptionError, match="streaming is not supported"):
+        wf.live.follow(server.dsn, tmp_path, slot="s", publication="p", options={"streaming": "on"})

@@ -1,0 +1,34 @@
+"""`wireformat check`: what a stream needs, a line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from ... import lake, live
+from ..exits import BAD_DATA, Failed
+from ..screen import printable, say
+
+
+def check(dsn: str, *, slot: str, publication: Sequence[str] | None, folder: str | None, driver: str) -> None:
+    """Prints what was found; raises Failed if no stream can start."""
+    position = None if folder is None else lake.position(folder)
+    found = live.check(dsn, slot=slot, publication=publication or None, position=position, driver=driver)
+    for finding in found:
+        typer.echo(printable(str(finding)))
+    errors = sum(finding.level == "error" for finding in found)
+    if errors:
+        raise Failed(f"{errors} of {len(found)} checks keep the stream from starting", BAD_DATA)
+
+
+def create(dsn: str, slot: str, *, plugin: str, failover: bool, driver: str) -> None:
+    """Creates the slot."""
+    live.create_slot(dsn, slot, plugin=plugin, failover=failover, driver=driver)
+    say(f"created slot {slot}")
+
+
+def drop(dsn: str, slot: str, *, driver: str) -> None:
+    """Drops the slot."""
+    live.drop_slot(dsn, slot, driver=driver)
+    say(f"dropped slot {slot}")

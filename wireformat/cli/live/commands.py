@@ -1,0 +1,160 @@
+"""What can be typed for a live slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from ..captures.commands import Threads, split_keys
+from ..exits import exit_codes
+from ..options import Encoding, EncodingErrors, Mode, Tables, parse_settings, split_lists
+
+Dsn = Annotated[
+    str,
+    typer.Argument(
+        metavar="DSN",
+        help="Connection string or URL of libpq, such as 'host=db dbname=shop user=reader' or service=shop. Keep the "
+        "password in PGPASSFILE: others can see arguments.",
+    ),
+]
+Slot = Annotated[str, typer.Option(metavar="NAME", help="Name of the slot.")]
+Publication = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Publication, for pgoutput; repeatable."),
+]
+Driver = Annotated[str, typer.Option(metavar="psycopg|gaussdb", help="Package that connects.")]
+Lake = Annotated[str | None, typer.Option("--to", "-t", metavar="FOLDER", help="Lake that is to go on.")]
+
+
+def check(
+    dsn: Dsn,
+    slot: Slot,
+    publication: Publication = None,
+    to: Lake = None,
+    driver: Driver = "psycopg",
+    create_slot: Annotated[bool, typer.Option("--create-slot", help="Create the slot first.")] = False,
+    drop_slot: Annotated[
+        bool, typer.Option("--drop-slot", help="Drop the slot, and what the server has kept for it.")
+    ] = False,
+    plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of a new slot.")] = "pgoutput",
+    failover: Annotated[bool, typer.Option("--failover", help="Standbys keep a copy of a new slot.")] = False,
+) -> None:
+    """Check what a stream from a slot needs, and say what to do about what is missing."""
+    if create_slot and drop_slot:
+        raise typer.BadParameter("--create-slot and --drop-slot exclude each other")
+    with exit_codes():
+        from . import check as command
+
+        if drop_slot:
+            command.drop(dsn, slot, driver=driver)
+            return
+        if create_slot:
+            command.create(dsn, slot, plugin=plugin, failover=failover, driver=driver)
+        command.check(dsn, slot=slot, publication=publication, folder=to, driver=driver)
+
+
+def follow(
+    dsn: Dsn,
+    slot: Slot,
+    to: Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")],
+    publication: Publication = None,
+    format: Annotated[str, typer.Option(metavar="parquet|delta", help="What to write.")] = "parquet",
+    state: Annotated[
+        str, typer.Option(metavar="changes|latest", help="All changes, or the tables as they stand.")
+    ] = "changes",
+    tables: Tables = None,
+    snapshot: Annotated[
+        bool, typer.Option("--snapshot", help="A new lake begins with the rows that the tables have.")
+    ] = False,
+    create_slot: Annotated[bool, typer.Option("--create-slot", help="Create the slot if it is not there.")] = False,
+    plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of a new slot.")] = "pgoutput",
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the output plugin; repeatable.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Stop where the server's log ends now.")] = False,
+    batch_mb: Annotated[float, typer.Option(metavar="MB", help="Write a batch when it is so large,")] = 16,
+    batch_seconds: Annotated[float, typer.Option(metavar="S", help="or when it has waited so long.")] = 5,
+    idle_seconds: Annotated[
+        float, typer.Option(metavar="S", help="How often the position of an idle stream is written.")
+    ] = 60,
+    reconnect_seconds: Annotated[
+        float, typer.Option(metavar="S", help="How long a lost connection is tried again.")
+    ] = 300,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Append JSON lines to a file; - is standard output.")
+    ] = None,
+    retained_alarm: Annotated[
+        float | None, typer.Option(metavar="MB", help="Say so when the slot retains more of the server's log.")
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TABLE=LIST", help="Key columns of a table, for --state latest; repeatable; empty: the whole row."
+        ),
+    ] = None,
+    partition_by: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="A column that all tables have, or commit_date.")
+    ] = None,
+    rejects: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Folder for what cannot be read or does not fit; needs another mode."),
+    ] = None,
+    mode: Mode = "FAILFAST",
+    encoding: Encoding = "utf-8",
+    encoding_errors: EncodingErrors = "strict",
+    threads: Threads = None,
+    via: Annotated[
+        str, typer.Option(metavar="streaming|sql", help="Read by START_REPLICATION, or by SQL functions.")
+    ] = "streaming",
+    driver: Driver = "psycopg",
+) -> None:
+    """Write what a slot sends to a lake, until SIGTERM or Ctrl-C: the current batch is then finished."""
+    with exit_codes():
+        from . import follow as command
+
+        command.follow(
+            dsn,
+            to,
+            metrics=metrics,
+            slot=slot,
+            publication=publication,
+            format=format,
+            state=state,
+            tables=split_lists(tables),
+            snapshot=snapshot,
+            create_slot=create_slot,
+            plugin=plugin,
+            options=parse_settings(option or ()),
+            once=once,
+            batch_bytes=round(batch_mb * 1e6),
+            batch_seconds=batch_seconds,
+            idle_seconds=idle_seconds,
+            reconnect_seconds=reconnect_seconds,
+            retained_alarm=None if retained_alarm is None else round(retained_alarm * 1e6),
+            keys=split_keys(keys),
+            partition_by=partition_by,
+            rejects=rejects,
+            mode=mode,
+            encoding=encoding,
+            encoding_errors=encoding_errors,
+            threads=threads,
+            via=via,
+            driver=driver,
+        )
+
+
+EPILOGS: dict[Callable[..., None], str] = {
+    check: "  wireformat check 'host=db dbname=shop user=reader' --slot lake --publication shop\n"
+    "  wireformat check service=shop --slot lake --publication shop --to lake",
+    follow: "  wireformat follow service=shop --slot lake --publication shop --to lake --create-slot --snapshot\n"
+    "  wireformat follow service=shop --slot lake --publication shop --to lake --format delta --state latest --once",
+}
+"""The commands, with examples."""
+
+
+def add_live_commands(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command, examples in EPILOGS.items():
+        app.command(epilog=f"\b\nExamples:\n{examples}")(command)

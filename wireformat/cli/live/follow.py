@@ -1,0 +1,127 @@
+"""`wireformat follow`: signals, a display that follows, and metrics."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ... import live
+from ...live import Progress
+from ...lsn import lsn_text
+from ..screen import printable, say
+
+METRICS_SECONDS = 1.0
+"""How often a line of metrics is written while nothing is committed."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def follow(dsn: str, to: str, *, metrics: str | None, **options: Any) -> None:
+    """Follows a slot until a signal comes."""
+    stop = threading.Event()
+    with ExitStack() as held:
+        held.enter_context(_stopped_by_signals(stop))
+        show = held.enter_context(_display())
+        write = held.enter_context(_metrics(metrics))
+
+        def tell(progress: Progress) -> None:
+            show(progress)
+            write(progress)
+
+        position = live.follow(dsn, to, on_progress=tell, stop=stop, **options)
+    if position.slot is not None:
+        say(f"{to}: everything before {lsn_text(position.slot.lsn)}")
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    """The first signal ends the run after its batch, the next one at once."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def end(number: int, frame: Any) -> None:
+        stop.set()
+        for other, handler in before.items():
+            signal.signal(other, handler)
+
+    for number in _SIGNALS:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _display() -> Iterator[Callable[[Progress], None]]:
+    """Gives what shows progress: a line that changes on a terminal, else a line for each commit and each new state."""
+    if not sys.stderr.isatty():
+        yield _Lines().show
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(stderr=True), refresh_per_second=4) as display:
+        yield lambda progress: display.update(Text("\n".join(map(printable, _described(progress)))))
+
+
+class _Lines:
+    """Plain lines on standard error."""
+
+    def __init__(self) -> None:
+        self._told: tuple[Any, ...] = ()
+
+    def show(self, progress: Progress) -> None:
+        """Prints progress if there is something new."""
+        facts = (progress.state, progress.batches, progress.is_alarming)
+        if facts != self._told:
+            self._told = facts
+            say(_described(progress)[0])
+
+
+def _described(progress: Progress) -> list[str]:
+    """Returns one line, and a line for each table."""
+    lag = "" if progress.lag_bytes is None else f", {progress.lag_bytes / 1e6:.1f} MB behind"
+    kept = "" if progress.retained_bytes is None else f", slot keeps {progress.retained_bytes / 1e6:.1f} MB"
+    alarm = " (ALARM)" if progress.is_alarming else ""
+    open_messages = f", {progress.open_messages} messages of an open transaction" if progress.open_messages else ""
+    commit = "" if progress.last_commit is None else f", last commit {_clock(progress.last_commit)}"
+    first = (
+        f"{progress.state}: {lsn_text(progress.lsn)}, {progress.rows} rows in {progress.batches} commits, "
+        f"{progress.rows_per_second:.0f} rows/s{lag}, {progress.lag_seconds:.1f} s lag{kept}{alarm}{open_messages}"
+        f"{commit}"
+    )
+    return [first, *(f"  {name}: {rows}" for name, rows in sorted(progress.tables.items()))]
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
+
+
+@contextmanager
+def _metrics(path: str | None) -> Iterator[Callable[[Progress], None]]:
+    """Gives what writes a line of JSON for each commit and each new state, and now and then between them."""
+    if path is None:
+        yield lambda progress: None
+        return
+    with ExitStack() as held:
+        file = sys.stdout if path == "-" else held.enter_context(Path(path).open("a", encoding="utf-8"))
+        told: tuple[Any, ...] = ()
+        last = 0.0
+
+        def write(progress: Progress) -> None:
+            nonlocal told, last
+            facts, now = (progress.state, progress.batches, progress.is_alarming), time.monotonic()
+            if facts != told or now - last >= METRICS_SECONDS:
+                told, last = facts, now
+                file.write(progress.to_json() + "\n")
+                file.flush()
+
+        yield write

@@ -1,0 +1,22 @@
+"""A live slot: a replication connection to a server, and what it sends, in a lake.
+
+driver, connection    psycopg or gaussdb; queries, and the replication protocol
+plugins               what each output plugin is asked for
+messages, intake      messages as Arrow arrays, received by a thread
+sql_intake            the same by SQL functions
+transaction_ends      where whole transactions end
+batches, message_file   whole transactions, by size and time; larger ones in a file
+snapshot              the rows that tables have before their changes
+slots, checks         slots of a server; what must be right before a stream starts
+administration        a slot is checked, created, dropped
+following, progress   from a slot to a lake; how far it is
+"""
+
+from __future__ import annotations
+
+from .administration import check, create_slot, drop_slot
+from .checks import Finding
+from .following import follow
+from .progress import Progress
+
+__all__ = ["Finding", "Progress", "check", "create_slot", "drop_slot", "follow"]

@@ -1,0 +1,50 @@
+"""What is done with a slot beside reading it: checked, created, dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..stream.capture_position import CapturePosition
+from . import slots
+from .checks import Finding, Wanted, all_findings
+from .connection import Connection
+from .plugins import publication_names
+
+
+def check(
+    dsn: str,
+    *,
+    slot: str,
+    publication: str | Iterable[str] | None = None,
+    position: CapturePosition | None = None,
+    driver: str = "psycopg",
+) -> list[Finding]:
+    """Returns what keeps a stream from starting, and what may harm it later, each with what to do about it.
+
+    position   where the stream is to go on, such as `wireformat.lake.position(folder)`
+
+    The other options are those of `follow`. Raises ServerError if there is no connection, and OptionError.
+    """
+    names = publication_names(publication)
+    with Connection(dsn, driver) as connection:
+        found = slots.find_slot(connection, slot)
+        return all_findings(connection, Wanted(slot, names, position), slots.find_system(connection), found)
+
+
+def create_slot(
+    dsn: str, slot: str, *, plugin: str = "pgoutput", failover: bool = False, driver: str = "psycopg"
+) -> None:
+    """Creates a slot. From then on the server keeps its log until the slot is read or dropped.
+
+    failover   standbys keep a copy of it; needs PostgreSQL 17
+
+    Raises ServerError, as if there is one of this name.
+    """
+    with Connection(dsn, driver) as connection:
+        slots.create_slot(connection, slot, plugin, failover=failover)
+
+
+def drop_slot(dsn: str, slot: str, *, driver: str = "psycopg") -> None:
+    """Drops a slot. What it has kept cannot be read any more. Raises ServerError, as if it is being read."""
+    with Connection(dsn, driver) as connection:
+        slots.drop_slot(connection, slot)

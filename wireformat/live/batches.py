@@ -1,0 +1,145 @@
+"""Batches of whole transactions, by size and time, out of the pieces that arrive."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pyarrow as pa
+
+from .intake import Intake
+from .message_file import MessageFile
+from .sql_intake import SqlIntake
+from .transaction_ends import Piece
+
+MEMORY_BYTES = 64 << 20
+"""How many bytes of a transaction wait in memory for its end; the rest goes to a temporary file."""
+
+
+class Batch:
+    """Whole transactions.
+
+    messages   what a Capture takes
+    lsn        everything before it is in this batch or in earlier ones
+    count      the number of messages
+    size       their bytes
+    ended_us   when the last one was committed, or else sent, in microseconds since 2000; None if there is none
+    """
+
+    def __init__(
+        self, arrays: list[pa.Array], spilled: MessageFile | None, lsn: int, size: int, ended_us: int | None
+    ) -> None:
+        self.lsn = lsn
+        self.ended_us = ended_us
+        self.size = size
+        self._spilled = spilled
+        self.messages: Any
+        if spilled is None:
+            is_large = any(pa.types.is_large_binary(one.type) for one in arrays)
+            type = pa.large_binary() if is_large else pa.binary()
+            self.messages = pa.chunked_array([one.cast(type) for one in arrays], type)
+            self.count = len(self.messages)
+        else:
+            for array in arrays:
+                spilled.write(array)
+            self.messages = spilled.dataset()
+            self.count = spilled.count
+
+    def close(self) -> None:
+        """Removes the temporary file."""
+        if self._spilled is not None:
+            self._spilled.close()
+
+
+class Batches:
+    """Collects pieces into batches.
+
+    most_bytes    a batch is cut when it has so many bytes and a whole transaction
+    most_seconds  or when its first message has waited so long
+    """
+
+    def __init__(self, intake: Intake | SqlIntake, most_bytes: int, most_seconds: float, memory_bytes: int) -> None:
+        self._intake = intake
+        self._most_bytes = most_bytes
+        self._most_seconds = most_seconds
+        self._memory_bytes = memory_bytes
+        self._whole: list[pa.Array] = []
+        self._rest: list[pa.Array] = []
+        self._lsn: int | None = None
+        self._ended_us: int | None = None
+        self._size = self._rest_size = 0
+        self._spilled: MessageFile | None = None
+        self._since: float | None = None
+
+    @property
+    def open_messages(self) -> int:
+        """The number of messages of a transaction that has not ended."""
+        return sum(map(len, self._rest)) + (0 if self._spilled is None else self._spilled.count)
+
+    def next(self, seconds: float, until: int | None = None) -> Batch | None:
+        """Returns the next batch; None if there is none within so many seconds.
+
+        until   the batch is cut as soon as this LSN has been reached
+
+        A batch without messages says that the server has nothing before its LSN.
+        """
+        deadline = time.monotonic() + seconds
+        while not self._is_due(until):
+            left = deadline - time.monotonic()
+            if self._whole and self._since is not None:
+                left = min(left, self._since + self._most_seconds - time.monotonic())
+            piece = self._intake.take(left)
+            if piece is not None:
+                self._add(piece)
+            elif time.monotonic() >= deadline:
+                break
+        if self._lsn is None or not (self._is_due(until) or not self._whole):
+            return None
+        return self._cut()
+
+    def close(self) -> None:
+        """Removes what is left."""
+        if self._spilled is not None:
+            self._spilled.close()
+
+    def _is_due(self, until: int | None) -> bool:
+        if self._lsn is not None and until is not None and self._lsn >= until:
+            return True
+        if not self._whole or self._since is None:
+            return False
+        if self._size >= self._most_bytes or self._rest_size >= self._memory_bytes:
+            return True
+        return time.monotonic() - self._since >= self._most_seconds
+
+    def _add(self, piece: Piece) -> None:
+        if len(piece.messages) and self._since is None:
+            self._since = time.monotonic()
+        head, tail = piece.messages[: piece.whole], piece.messages[piece.whole :]
+        if piece.lsn is not None:
+            self._lsn = piece.lsn
+            self._ended_us = piece.ended_us or self._ended_us
+        if len(head):
+            self._whole += [*self._rest, head]
+            self._size += self._rest_size + head.nbytes
+            self._rest, self._rest_size = [], 0
+        if len(tail):
+            self._rest.append(tail)
+            self._rest_size += tail.nbytes
+        if self._rest_size >= self._memory_bytes and not self._whole:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Writes what waits for the end of a transaction to a file."""
+        if self._spilled is None:
+            self._spilled = MessageFile()
+        for array in self._rest:
+            self._spilled.write(array)
+        self._size += self._rest_size
+        self._rest, self._rest_size = [], 0
+
+    def _cut(self) -> Batch:
+        assert self._lsn is not None, "a batch ends at an LSN"
+        batch = Batch(self._whole, self._spilled, self._lsn, self._size, self._ended_us)
+        self._whole, self._size, self._spilled, self._lsn, self._ended_us = [], 0, None, None, None
+        self._since = time.monotonic() if self._rest else None
+        return batch

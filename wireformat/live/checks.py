@@ -1,0 +1,271 @@
+"""What must be right before a stream starts, each with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ..errors import ServerError
+from ..lsn import lsn_text
+from ..stream.capture_position import CapturePosition
+from .connection import Connection
+from .plugins import READ
+from .slots import Slot, System, described, retained_bytes
+
+LEVELS = ("ok", "note", "warning", "error")
+
+
+class Finding(NamedTuple):
+    """What a check has found.
+
+    level    ok, note, warning, or error: then no stream starts
+    check    what was checked
+    text     what was found
+    advice   what to do about it; empty if nothing
+    passes   whether it may pass by itself
+    """
+
+    level: str
+    check: str
+    text: str
+    advice: str = ""
+    passes: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.level:7} {self.check}: {self.text}" + (f"; {self.advice}" if self.advice else "")
+
+
+class Wanted(NamedTuple):
+    """What a stream needs.
+
+    position      where it goes on; None at its beginning
+    creates_slot  a slot that is not there is created
+    """
+
+    slot: str
+    publications: Sequence[str]
+    position: CapturePosition | None = None
+    creates_slot: bool = False
+
+
+def all_findings(connection: Connection, wanted: Wanted, system: System, slot: Slot | None) -> list[Finding]:
+    """Returns what all checks find. Raises ServerError if the connection is lost."""
+    found = [
+        *_server(connection),
+        *_slot(wanted, slot, system),
+        *position_findings(wanted.position, wanted, system, slot),
+    ]
+    if wanted.publications and (slot is None or slot.plugin == "pgoutput"):
+        found += _publications(connection, wanted.publications)
+    return found
+
+
+def raise_errors(found: Iterable[Finding]) -> None:
+    """Raises ServerError with all findings that keep a stream from starting."""
+    errors = [one for one in found if one.level == "error"]
+    if errors:
+        texts = (f"{one.check}: {one.text}" + (f"; {one.advice}" if one.advice else "") for one in errors)
+        raise ServerError(" | ".join(texts), is_temporary=all(one.passes for one in errors))
+
+
+def position_findings(
+    position: CapturePosition | None, wanted: Wanted, system: System, slot: Slot | None
+) -> Iterator[Finding]:
+    """Yields whether the server can go on at a position without a gap."""
+    if position is None:
+        return
+    anew = "the lake lacks what happened between: begin another lake, with a snapshot"
+    there = position.slot
+    if there is None:
+        yield Finding(
+            "error", "position", "the lake was not written from a slot", "write to another folder, with a snapshot"
+        )
+        return
+    if there.system != system.system:
+        yield Finding(
+            "error",
+            "position",
+            f"the lake was read from system {there.system}, this server is system {system.system}",
+            "connect to the server that it was read from, or write to another folder, with a snapshot",
+        )
+        return
+    if there.slot != wanted.slot:
+        yield Finding(
+            "error",
+            "position",
+            f"the lake was read from slot {there.slot}, not from {wanted.slot}",
+            f"pass --slot {there.slot}, or write to another folder, with a snapshot",
+        )
+        return
+    if slot is None:
+        yield Finding("error", "position", f"the lake goes to {lsn_text(there.lsn)}, and its slot is gone", anew)
+    elif slot.confirmed is not None and there.lsn < slot.confirmed:
+        yield Finding(
+            "error",
+            "position",
+            f"the lake goes to {lsn_text(there.lsn)}, the slot begins at {lsn_text(slot.confirmed)}: it was advanced "
+            "by somebody else, or dropped and created again",
+            anew,
+        )
+    elif there.lsn > system.flushed:
+        yield Finding(
+            "error",
+            "position",
+            f"the lake goes to {lsn_text(there.lsn)}, the server's log ends at {lsn_text(system.flushed)}: it was "
+            "restored from a backup, or is a standby that lacks the end",
+            "connect to the server that has the whole log, or begin another lake, with a snapshot",
+        )
+    else:
+        yield Finding("ok", "position", f"goes on at {lsn_text(there.lsn)}")
+
+
+def _server(connection: Connection) -> Iterator[Finding]:
+    level = _setting(connection, "wal_level")
+    if level == "logical":
+        yield Finding("ok", "wal_level", "logical")
+    else:
+        yield Finding(
+            "error",
+            "wal_level",
+            f"expected logical, got {level}",
+            "ALTER SYSTEM SET wal_level = logical, and restart the server",
+        )
+    encoding = _setting(connection, "server_encoding")
+    if encoding == "SQL_ASCII":
+        yield Finding(
+            "warning",
+            "encoding",
+            "the database is SQL_ASCII: the server does not know the encoding of its texts, and converts none",
+            "pass --encoding with the encoding that its clients write, or --encoding-errors replace",
+        )
+    else:
+        yield Finding("ok", "encoding", f"{encoding}, sent as UTF8")
+    standby = connection.query("select pg_catalog.pg_is_in_recovery() as standby")[0]["standby"] == "t"
+    if standby and 10 <= connection.version < 16:
+        yield Finding("error", "server", "a standby, and only PostgreSQL 16 and newer decode there", "use the primary")
+    elif standby:
+        yield Finding("note", "server", "a standby: its slots are lost if the primary's wal_level changes")
+
+
+def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding]:
+    if slot is None:
+        if wanted.creates_slot:
+            yield Finding("note", "slot", f"{wanted.slot} is not there, and will be created")
+        else:
+            yield Finding(
+                "error",
+                "slot",
+                f"{wanted.slot} is not there",
+                "pass --create-slot to create it; its stream begins then, so pass --snapshot for the rows of before",
+            )
+        return
+    if slot.facts.get("slot_type") == "physical":
+        yield Finding("error", "slot", f"{slot.name} is a physical slot", "name a logical one")
+        return
+    if slot.plugin not in READ:
+        yield Finding("error", "plugin", f"{slot.plugin} is not read here", f"use one of {', '.join(READ)}")
+    if slot.plugin == "pgoutput" and not wanted.publications:
+        yield Finding("error", "publication", "pgoutput needs one", "pass --publication")
+    if slot.database != system.database:
+        yield Finding(
+            "error",
+            "database",
+            f"{slot.name} is a slot of database {slot.database}, this connection is to {system.database}",
+            f"connect to dbname={slot.database}",
+        )
+    lost = slot.is_lost
+    if lost is not None:
+        yield Finding(
+            "error",
+            "slot",
+            f"{slot.name} is lost: {lost}",
+            "the server has removed the log that it needs: drop it with `wireformat check --drop-slot`, and begin "
+            "another lake, with a new slot and a snapshot",
+        )
+    elif slot.is_active:
+        yield Finding(
+            "error",
+            "slot",
+            f"{slot.name} is active: process {slot.facts.get('active_pid')} of the server sends it to another reader",
+            "stop the other reader; after a crash the server notices within wal_sender_timeout",
+            passes=True,
+        )
+    else:
+        yield Finding("ok", "slot", described(slot))
+    yield from _retention(slot, system)
+
+
+def _retention(slot: Slot, system: System) -> Iterator[Finding]:
+    kept = retained_bytes(system, slot)
+    if kept is not None:
+        yield Finding("ok", "retained", f"the server keeps {kept / 1e6:.1f} MB of its log for the slot")
+    if slot.facts.get("wal_status") in ("unreserved", "extended"):
+        status = slot.facts["wal_status"]
+        yield Finding(
+            "warning" if status == "unreserved" else "note",
+            "retained",
+            f"wal_status is {status}: the slot keeps more log than max_wal_size",
+            "read it soon: it may be lost at the next checkpoint" if status == "unreserved" else "",
+        )
+    if slot.facts.get("failover") == "f":
+        yield Finding(
+            "note",
+            "failover",
+            "the slot is not copied to standbys: after a failover it is gone",
+            "create it with failover if there are standbys",
+        )
+
+
+def _publications(connection: Connection, names: Sequence[str]) -> Iterator[Finding]:
+    keep = connection.query("select setting from pg_catalog.pg_settings where name = 'max_slot_wal_keep_size'")
+    if keep and keep[0]["setting"] == "-1":
+        yield Finding(
+            "note",
+            "max_slot_wal_keep_size",
+            "unlimited: a slot that nobody reads fills the server's disk",
+            "set it to what the disk can hold; a slot that falls behind further is then lost instead",
+        )
+    elif keep:
+        yield Finding("ok", "max_slot_wal_keep_size", f"{keep[0]['setting']} MB: a slot further behind is lost")
+    for name in names:
+        rows = connection.query(f"select * from pg_catalog.pg_publication where pubname = {connection.literal(name)}")
+        if not rows:
+            yield Finding(
+                "error",
+                "publication",
+                f"{name} is not there",
+                f"CREATE PUBLICATION {connection.identifier(name)} FOR TABLE …",
+            )
+            continue
+        yield from _tables(connection, name, rows[0])
+
+
+def _tables(connection: Connection, name: str, publication: dict[str, str | None]) -> Iterator[Finding]:
+    tables = connection.query(
+        "select t.schemaname, t.tablename, c.relreplident, exists (select from pg_catalog.pg_index i "
+        "where i.indrelid = c.oid and i.indisprimary) as has_key "
+        "from pg_catalog.pg_publication_tables t "
+        "join pg_catalog.pg_namespace n on n.nspname = t.schemaname "
+        "join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename "
+        f"where t.pubname = {connection.literal(name)} order by 1, 2"
+    )
+    if tables:
+        yield Finding("ok", "publication", f"{name} has {len(tables)} table{'s' if len(tables) > 1 else ''}")
+    else:
+        yield Finding("warning", "publication", f"{name} has no tables", "ALTER PUBLICATION … ADD TABLE …")
+    if "t" not in (publication.get("pubupdate"), publication.get("pubdelete")):
+        return
+    for row in tables:
+        label = f"{row['schemaname']}.{row['tablename']}"
+        identity = row["relreplident"]
+        if identity == "n" or (identity == "d" and row["has_key"] == "f"):
+            yield Finding(
+                "warning",
+                "replica identity",
+                f"{label} has none: its UPDATE and DELETE fail in the database while it is published",
+                f"add a primary key, or ALTER TABLE {label} REPLICA IDENTITY FULL",
+            )
+
+
+def _setting(connection: Connection, name: str) -> str | None:
+    return next(iter(connection.query(f"SHOW {name}")[0].values()))

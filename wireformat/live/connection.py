@@ -1,0 +1,211 @@
+"""A connection to a server: queries, and the replication protocol.
+
+Source: PostgreSQL manual, "Streaming Replication Protocol" and "Logical Streaming Replication Protocol".
+"""
+
+from __future__ import annotations
+
+import selectors
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any
+
+from ..errors import ServerError
+from ..lsn import lsn_text
+from .driver import Target, find_target
+from .messages import Gathered
+
+_STATUS = struct.Struct(">cQQQq?")
+EPOCH_SECONDS = 946_684_800
+"""2000-01-01 UTC, from which servers count."""
+
+
+class Connection:
+    """A connection with `replication=database`, which also takes queries until a stream has been started.
+
+    dsn            connection string or URL of libpq
+    driver         psycopg or gaussdb
+    replicates     False makes a plain connection, for SQL alone
+
+    Raises ServerError, whose texts have no password, and what `find_target` raises.
+    """
+
+    def __init__(self, dsn: str, driver: str = "psycopg", *, replicates: bool = True) -> None:
+        self.replicates = replicates
+        self.target: Target = find_target(dsn, driver, **({"replication": "database"} if replicates else {}))
+        self._pq = self.target.pq
+        connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
+        self._connection: Any = connection
+        failure = self._connect(connection)
+        if failure is not None:
+            connection.finish()
+            raise ServerError(f"connection to {self.target.shown}: {failure}", is_temporary=_may_pass(failure))
+        connection.notice_handler = None
+        self._escaping = self._pq.Escaping(connection)
+
+    def _connect(self, connection: Any) -> str | None:
+        """Connects, without holding Python's lock as `PGconn.connect` does. Returns why not, if it fails."""
+        deadline = time.monotonic() + self.target.seconds
+        polling = self._pq.PollingStatus
+        status = polling.WRITING
+        while status in (polling.READING, polling.WRITING):
+            if connection.status == self._pq.ConnStatus.BAD:
+                break
+            event = selectors.EVENT_READ if status == polling.READING else selectors.EVENT_WRITE
+            with selectors.DefaultSelector() as selector:
+                selector.register(connection.socket, event)
+                if not selector.select(max(deadline - time.monotonic(), 0)):
+                    return f"no answer within {self.target.seconds:.0f} seconds"
+            status = connection.connect_poll()
+        return None if status == polling.OK else self._words(connection.get_error_message())
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def version(self) -> int:
+        """The major version of the server; GaussDB and openGauss say 9."""
+        return int(self._connection.server_version) // 10000
+
+    @property
+    def socket(self) -> int:
+        """The file descriptor."""
+        return int(self._connection.socket)
+
+    def identifier(self, name: str) -> str:
+        """Returns a name, quoted for a statement."""
+        return bytes(self._escaping.escape_identifier(name.encode())).decode()
+
+    def literal(self, text: str) -> str:
+        """Returns a text, quoted for a statement."""
+        return bytes(self._escaping.escape_literal(text.encode())).decode()
+
+    def query(self, sql: str) -> list[dict[str, str | None]]:
+        """Returns the rows of a statement, or of the last of several, as texts by the names of columns."""
+        result = self._connection.exec_(sql.encode())
+        self._check(result, self._pq.ExecStatus.TUPLES_OK, self._pq.ExecStatus.COMMAND_OK)
+        names = [result.fname(column).decode() for column in range(result.nfields)]
+        rows = []
+        for row in range(result.ntuples):
+            values = [result.get_value(row, column) for column in range(result.nfields)]
+            texts = [None if value is None else value.decode() for value in values]
+            rows.append(dict(zip(names, texts, strict=True)))
+        return rows
+
+    def copy(self, sql: str) -> Iterator[bytes]:
+        """Yields the rows of a COPY … TO STDOUT."""
+        self._check(self._connection.exec_(sql.encode()), self._pq.ExecStatus.COPY_OUT)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            while True:
+                size, row = self._connection.get_copy_data(1)
+                if size < 0:
+                    break
+                if size == 0:
+                    self.wait(selector, None)
+                else:
+                    yield bytes(row)
+        self._end_of_copy()
+
+    def start(self, slot: str, lsn: int, options: Mapping[str, str]) -> None:
+        """Starts to stream a logical slot.
+
+        lsn       where to start; the server starts where the slot is if that is later, without a word
+        options   of the output plugin
+        """
+        listed = ", ".join(f"{self.identifier(name)} {_option_literal(value)}" for name, value in options.items())
+        command = f"START_REPLICATION SLOT {self.identifier(slot)} LOGICAL {lsn_text(lsn)}"
+        result = self._connection.exec_(f"{command} ({listed})".encode() if listed else command.encode())
+        self._check(result, self._pq.ExecStatus.COPY_BOTH)
+
+    def receive(self, gathered: Gathered, most_bytes: int) -> bool:
+        """Takes the messages that have arrived, as bytes of CopyData, until there are `most_bytes`.
+
+        Returns whether there may be more. Raises ServerError when the stream has ended.
+        """
+        # One object a message, which is freed at once: 1.6 µs a message, as much as receiving it and dropping it.
+        get, append, write = self._connection.get_copy_data, gathered.sizes.append, gathered.write
+        left, size = most_bytes - gathered.size, 0
+        while left > 0:
+            size, data = get(1)
+            if size <= 0:
+                break
+            write(data)
+            append(size)
+            left -= size
+        gathered.size = most_bytes - left
+        if size < 0:
+            self._end_of_copy()
+            raise ServerError("the server has ended the stream", is_temporary=True)
+        return left <= 0
+
+    def wait(self, selector: selectors.BaseSelector, seconds: float | None) -> bool:
+        """Waits for bytes from the server. Returns whether there are any."""
+        if not selector.select(seconds):
+            return False
+        try:
+            self._connection.consume_input()
+        except Exception as error:  # OperationalError of the driver
+            raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
+        return True
+
+    def report(self, received: int, safe: int, *, wants_answer: bool) -> None:
+        """Tells the server how far the stream was received, and up to where it is safe: the server forgets that."""
+        now = int((time.time() - EPOCH_SECONDS) * 1e6)
+        try:
+            self._connection.put_copy_data(_STATUS.pack(b"r", received, safe, safe, now, wants_answer))
+            self._connection.flush()
+        except Exception as error:
+            raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
+
+    def end(self, selector: selectors.BaseSelector, seconds: float) -> None:
+        """Ends the stream, and waits until the server has noticed, so that it has read what was reported."""
+        deadline = time.monotonic() + seconds
+        self._connection.put_copy_end()
+        self._connection.flush()
+        while (left := deadline - time.monotonic()) > 0:
+            size, _ = self._connection.get_copy_data(1)
+            if size < 0 or (size == 0 and not self.wait(selector, left)):
+                return
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._connection.finish()
+
+    def _end_of_copy(self) -> None:
+        while (result := self._connection.get_result()) is not None:
+            self._check(result, self._pq.ExecStatus.COMMAND_OK, self._pq.ExecStatus.COPY_IN)
+            if result.status == self._pq.ExecStatus.COPY_IN:
+                return
+
+    def _check(self, result: Any, *allowed: Any) -> None:
+        if result.status in allowed:
+            return
+        state = result.error_field(self._pq.DiagnosticField.SQLSTATE)
+        code = None if state is None else state.decode()
+        text = self._words(result.get_error_message()) or f"unexpected answer {result.status}"
+        raise ServerError(text, sqlstate=code, is_temporary=code is None or code.startswith(_TEMPORARY))
+
+    def _words(self, text: str) -> str:
+        return self.target.masked(text)
+
+
+_TEMPORARY = ("08", "57P", "53300", "55006")
+"""SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot."""
+
+
+def _may_pass(text: str) -> bool:
+    """Whether a connection may succeed later. libpq gives no SQLSTATE for it."""
+    return not any(words in text for words in ("password", "authentication", "does not exist", "pg_hba", "permission"))
+
+
+def _option_literal(text: str) -> str:
+    """Returns the value of an option of START_REPLICATION, whose grammar knows no backslashes, unlike that of SQL."""
+    return "'" + text.replace("'", "''") + "'"

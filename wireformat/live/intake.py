@@ -1,0 +1,142 @@
+"""A thread that receives a stream and answers the server, while the stream is written elsewhere."""
+
+from __future__ import annotations
+
+import selectors
+import threading
+import time
+from collections import deque
+
+from ..errors import ServerError
+from .connection import Connection
+from .messages import Gathered
+from .transaction_ends import Cutter, Piece
+
+PIECE_BYTES = 4 << 20
+"""A piece of messages is passed on when it is this large, or has waited for PIECE_SECONDS."""
+
+PIECE_SECONDS = 0.02
+
+QUEUE_BYTES = 64 << 20
+"""How much waits to be written. When it is full, nothing is received, and the server waits."""
+
+STATUS_SECONDS = 10.0
+"""How often the server hears how far we are, if there is nothing new to say. Its wal_sender_timeout is 60 s."""
+
+END_SECONDS = 1.0
+"""How long the server may take to notice the end, with the last position; it is only a courtesy to it."""
+
+SILENT_SECONDS = 120.0
+"""A server that has not answered for so long is taken for lost."""
+
+
+class Intake:
+    """Receives a stream that has been started; is closed with its connection.
+
+    connection   after `start`
+    safe         up to where everything is safe; see `confirm`
+    asks_every   how often the server is asked how far it is while nothing comes, in seconds
+    """
+
+    def __init__(self, connection: Connection, cutter: Cutter, safe: int, asks_every: float = STATUS_SECONDS) -> None:
+        self._connection = connection
+        self._cutter = cutter
+        self._safe = safe
+        self._asks_every = asks_every
+        self._received = 0
+        self._pieces: deque[Piece] = deque()
+        self._waiting = 0
+        self._changed = threading.Condition()
+        self._error: BaseException | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="wireformat-live", daemon=True)
+        self._thread.start()
+
+    @property
+    def received(self) -> int:
+        """The LSN of the newest message or keepalive."""
+        return self._received
+
+    def take(self, seconds: float) -> Piece | None:
+        """Returns the next piece; None if there is none within so many seconds. Raises what the thread has met."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._pieces or self._error, timeout=max(seconds, 0))
+            if self._pieces:
+                piece = self._pieces.popleft()
+                self._waiting -= piece.messages.nbytes
+                self._changed.notify_all()
+                return piece
+            if self._error is not None:
+                raise self._error
+            return None
+
+    def confirm(self, lsn: int) -> None:
+        """Everything before this LSN is safe: the server hears it soon."""
+        self._safe = max(self._safe, lsn)
+
+    def close(self) -> None:
+        """Tells the server what is safe, and ends the thread and the connection."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        self._connection.close()
+
+    def _run(self) -> None:
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._connection.socket, selectors.EVENT_READ)
+                self._receive(selector)
+        except BaseException as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+
+    def _receive(self, selector: selectors.BaseSelector) -> None:
+        connection = self._connection
+        heard = reported_at = asked_at = time.monotonic()
+        reported = self._safe
+        gathered, since = Gathered(), heard
+        connection.report(self._safe, self._safe, wants_answer=True)
+        while not self._is_closed:
+            is_full = connection.receive(gathered, PIECE_BYTES)
+            has_news = False
+            if not is_full:
+                has_news = connection.wait(selector, PIECE_SECONDS)
+            asked = False
+            if not gathered.sizes:
+                since = time.monotonic()
+            elif is_full or not has_news or time.monotonic() - since >= PIECE_SECONDS:
+                piece = self._cutter.piece(gathered.array())
+                gathered = Gathered()
+                self._received = max(self._received, piece.received)
+                asked = piece.asked
+                self._put(piece)
+                heard = time.monotonic()  # it may have waited long for room
+            now = time.monotonic()
+            if has_news:
+                heard = now
+            if now - heard > SILENT_SECONDS:
+                raise ServerError(f"the server has not answered for {now - heard:.0f} seconds", is_temporary=True)
+            asks = not has_news and now - max(asked_at, heard) >= self._asks_every
+            if asked or asks or self._safe > reported or now - reported_at >= STATUS_SECONDS:
+                reported, reported_at = self._safe, now
+                asked_at = now if asks else asked_at
+                connection.report(max(self._received, reported), reported, wants_answer=asks)
+        connection.report(max(self._received, self._safe), self._safe, wants_answer=False)
+        connection.end(selector, END_SECONDS)
+
+    def _put(self, piece: Piece) -> None:
+        """Adds a piece when there is room; tells the server meanwhile that we are there."""
+        size = piece.messages.nbytes
+        while True:
+            with self._changed:
+                if self._is_closed:
+                    return
+                if not self._pieces or self._waiting + size <= QUEUE_BYTES:
+                    self._pieces.append(piece)
+                    self._waiting += size
+                    self._changed.notify_all()
+                    return
+                self._changed.wait(STATUS_SECONDS / 10)
+            self._connection.report(max(self._received, self._safe), self._safe, wants_answer=False)

@@ -1,0 +1,88 @@
+"""The output plugins of slots: the format that each sends, and the options that it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import OptionError
+from ..options import Options
+from ..options.checks import shown
+from ..options.rules import PLUGINS as GAUSSDB
+from .connection import Connection
+
+POSTGRES = {"pgoutput": "pgoutput", "test_decoding": "test-decoding"}
+"""The formats of PostgreSQL's plugins. Those of GaussDB's depend on their options."""
+
+READ = (*POSTGRES, *GAUSSDB)
+"""The plugins whose slots can be read."""
+
+_PARALLEL = {
+    "parallel-decode-num": 4,
+    "decode-style": "b",
+    "sending-batch": 1,
+    "include-xids": True,
+    "include-timestamp": True,
+}
+"""Options of mppdb_decoding, if the caller gives none: it then decodes in parallel, in its binary style.
+SQL functions do not decode in parallel."""
+
+
+class Asked(NamedTuple):
+    """What a plugin is asked for.
+
+    format    that it then sends
+    options   of START_REPLICATION
+    """
+
+    format: str
+    options: dict[str, str]
+
+
+VIA = ("streaming", "sql")
+"""How a slot is read: by START_REPLICATION, or by SQL functions."""
+
+
+def ask(
+    connection: Connection, plugin: str, publications: Sequence[str], given: Mapping[str, object], via: str
+) -> Asked:
+    """Returns what a plugin is asked for.
+
+    given   options of the plugin, in place of the usual ones
+
+    Raises OptionError.
+    """
+    if plugin not in READ:
+        raise OptionError(f"option slot: its plugin is {plugin}, which is not read here; {', '.join(READ)} are")
+    if plugin == "pgoutput":
+        for name in ("streaming", "two_phase"):
+            if str(given.get(name, "off")).lower() not in ("off", "false", "0"):
+                raise OptionError(f"option options: {name} is not supported here: transactions come when they commit")
+        if not publications:
+            raise OptionError("option publication: pgoutput needs the name of a publication, such as publication='p'")
+        names = ",".join(connection.identifier(name) for name in publications)
+        return Asked("pgoutput", _texts({"proto_version": 1, "publication_names": names, **given}))
+    if publications:
+        raise OptionError(f"option publication: {plugin} has no publications, only pgoutput; choose tables instead")
+    if plugin == "test_decoding":
+        usual = {"include-xids": True, "include-timestamp": True, "skip-empty-xacts": True}
+        return Asked("test-decoding", _texts({**usual, **given}))
+    usual_options = _PARALLEL if plugin == "mppdb_decoding" and via == "streaming" else {}
+    options = {**usual_options, **given}
+    return Asked(Options.gaussdb(options, plugin=plugin, via=via).format, _texts(options))
+
+
+def publication_names(given: str | Iterable[str] | None) -> list[str]:
+    """Returns the names of publications as a list; raises OptionError."""
+    if given is None:
+        return []
+    names: list[Any] = [given] if isinstance(given, str) else list(given)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise OptionError(f"option publication: expected a name or several, got {shown(given)}")
+    return names
+
+
+def _texts(options: Mapping[str, object]) -> dict[str, str]:
+    return {
+        name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in options.items()
+    }

@@ -1,0 +1,101 @@
+"""How far `follow` is: for a display, and as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..lsn import lsn_text
+from ..stream.capture_position import CapturePosition
+from .batches import Batch
+from .connection import EPOCH_SECONDS
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a stream is.
+
+    state           snapshot, streaming, or what is waited for
+    started         when it began, in seconds since 1970
+    lsn             everything before it is in the lake
+    server_lsn      the end of the server's log when it was last asked
+    transactions    that the lake has
+    rows            that were written by this run; `tables`: by table
+    messages, bytes   that were written by this run
+    batches         the number of commits
+    last_commit     when the last one was done, in seconds since 1970
+    rows_per_second   of the last batch: from the end of the one before to its own
+    lag_seconds     the age of the last transaction when it was in the lake, by the clocks of both machines
+    retained_bytes  of the log that the server keeps for the slot
+    open_messages   of a transaction that has not ended
+    """
+
+    state: str = "connecting"
+    started: float | None = None
+    lsn: int = 0
+    server_lsn: int | None = None
+    transactions: int = 0
+    rows: int = 0
+    tables: dict[str, int] = field(default_factory=dict)
+    messages: int = 0
+    bytes: int = 0
+    batches: int = 0
+    last_commit: float | None = None
+    rows_per_second: float = 0.0
+    lag_seconds: float = 0.0
+    retained_bytes: int | None = None
+    retained_alarm: int | None = None
+    open_messages: int = 0
+
+    @property
+    def lag_bytes(self) -> int | None:
+        """How much of the server's log is not in the lake."""
+        return None if self.server_lsn is None else max(self.server_lsn - self.lsn, 0)
+
+    @property
+    def is_alarming(self) -> bool:
+        """Whether the slot retains more than `retained_alarm`."""
+        limit, kept = self.retained_alarm, self.retained_bytes
+        return limit is not None and kept is not None and kept > limit
+
+    def after(self, batch: Batch, rows: dict[str, int], position: CapturePosition) -> Progress:
+        """Returns the progress after a batch."""
+        now = time.time()
+        added = sum(rows.values())
+        since = self.last_commit or self.started or now
+        return replace(
+            self,
+            lsn=batch.lsn,
+            transactions=position.delivered.transactions,
+            rows=self.rows + added,
+            tables={name: self.tables.get(name, 0) + rows.get(name, 0) for name in {**self.tables, **rows}},
+            messages=self.messages + batch.count,
+            bytes=self.bytes + batch.size,
+            batches=self.batches + 1,
+            last_commit=now,
+            rows_per_second=added / max(now - since, 1e-3),
+            lag_seconds=0.0 if batch.ended_us is None else max(now - EPOCH_SECONDS - batch.ended_us / 1e6, 0.0),
+        )
+
+    def to_json(self) -> str:
+        """Returns one line of JSON."""
+        facts: dict[str, Any] = {
+            "time": round(time.time(), 3),
+            "state": self.state,
+            "lsn": lsn_text(self.lsn),
+            "lag_bytes": self.lag_bytes,
+            "lag_seconds": round(self.lag_seconds, 3),
+            "retained_bytes": self.retained_bytes,
+            "alarm": self.is_alarming,
+            "rows": self.rows,
+            "rows_per_second": round(self.rows_per_second, 1),
+            "bytes": self.bytes,
+            "transactions": self.transactions,
+            "open_messages": self.open_messages,
+            "commits": self.batches,
+            "last_commit": None if self.last_commit is None else round(self.last_commit, 3),
+            "tables": self.tables,
+        }
+        return json.dumps(facts, ensure_ascii=False)

@@ -1,0 +1,120 @@
+"""Slots of a server: what it says of them; they are created and dropped only when that is asked for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..errors import ServerError
+from ..lsn import lsn_text, lsn_value
+from .connection import Connection
+
+
+class System(NamedTuple):
+    """A server.
+
+    system     its system identifier
+    timeline   which changes when a standby is promoted
+    flushed    the end of its log
+    database   the database of the connection
+    """
+
+    system: str
+    timeline: int
+    flushed: int
+    database: str
+
+
+class Slot(NamedTuple):
+    """A slot.
+
+    confirmed   the server sends transactions that end after it
+    restart     the server keeps its log from there
+    facts       the row of pg_replication_slots, whose columns depend on the version
+    """
+
+    name: str
+    plugin: str
+    database: str
+    is_active: bool
+    confirmed: int | None
+    restart: int | None
+    facts: dict[str, str | None]
+
+    @property
+    def is_lost(self) -> str | None:
+        """Why the slot cannot be used any more; None if it can."""
+        if self.facts.get("invalidation_reason"):
+            return self.facts["invalidation_reason"]
+        if self.facts.get("wal_status") == "lost":
+            return "wal_removed"
+        return "a conflict on a standby" if self.facts.get("conflicting") == "t" else None
+
+
+def find_system(connection: Connection) -> System:
+    """Returns what the server says of itself."""
+    (row,) = connection.query("IDENTIFY_SYSTEM" if connection.replicates else _sql(connection))
+    return System(
+        row["systemid"] or "", int(row["timeline"] or 0), lsn_value(row["xlogpos"] or "0/0"), row.get("dbname") or ""
+    )
+
+
+def _sql(connection: Connection) -> str:
+    """Returns a query that gives what IDENTIFY_SYSTEM gives, on a connection without replication."""
+    end = "pg_current_wal_flush_lsn()" if connection.version >= 10 else "pg_current_xlog_location()"
+    return (
+        f"select system_identifier::text as systemid, 0 as timeline, pg_catalog.{end}::text as xlogpos, "
+        "pg_catalog.current_database()::text as dbname from pg_catalog.pg_control_system()"
+    )
+
+
+def find_slot(connection: Connection, name: str) -> Slot | None:
+    """Returns a slot; None if it is not there."""
+    sql = f"select * from pg_catalog.pg_replication_slots where slot_name = {connection.literal(name)}"
+    for row in connection.query(sql):
+        confirmed = row.get("confirmed_flush_lsn") or row.get("confirmed_flush")
+        restart = row.get("restart_lsn")
+        return Slot(
+            name,
+            row.get("plugin") or "",
+            row.get("database") or "",
+            row.get("active") == "t",
+            None if confirmed is None else lsn_value(confirmed),
+            None if restart is None else lsn_value(restart),
+            row,
+        )
+    return None
+
+
+def create_slot(connection: Connection, name: str, plugin: str, *, failover: bool = False) -> Slot:
+    """Creates a logical slot. Raises ServerError, as if there is one of this name.
+
+    failover   standbys keep a copy of it, from PostgreSQL 17
+    """
+    arguments = f"{connection.literal(name)}, {connection.literal(plugin)}"
+    more = ", failover => true" if failover else ""
+    try:
+        connection.query(f"select * from pg_catalog.pg_create_logical_replication_slot({arguments}{more})")
+    except ServerError as error:
+        raise ServerError(f"slot {name} was not created: {error}", sqlstate=error.sqlstate) from None
+    slot = find_slot(connection, name)
+    assert slot is not None, "it has just been created"
+    return slot
+
+
+def drop_slot(connection: Connection, name: str) -> None:
+    """Drops a slot: what it keeps is gone. Raises ServerError, as if a connection uses it."""
+    try:
+        connection.query(f"select pg_catalog.pg_drop_replication_slot({connection.literal(name)})")
+    except ServerError as error:
+        raise ServerError(f"slot {name} was not dropped: {error}", sqlstate=error.sqlstate) from None
+
+
+def retained_bytes(system: System, slot: Slot) -> int | None:
+    """Returns how much log the server keeps for a slot."""
+    return None if slot.restart is None else max(system.flushed - slot.restart, 0)
+
+
+def described(slot: Slot) -> str:
+    """Returns where a slot is, for messages."""
+    where = "nowhere" if slot.confirmed is None else lsn_text(slot.confirmed)
+    return f"slot {slot.name} ({slot.plugin}, database {slot.database}, confirmed {where})"

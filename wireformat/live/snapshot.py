@@ -1,0 +1,213 @@
+"""The rows that tables have, as one transaction of pgoutput, under a snapshot whose LSN is known.
+
+A temporary slot is made with that snapshot: its consistent point is just after the last transaction that the snapshot
+sees, and the stream goes on there. Source: PostgreSQL manual, CREATE_REPLICATION_SLOT; its initial synchronisation of
+subscriptions does the same, for each table.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from ..api import encode
+from ..errors import ServerError
+from ..events import Begin, Commit, Event, Relation, Type
+from ..lsn import lsn_value
+from ..options import ReadOptions
+from .connection import Connection
+from .message_file import MessageFile
+from .messages import Gathered
+
+_IDENTITIES = {"d": "default", "n": "nothing", "f": "full", "i": "index"}
+_ARRAY_BYTES = 1 << 20
+_FIRST_USER_OID = 16384
+
+_TABLES = """
+select n.nspname as schema, c.relname as table, c.oid::text as oid, c.relreplident::text as identity,
+    c.relkind::text as kind, {filters} as filters,
+    (select json_agg(json_build_array(a.attname, a.atttypid::text, a.atttypmod::text, t.typname, tn.nspname,
+            c.relreplident = 'f' or coalesce(a.attnum = any (i.indkey::int2[]), false)) order by a.attnum)
+        from pg_catalog.pg_attribute a
+        join pg_catalog.pg_type t on t.oid = a.atttypid
+        join pg_catalog.pg_namespace tn on tn.oid = t.typnamespace
+        left join pg_catalog.pg_index i on i.indrelid = c.oid
+            and case c.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident end
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and {published}) as columns
+from (select schemaname, tablename, {collected} from pg_catalog.pg_publication_tables
+    where pubname in ({publications}) group by schemaname, tablename) p
+join pg_catalog.pg_namespace n on n.nspname = p.schemaname
+join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
+order by 1, 2
+"""
+"""What is published: with the columns and row filters of publications from PostgreSQL 15 on."""
+
+
+class _Table(NamedTuple):
+    """A table to copy.
+
+    filter   the condition on its rows; None for all
+    """
+
+    relation: Relation
+    types: list[Type]
+    is_partitioned: bool
+    filter: str | None
+
+
+class Snapshot(NamedTuple):
+    """The rows of tables.
+
+    messages   one transaction, if there are tables
+    lsn        the stream goes on there
+    """
+
+    messages: MessageFile
+    lsn: int
+    tables: list[tuple[str, str]]
+
+
+def take_snapshot(
+    connection: Connection,
+    publications: Sequence[str],
+    tables: Sequence[str] | None,
+    tell: Callable[[str], None],
+) -> Snapshot:
+    """Copies the published tables to a temporary file.
+
+    connection   is used up
+    tables       patterns of the tables
+    tell         is called with what is being done
+
+    Raises ServerError.
+    """
+    tell("snapshot: waits for transactions that are open")
+    connection.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    lsn = _begin(connection)
+    (row,) = connection.query("select pg_catalog.now()::text as now")
+    keeps = ReadOptions.check(tables=tables).keeps_table
+    chosen = [
+        one for one in _tables(connection, publications) if keeps((one.relation.table_schema, one.relation.table_name))
+    ]
+    file = MessageFile()
+    try:
+        # One byte before the LSN, where no record begins: a transaction may be committed at the LSN itself.
+        facts = {"commit_lsn": lsn - 1, "commit_time": row["now"]}
+        _write(file, [Begin(xid=0, **facts)])  # type: ignore[arg-type]
+        for table in chosen:
+            _write(file, [*table.types, table.relation])
+            for count in _copied(connection, table, file):
+                tell(f"snapshot: {table.relation.table_schema}.{table.relation.table_name}, {count} rows")
+        _write(file, [Commit(end_lsn=lsn, **facts)])  # type: ignore[arg-type]
+        connection.query("COMMIT")
+    except BaseException:
+        file.close()
+        raise
+    return Snapshot(file, lsn, [(one.relation.table_schema, one.relation.table_name) for one in chosen])
+
+
+def _begin(connection: Connection) -> int:
+    """Makes a temporary slot, whose snapshot the transaction then has; returns its consistent point."""
+    name = connection.identifier(f"wireformat_{secrets.token_hex(8)}")
+    option = "(SNAPSHOT 'use')" if connection.version >= 15 else "USE_SNAPSHOT"
+    try:
+        (row,) = connection.query(f"CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput {option}")
+    except ServerError as error:
+        raise ServerError(
+            f"snapshot: {error}; it needs a free slot beside that of the stream: see max_replication_slots",
+            sqlstate=error.sqlstate,
+        ) from None
+    return lsn_value(row["consistent_point"] or "")
+
+
+def _tables(connection: Connection, publications: Sequence[str]) -> list[_Table]:
+    has_lists = connection.version >= 15
+    sql = _TABLES.format(
+        filters="p.filters" if has_lists else "null",
+        published="a.attname = any (p.columns)" if has_lists else "a.attgenerated = ''",
+        collected="min(attnames::text)::name[] as columns, json_agg(rowfilter) as filters" if has_lists else "1",
+        publications=", ".join(map(connection.literal, publications)),
+    )
+    return [_table(row) for row in connection.query(sql)]
+
+
+def _table(row: dict[str, str | None]) -> _Table:
+    columns = json.loads(row["columns"] or "[]")
+    filters = json.loads(row["filters"] or "[null]")
+    relation = Relation(
+        relation_id=int(row["oid"] or 0),
+        table_schema=row["schema"] or "",
+        table_name=row["table"] or "",
+        replica_identity=_IDENTITIES[row["identity"] or "d"],
+        columns=tuple(name for name, *_ in columns),
+        type_oids=tuple(int(oid) for _, oid, *_ in columns),
+        typmods=tuple(int(typmod) for _, _, typmod, *_ in columns),
+        key_columns=tuple(name for name, *_, is_key in columns if is_key),
+    )
+    types = [
+        Type(type_oid=int(oid), namespace=namespace, name=type)
+        for _, oid, _, type, namespace, _ in columns
+        if int(oid) >= _FIRST_USER_OID
+    ]
+    # A row is published if one publication has it: those without a filter have all.
+    condition = None if None in filters else " or ".join(f"({one})" for one in filters)
+    return _Table(relation, types, row["kind"] == "p", condition)
+
+
+def _write(file: MessageFile, events: Sequence[Event]) -> None:
+    gathered = Gathered()
+    for message in encode(events, "pgoutput"):
+        gathered.add(message)
+    file.write(gathered.array())
+
+
+def _copied(connection: Connection, table: _Table, file: MessageFile) -> Iterator[int]:
+    """Writes the rows of a table as INSERT messages; yields how many there are so far."""
+    relation = table.relation
+    columns = ", ".join(map(connection.identifier, relation.columns))
+    name = f"{connection.identifier(relation.table_schema)}.{connection.identifier(relation.table_name)}"
+    source = name if table.is_partitioned else f"only {name}"
+    condition = "" if table.filter is None else f" where {table.filter}"
+    head = struct.pack(">cIcH", b"I", relation.relation_id, b"N", len(relation.columns))
+    gathered, count = Gathered(), 0
+    for row in connection.copy(f"copy (select {columns} from {source}{condition}) to stdout"):
+        gathered.add(head + _cells(row) if relation.columns else head)
+        count += 1
+        if gathered.size >= _ARRAY_BYTES:
+            file.write(gathered.array())
+            gathered = Gathered()
+            yield count
+    file.write(gathered.array())
+    yield count
+
+
+def _cells(row: bytes) -> bytes:
+    """Returns the cells of a tuple, out of a line of COPY's text format."""
+    found = []
+    for text in row[:-1].split(b"\t"):
+        if b"\\" in text:
+            if text == b"\\N":
+                found.append(b"n")
+                continue
+            text = _unescaped(text)
+        found.append(b"t%b%b" % (len(text).to_bytes(4, "big"), text))
+    return b"".join(found)
+
+
+_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+
+
+def _unescaped(text: bytes) -> bytes:
+    """Returns a value of COPY's text format without its escapes. The server writes no octal or hexadecimal ones."""
+    first, *rest = text.split(b"\\")
+    found = [first]
+    parts = iter(rest)
+    for part in parts:
+        if part:
+            found.append(_ESCAPES.get(part[:1], part[:1]) + part[1:])
+        else:  # two backslashes are one, and what follows is as it is
+            found.append(b"\\" + next(parts, b""))
+    return b"".join(found)

@@ -1,0 +1,187 @@
+"""Where whole transactions end among messages of CopyData, and what may then be reported to the server as safe."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrow import changes
+from ..arrow.arrays import Array
+from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES, KEEPALIVE
+from ..lsn import unsigned
+
+KEEPALIVE_BYTES = 18
+
+
+class Piece(NamedTuple):
+    """Messages of a stream, in the form that the format reads.
+
+    whole     the number of messages up to the end of the last whole transaction
+    lsn       everything before it is in these messages or was in earlier ones, up to `whole`; None if none ended
+    received  the LSN of the last message or keepalive
+    asked     whether the server wants an answer now
+    ended_us  when its last whole transaction was committed, or sent if the message does not say that; None if none
+              ended. In microseconds since 2000
+    """
+
+    messages: pa.Array
+    whole: int
+    lsn: int | None
+    received: int
+    asked: bool
+    ended_us: int | None
+
+
+_LSN_AT, _SENT_AT = 1, 17
+"""Where an envelope has its LSN, and the time at which the server sent it."""
+
+
+class TransactionEnds(Protocol):
+    """Finds the ends of transactions.
+
+    time_at   where the last message of a transaction has a time, in its envelope or after it
+    """
+
+    @property
+    def time_at(self) -> int:
+        """See above."""
+
+    def find(self, messages: pa.Array) -> tuple[pa.Array, Array, Array]:
+        """Returns the messages as the format reads them; where transactions begin; and where they end: indices."""
+
+    def lsn(self, messages: pa.Array, index: int) -> int:
+        """Returns the LSN just after the transaction that ends in a message with its envelope."""
+
+
+class FirstBytes:
+    """Formats whose records begin with a letter that tells a BEGIN and a COMMIT.
+
+    begins, ends   the letters
+    lsn_at         where the last message has the LSN after its transaction: in its envelope, or after it
+    has_envelope   whether the format reads messages with their envelopes
+    """
+
+    def __init__(self, begins: bytes, ends: bytes, lsn_at: int, time_at: int, *, has_envelope: bool) -> None:
+        self._begins = np.frombuffer(begins, np.uint8)
+        self._ends = np.frombuffer(ends, np.uint8)
+        self._lsn_at = lsn_at
+        self.time_at = time_at
+        self._has_envelope = has_envelope
+
+    def find(self, messages: pa.Array) -> tuple[pa.Array, Array, Array]:
+        """See TransactionEnds.find."""
+        kinds = bytes_at(messages, ENVELOPE_BYTES)
+        begins, ends = (np.flatnonzero(np.isin(kinds, letters)) for letters in (self._begins, self._ends))
+        return messages if self._has_envelope else without_envelopes(messages), begins, ends
+
+    def lsn(self, messages: pa.Array, index: int) -> int:
+        """See TransactionEnds.lsn."""
+        return number_at(messages[index].as_py(), self._lsn_at)
+
+
+class RecordKinds:
+    """Formats with several records in a message: the scan finds the kinds of records."""
+
+    time_at = _SENT_AT
+    _KINDS = ("BEGIN", "COMMIT", "ABORT", "PREPARE")
+
+    def __init__(self, format: str) -> None:
+        self._format = format
+        self._lsns: dict[int, int] = {}
+
+    def find(self, messages: pa.Array) -> tuple[pa.Array, Array, Array]:
+        """See TransactionEnds.find. A message in which another transaction begins is not the end of one."""
+        plain = without_envelopes(messages)
+        rows = changes(plain, self._format, columns=["message", "kind", "lsn"], kinds=self._KINDS)
+        kind = rows["kind"].to_numpy(zero_copy_only=False)
+        message = rows["message"].to_numpy()
+        lsns = rows["lsn"].to_pylist()
+        is_last = np.append(message[1:] != message[:-1], True) if len(message) else np.zeros(0, bool)
+        is_begin = kind == "BEGIN"
+        ends = np.flatnonzero(is_last & ~is_begin)
+        self._lsns = {int(message[row]): unsigned(lsns[row]) for row in ends.tolist() if lsns[row] is not None}
+        return plain, message[is_last & is_begin], message[ends]
+
+    def lsn(self, messages: pa.Array, index: int) -> int:
+        """See TransactionEnds.lsn: that of the record, or else of the envelope."""
+        return self._lsns.get(index) or number_at(messages[index].as_py(), _LSN_AT)
+
+
+class Cutter:
+    """Cuts a stream at the ends of whole transactions."""
+
+    def __init__(self, ends: TransactionEnds) -> None:
+        self._ends = ends
+        self._is_open = False
+
+    def piece(self, found: pa.Array) -> Piece:
+        """Returns the next messages of a stream: CopyData with envelopes, and keepalives among them."""
+        tags = bytes_at(found, 0)
+        keepalives = np.flatnonzero(tags == KEEPALIVE)
+        messages = found
+        if len(keepalives):
+            messages = found.filter(pa.array(tags == ENVELOPE))
+        plain, begins, ends = self._ends.find(messages)
+        was_open = self._is_open
+        last_begin = int(begins[-1]) if len(begins) else -1
+        last_end = int(ends[-1]) if len(ends) else -1
+        self._is_open = last_begin > last_end or (was_open and last_end < 0)
+        lsn = self._ends.lsn(messages, last_end) if last_end >= 0 else None
+        ended_us = number_at(messages[last_end].as_py(), self._ends.time_at) if last_end >= 0 else None
+        received, asked = 0, False
+        if len(messages):
+            received = number_at(messages[-1].as_py(), _LSN_AT)
+        if len(keepalives):
+            last = found[int(keepalives[-1])].as_py()
+            sent = number_at(last, _LSN_AT)
+            received = max(received, sent)
+            asked = any(found[int(index)].as_py()[KEEPALIVE_BYTES - 1] for index in keepalives)
+            if not self._is_open:
+                lsn = max(lsn or 0, sent)
+        whole = last_end + 1 if self._is_open else len(messages)
+        return Piece(plain, whole, lsn, received, asked, ended_us)
+
+
+def ends_of(format: str) -> TransactionEnds:
+    """Returns what finds the ends of transactions of a format."""
+    if format == "pgoutput":
+        return FirstBytes(b"B", b"C", ENVELOPE_BYTES + 10, ENVELOPE_BYTES + 18, has_envelope=True)
+    if format == "test-decoding":
+        return FirstBytes(b"B", b"CP", _LSN_AT, _SENT_AT, has_envelope=False)
+    return RecordKinds(format)
+
+
+def number_at(message: bytes, at: int) -> int:
+    """Returns the unsigned 64-bit number at a byte of a message."""
+    return int.from_bytes(message[at : at + 8], "big")
+
+
+def bytes_at(messages: pa.Array, at: int) -> Array:
+    """Returns uint8[n]: the byte of each message at an offset, 0 where the message is shorter."""
+    if not len(messages):
+        return np.zeros(0, np.uint8)
+    offsets, data = _offsets_and_bytes(messages)
+    where = offsets[:-1] + at
+    is_there = where < offsets[1:]
+    return np.where(is_there, data[np.where(is_there, where, 0)], np.uint8(0))
+
+
+def without_envelopes(messages: pa.Array) -> pa.Array:
+    """Returns the messages without the envelopes of CopyData; all have one."""
+    if not len(messages):
+        return messages
+    offsets, data = _offsets_and_bytes(messages)
+    is_kept = np.ones(offsets[-1] - offsets[0], bool)
+    is_kept[(offsets[:-1, None] - offsets[0] + np.arange(ENVELOPE_BYTES)).reshape(-1)] = False
+    kept = data[offsets[0] : offsets[-1]][is_kept]
+    new = offsets - offsets[0] - ENVELOPE_BYTES * np.arange(len(offsets), dtype=offsets.dtype)
+    return pa.Array.from_buffers(messages.type, len(messages), [None, pa.py_buffer(new), pa.py_buffer(kept)])
+
+
+def _offsets_and_bytes(messages: pa.Array) -> tuple[Array, Array]:
+    width = np.int64 if pa.types.is_large_binary(messages.type) else np.int32
+    _, offsets, data = messages.buffers()
+    found = np.frombuffer(offsets, width)[messages.offset : messages.offset + len(messages) + 1]
+    return found, np.frombuffer(data, np.uint8)
