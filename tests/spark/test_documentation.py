@@ -61,6 +61,20 @@ def test_statements_of_the_page(spark: SparkSession, raw: None, set_conf: object
 
 
 @pytest.mark.slow
+def test_page_of_kafka(spark: SparkSession) -> None:
+    """On a table with Kafka's columns; both ways give the same rows."""
+    page = (ROOT / "docs" / "kafka.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for block in BLOCK.findall(page):
+            exec(compile(block, "docs/kafka.md", "exec"), names)
+    lines = [line[2:] for block in BLOCK.findall(page) for line in block.splitlines() if line.startswith("# ")]
+    assert printed.getvalue().splitlines() == lines
+    (statement,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert [(*row,) for row in spark.sql(statement).collect()] == [(0, 1, "INSERT", "teapot"), (0, 4, "UPDATE", "cup")]
+
+
+@pytest.mark.slow
 def test_page_of_current_tables(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its Python, then its SQL."""
     monkeypatch.chdir(ROOT)
