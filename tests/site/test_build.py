@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tools.site.links import broken_links, outer_targets
-from tools.site.pages import ROOT
-
-pytest.importorskip("pydata_sphinx_theme", reason="the extra docs is not installed; Python 3.10 has none")
-pytest.importorskip("myst_nb")
 
 pytestmark = pytest.mark.slow
-
-MOST_SECONDS = 60
-
-
-@pytest.fixture(scope="module")
-def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    work = tmp_path_factory.mktemp("site")
-    started = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.site", "--work", work], cwd=ROOT, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert time.monotonic() - started < MOST_SECONDS
-    return work / "html"
 
 
 def test_pages_are_there(html: Path) -> None:
