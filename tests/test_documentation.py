@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import io
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from wireformat.pgtypes.columns import types_table
 ROOT = Path(__file__).parent.parent
 OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
 PAGES = [*(ROOT / name for name in OUTSIDE), *sorted((ROOT / "docs").rglob("*.md"))]
+SAMPLE = "examples/sample_capture.parquet"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 RUN_ELSEWHERE = {
@@ -29,7 +31,7 @@ RUN_ELSEWHERE = {
         "docs/install.md": "tests/site/test_stranger.py",
         "docs/quickstart.md": "tests/site/test_stranger.py",
     },
-    "sql": {"docs/kafka.md": "tests/spark/test_documentation.py"},
+    "sql": dict.fromkeys(("README.md", "docs/kafka.md"), "tests/spark/test_documentation.py"),
     "python": dict.fromkeys(
         ("README.md", "docs/spark.md", "docs/current_tables.md", "docs/kafka.md"), "tests/spark/test_documentation.py"
     ),
@@ -60,6 +62,9 @@ def test_examples_are_found() -> None:
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other, in an empty folder; a line that begins with # is what the example prints."""
+    if any(SAMPLE in block for block in blocks(page)):
+        (tmp_path / "examples").mkdir()
+        shutil.copy(ROOT / SAMPLE, tmp_path / SAMPLE)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in blocks(page):
