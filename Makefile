@@ -72,6 +72,18 @@ format: venv ## format the code and sort its imports
 bench: venv ## measure speed and memory, write docs/performance.md
 	@$(WITH_JAVA) $(RUN) -m benchmarks $(ARGS)
 
+.PHONY: docs
+docs: venv ## build the documentation site in build/site/html; warnings and broken links are errors
+	@$(RUN) -m tools.site $(ARGS)
+
+.PHONY: docs-serve
+docs-serve: venv ## the same, and show the site on this machine
+	@$(RUN) -m tools.site --serve $(ARGS)
+
+.PHONY: release
+release: venv ## build wheel and sdist in dist/ and check them, all but the upload
+	@$(RUN) -m tools.release $(ARGS)
+
 .PHONY: pin
 pin: venv ## write constraints.txt anew, with the newest versions for each Python
 	tools/pin.sh

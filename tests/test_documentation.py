@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import io
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,23 @@ from wireformat.options.rules import NEEDS
 from wireformat.pgtypes.columns import types_table
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
+PAGES = [*(ROOT / name for name in OUTSIDE), *sorted((ROOT / "docs").rglob("*.md"))]
+SAMPLE = "examples/sample_capture.parquet"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+RUN_ELSEWHERE = {
+    "console": {
+        "docs/command_line.md": "tests/cli/test_documentation.py",
+        "docs/install.md": "tests/site/test_stranger.py",
+        "docs/quickstart.md": "tests/site/test_stranger.py",
+    },
+    "sql": dict.fromkeys(("README.md", "docs/kafka.md"), "tests/spark/test_documentation.py"),
+    "python": dict.fromkeys(
+        ("README.md", "docs/spark.md", "docs/current_tables.md", "docs/kafka.md"), "tests/spark/test_documentation.py"
+    ),
+}
+"""Which pages have blocks that this file does not run, and what runs them."""
 
 
 def blocks(page: Path) -> list[str]:
@@ -46,6 +62,9 @@ def test_examples_are_found() -> None:
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other, in an empty folder; a line that begins with # is what the example prints."""
+    if any(SAMPLE in block for block in blocks(page)):
+        (tmp_path / "examples").mkdir()
+        shutil.copy(ROOT / SAMPLE, tmp_path / SAMPLE)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in blocks(page):
@@ -57,8 +76,27 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)#?([^)\s]*)\)", page.read_text(encoding="utf-8")):
+        found = page.parent / target if target else page
+        assert found.exists(), target
+        if anchor:
+            heads = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", head).strip().lower().replace(" ", "-") for head in heads}, anchor
+
+
+@pytest.mark.parametrize("language", RUN_ELSEWHERE)
+def test_all_blocks_run_somewhere(language: str) -> None:
+    """Each block of a page is run here or by the test that is named above, which names the page."""
+    here = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
+    pages = {
+        name: found
+        for name, text in here.items()
+        for found in [re.findall(rf"^ *```{language}\n(.*?)```", text, re.DOTALL | re.MULTILINE)]
+        if found and (language != "python" or any("spark" in block for block in found))
+    }
+    assert set(pages) == set(RUN_ELSEWHERE[language])
+    for name, test in RUN_ELSEWHERE[language].items():
+        assert Path(name).name in (ROOT / test).read_text(encoding="utf-8")
 
 
 def test_columns() -> None:

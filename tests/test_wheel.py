@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-import sysconfig
-import venv
+import shutil
 from pathlib import Path
 
 import pytest
 
-from .test_documentation import BLOCK, ROOT
+from .test_documentation import BLOCK, ROOT, SAMPLE
+from .wheels import build_wheel, install, run
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    (wireformat .*)$", README, re.MULTILINE)
-SCRIPTS = "Scripts" if sys.platform == "win32" else "bin"
-OWN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "SPARK_"))}
+SQL = re.findall(r"```sql\n(.*?)```", README, re.DOTALL)
 
 pytestmark = pytest.mark.slow
-
-
-def run(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder, with nothing of this test's surroundings but Java and PATH."""
-    return subprocess.run([*map(str, command)], cwd=folder, env=OWN, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("hatchling")
-    folder = tmp_path_factory.mktemp("wheel")
-    built = run(ROOT, sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
-    assert built.returncode == 0, built.stderr
-    (path,) = folder.glob("*.whl")
-    return path
-
-
-def install(wheel: Path, folder: Path) -> Path:
-    """An environment with the wheel and nothing else; returns its interpreter."""
-    venv.create(folder, with_pip=True)
-    python = folder / SCRIPTS / "python"
-    installed = run(folder, python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel)
-    assert installed.returncode == 0, installed.stderr
-    return python
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def test_without_its_dependencies(wheel: Path, tmp_path: Path) -> None:
@@ -60,23 +38,24 @@ def test_without_its_dependencies(wheel: Path, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_examples_of_the_readme(wheel: Path, tmp_path: Path) -> None:
     """With this environment's dependencies, from an empty folder: the Python ones, then those for the shell."""
-    python = install(wheel, tmp_path / "environment")
+    python = install(wheel, tmp_path / "environment", dependencies=True)
     (site,) = (tmp_path / "environment").rglob("site-packages")
-    site.joinpath("dependencies.pth").write_text(
-        "\n".join({sysconfig.get_path(name) for name in ("purelib", "platlib")})
-    )
     folder = tmp_path / "empty"
-    folder.mkdir()
+    (folder / "examples").mkdir(parents=True)
+    shutil.copy(ROOT / SAMPLE, folder / SAMPLE)
     for package in ("wireformat", "spark_udfs"):
         found = run(folder, python, "-c", f"import {package}; print({package}.__file__)")
         assert Path(found.stdout.strip()).is_relative_to(site), found.stderr
     program = tmp_path / "readme.py"
-    program.write_text("\n".join(BLOCK.findall(README)), encoding="utf-8")
+    statements = [f"print(spark.sql({statement!r}).count())" for statement in SQL]
+    program.write_text("\n".join([*BLOCK.findall(README), *statements]), encoding="utf-8")
     done = run(folder, python, program)
     assert done.returncode == 0, done.stderr
-    assert "orders" in done.stdout
+    *shown, records = done.stdout.splitlines()
+    assert "orders" in shown[0]
+    assert int(records) == 4848
     assert len(COMMANDS) == 4
     for command in COMMANDS:
         done = run(folder, "sh", "-c", f'PATH="{python.parent}:$PATH"; {command}')
         assert done.returncode == 0, done.stderr
-    assert {path.name for path in folder.iterdir()} >= {"capture.parquet", "changes.parquet", "batched.parquet"}
+    assert {path.name for path in folder.iterdir()} >= {"changes.parquet", "lake"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,11 +13,12 @@ import spark_udfs
 import wireformat as wf
 from examples import pandas_functions
 
-from ..test_documentation import BLOCK, ROOT
+from ..test_documentation import BLOCK, ROOT, SAMPLE
 from .messages import transaction
 
 pytestmark = pytest.mark.spark
 
+SQL_BLOCK = re.compile(r"```sql\n(.*?)```", re.DOTALL)
 PAGE = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
 
 
@@ -31,16 +31,19 @@ def raw(spark: SparkSession) -> None:
     changes.selectExpr("offset AS seq", "'s' AS stream", "*").createOrReplaceTempView("changes_of_topics")
 
 
-def test_readme(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of its own; Spark's session began in another one, where it would look for the file."""
-    monkeypatch.chdir(tmp_path)
+def test_readme(spark: SparkSession) -> None:
+    """Its Python, then its SQL; Spark's session began in another folder, where it would look for the sample."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        for block in BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8")):
-            here = block.replace('"capture.parquet"', repr(str(tmp_path / "capture.parquet")))
-            exec(compile(here, "README.md", "exec"), names)
+        for block in BLOCK.findall(page):
+            exec(compile(block.replace(SAMPLE, str(ROOT / SAMPLE)), "README.md", "exec"), names)
     assert names["spark"] is spark
     assert "orders" in printed.getvalue()
+    (statement,) = SQL_BLOCK.findall(page)
+    rows = spark.sql(statement)
+    assert rows.columns == ["seq", "kind", "lsn", "table_name", "order_id"]
+    assert {row.table_name for row in rows.limit(50).collect()} == {"orders"}
 
 
 def test_page(spark: SparkSession) -> None:
@@ -90,6 +93,20 @@ def test_example_of_pandas_functions(spark: SparkSession) -> None:
     kinds = pandas_functions.kinds_of_messages(messages).selectExpr("sum(inserts)", "sum(deletes)")
     wanted = wf.arrow.changes(messages.toArrow()["payload"], "gaussdb-binary")["kind"].to_pylist()
     assert kinds.collect() == [(wanted.count("INSERT"), wanted.count("DELETE"))]
+
+
+@pytest.mark.slow
+def test_page_of_kafka(spark: SparkSession) -> None:
+    """On a table with Kafka's columns; both ways give the same rows."""
+    page = (ROOT / "docs" / "kafka.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for block in BLOCK.findall(page):
+            exec(compile(block, "docs/kafka.md", "exec"), names)
+    lines = [line[2:] for block in BLOCK.findall(page) for line in block.splitlines() if line.startswith("# ")]
+    assert printed.getvalue().splitlines() == lines
+    (statement,) = SQL_BLOCK.findall(page)
+    assert [(*row,) for row in spark.sql(statement).collect()] == [(0, 1, "INSERT", "teapot"), (0, 4, "UPDATE", "cup")]
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""The documentation site: what it is made of, and that it is built."""

@@ -1,0 +1,71 @@
+"""What is checked of a release, and the one place of its version."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zipfile
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+import pytest
+
+import wireformat
+from tools.release.__main__ import pythons, version
+from tools.release.contents import MUST_HAVE, SOURCES, faults_of_source, faults_of_wheel
+
+from ..wheels import ROOT, build_wheel
+
+
+def zipped(path: Path, *names: str) -> Path:
+    with zipfile.ZipFile(path, "w") as file:
+        for name in names:
+            file.writestr(name, "")
+    return path
+
+
+def test_version_is_in_one_place() -> None:
+    assert version() == wireformat.__version__ == installed_version("wireformat")
+    assert re.findall(r"^version", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE) == []
+    assert re.search(
+        rf"^## .*{re.escape(version())}", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+
+
+def test_pythons() -> None:
+    assert pythons()[0] == "3.10"
+    assert "3.13" in pythons()
+
+
+@pytest.mark.parametrize(
+    "name", ["tests/test_a.py", "wireformat/tests/a.py", "spark_udfs/conftest.py", "tools/a.py", "wireformat/notes.md"]
+)
+def test_what_does_not_belong_into_a_wheel(name: str, tmp_path: Path) -> None:
+    good = (*MUST_HAVE, "wireformat/formats/test_decoding.py", "wireformat-1.dist-info/METADATA")
+    assert list(faults_of_wheel(zipped(tmp_path / "a.whl", *good))) == []
+    assert any(name.split("/")[0] in fault for fault in faults_of_wheel(zipped(tmp_path / "b.whl", *good, name)))
+
+
+def test_what_a_wheel_must_have(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "a.whl", *MUST_HAVE[1:])
+    assert list(faults_of_wheel(path)) == ["a.whl: wireformat/py.typed is missing"]
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("wireformat/py.typed", bytes(1_000_001))
+    (fault,) = faults_of_wheel(path)
+    assert fault.startswith("a.whl: expected at most 1000000 bytes, got 1000")
+
+
+def test_what_a_source_distribution_must_have(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        for name in (*SOURCES[1:], "tests/__pycache__/a.pyc"):
+            archive.addfile(tarfile.TarInfo(f"wireformat-1/{name}"))
+    assert list(faults_of_source(tmp_path / "a.tar.gz")) == [
+        f"a.tar.gz: {SOURCES[0]} is missing",
+        "a.tar.gz: tests/__pycache__/a.pyc is a product of a build",
+    ]
+
+
+@pytest.mark.slow
+def test_the_wheel_is_as_it_should_be(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    assert list(faults_of_wheel(build_wheel(tmp_path))) == []

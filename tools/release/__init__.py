@@ -1,0 +1,1 @@
+"""Builds the wheel and the source distribution, and checks them: `python -m tools.release`."""
