@@ -173,9 +173,9 @@ SECTIONS: dict[str, Section] = {
     ),
     "spark-capture": Section(
         "Spark: from raw messages to answers",
-        f"spark_udfs.capture, local[{bench_spark.CORES}], out of Parquet files, warm, to noop or to a lake. What a question "
-        "needs to know of all chunks was found before; `tables` and `write` include it. `typed` and `latest` of the only "
-        "table have other data, beside their own decode.",
+        f"spark_udfs.capture, local[{bench_spark.CORES}], out of Parquet files, warm, to noop or to a lake. What a "
+        "question needs to know of all chunks was found before; `tables` and `write` include it. `typed` and `latest` "
+        "of the only table have other data, beside their own decode.",
         {
             **NAME,
             **INPUT,

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import typer
 
 from ... import lake, live
+from ...printable import printable
 from ..exits import BAD_DATA, Failed
-from ..screen import printable, say
+from ..screen import say
 
 
 def check(dsn: str, *, slot: str, publication: Sequence[str] | None, folder: str | None, driver: str) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 from ... import live
 from ...live import Progress
 from ...lsn import lsn_text
-from ..screen import printable, say
+from ...printable import printable
+from ..screen import say
 
 METRICS_SECONDS = 1.0
 """How often a line of metrics is written while nothing is committed."""
