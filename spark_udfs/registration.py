@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import arrow_udtf
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
+from .data_source import WireformatSource
 from .lsn_functions import LSN_FUNCTIONS
 from .scalar_functions import wal_decode, wal_decode_pandas
 from .schemas import rows_of_message, rows_of_table, rows_of_transactions
@@ -14,7 +15,9 @@ from .transactions_function import WalTransactions
 
 
 def register(spark: SparkSession) -> None:
-    """Registers wal_changes, wal_transactions, wal_decode, wal_decode_pandas, lsn_text and lsn_value for SQL.
+    """Registers the SQL functions and the data source `wireformat`.
+
+    The functions are wal_changes, wal_transactions, wal_decode, wal_decode_pandas, lsn_text and lsn_value.
 
     Call it once per session; more calls do no harm. docs/spark.md describes the functions.
     """
@@ -26,5 +29,6 @@ def register(spark: SparkSession) -> None:
     rows = rows_of_message()
     spark.udf.register("wal_decode", arrow_udf(wal_decode, rows))  # type: ignore[call-overload]
     spark.udf.register("wal_decode_pandas", pandas_udf(wal_decode_pandas, rows))  # type: ignore[call-overload]
+    spark.dataSource.register(WireformatSource)
     for statement in LSN_FUNCTIONS:
         spark.sql(statement)

@@ -62,7 +62,7 @@ LIBRARIES = {
     "construct": {"declare", "framing", "formats"},
     "numba": {"arrow.jit"},
     "llvmlite": {"arrow.jit"},
-    "pyarrow": {"arrow", "sources", "lake", "capture", "live", "cli", "spark_udfs"},
+    "pyarrow": {"arrow", "sources", "lake", "capture", "chunks", "live", "cli", "spark_udfs"},
     "deltalake": {"lake"},
     "psycopg": {"live"},
     "gaussdb": {"live"},
@@ -80,6 +80,10 @@ PICKLES = {
     "wireformat.arrow.committed.spill": "files in a temporary folder, which the same process reads",
     "spark_udfs.frames": "measures how large a row is for Spark",
     "spark_udfs.labels": "errors on their way from task to task of one query",
+    **dict.fromkeys(
+        ("spark_udfs.capture", "spark_udfs.chunks.frames", "spark_udfs.chunks.groups", "spark_udfs.chunks.work"),
+        "summaries and plans of chunks, between the driver and the tasks of one capture",
+    ),
 }
 """Modules that may pickle, and why that does not outlive the process."""
 

@@ -33,7 +33,8 @@ RUN_ELSEWHERE = {
     },
     "sql": dict.fromkeys(("README.md", "docs/kafka.md"), "tests/spark/test_documentation.py"),
     "python": dict.fromkeys(
-        ("README.md", "docs/spark.md", "docs/current_tables.md", "docs/kafka.md"), "tests/spark/test_documentation.py"
+        ("README.md", "docs/spark.md", "docs/spark_capture.md", "docs/current_tables.md", "docs/kafka.md"),
+        "tests/spark/test_documentation.py",
     ),
 }
 """Which pages have blocks that this file does not run, and what runs them."""

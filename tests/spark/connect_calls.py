@@ -71,6 +71,10 @@ class Input:
         """Messages of pgoutput, in three partitions and in any order."""
         return self._frame(read_capture(CAPTURE).messages).repartition(3)
 
+    def questions(self, where: str = "true", **options: Any) -> spark_udfs.Capture:
+        """The capture of the messages."""
+        return spark_udfs.capture(self.capture.where(where), "payload", "pgoutput", **PLACE, **options)
+
     @cached_property
     def relations(self) -> DataFrame:
         """What the capture says about its tables."""
@@ -133,6 +137,15 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
     "decode, kept, pandas": lambda data: _decode_all_kept(data, engine="pandas"),
     "decode, pgoutput": lambda data: data.decoded(),
     "decode, pgoutput, pandas": lambda data: data.decoded(engine="pandas", tables=["public.big"]),
+    "capture.changes": lambda data: data.questions().changes(),
+    "capture.committed": lambda data: data.questions(chunks=4).committed(),
+    "capture.open": lambda data: data.questions(f"seq < {HALF}").open(),
+    "capture.tables": lambda data: data.questions().tables(),
+    "capture.typed": lambda data: data.questions().typed("public.by_key"),
+    "capture.latest": lambda data: data.questions().latest("public.long_by_key", keys=["id"]),
+    "capture.write": lambda data: (
+        data.questions(mode="PERMISSIVE").write(str(data.folder / "lake")).drop("folder", "files")
+    ),
     "decode of a stream": lambda data: data.streamed(
         data.raw, lambda rows: spark_udfs.decode(rows, "payload", keep=["seq"])
     ),

@@ -65,6 +65,15 @@ def test_statements_of_the_page(spark: SparkSession, raw: None, set_conf: object
     spark.sql(statement).collect()
 
 
+def test_page_of_captures(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for block in BLOCK.findall((ROOT / "docs" / "spark_capture.md").read_text(encoding="utf-8")):
+            exec(compile(block, "docs/spark_capture.md", "exec"), names)
+    assert "order_lines" in printed.getvalue()
+
+
 def test_page_of_pandas_functions(spark: SparkSession) -> None:
     names: dict[str, object] = {}
     for block in BLOCK.findall((ROOT / "docs" / "pandas_functions.md").read_text(encoding="utf-8")):

@@ -57,6 +57,14 @@ def _tables(messages: Any) -> list[Any]:
     return [messages] if paths is None else list(paths)
 
 
+def paths_of(messages: Any) -> list[Path]:
+    """Returns the files that a path, a pattern, a folder or a list of paths names, in order; raises OptionError."""
+    found = _paths(messages)
+    if found is None:
+        raise OptionError(f"option path: expected a path, a pattern or a list of paths, got {shown(messages)}")
+    return found
+
+
 def _paths(messages: Any) -> list[Path] | None:
     """Returns the files that the messages name; None if they name none."""
     if isinstance(messages, (str, os.PathLike)):

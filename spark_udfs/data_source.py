@@ -1,0 +1,185 @@
+"""The data source `wireformat`: captures in files as tables, in SQL alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+import wireformat as wf
+from wireformat.options.checks import one_of
+from wireformat.options.table import nearest
+
+from .schemas import arrow_types, change_fields, change_names
+from .typed_columns import spark_columns
+
+if TYPE_CHECKING:
+    from wireformat.chunks.files import FileChunk, Survey
+
+STATES = ("changes", "latest")
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """The options of the data source, as texts; see docs/spark.md."""
+
+    path: str
+    format: str
+    table: str | None = None
+    state: str = "changes"
+    keys: str | None = None
+    column: str | None = None
+    mode: str = "FAILFAST"
+    encoding: str = "utf-8"
+    encoding_errors: str = "strict"
+    dialect: str = "postgresql"
+    known_tables: str | None = None
+
+    @classmethod
+    def check(cls, given: Mapping[str, str]) -> SourceOptions:
+        """Returns the options, whose names Spark writes in lower case; raises OptionError."""
+        names = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise wf.OptionError(f"option {name}: unknown{nearest(name, names)}; there are {', '.join(names)}")
+        for name in ("path", "format"):
+            if name not in given:
+                raise wf.OptionError(f"option {name}: the data source needs it, as in OPTIONS ({name} '…')")
+        found = cls(**given)
+        one_of("state", found.state, STATES)
+        if found.table is None and (found.state == "latest" or found.keys is not None):
+            raise wf.OptionError("option table: state 'latest' and keys need it, as in OPTIONS (table 'public.orders')")
+        if found.keys is not None and found.state != "latest":
+            raise wf.OptionError("option keys: expected state 'latest', which needs them; changes have no key")
+        return found
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The options of a capture."""
+        known = None if self.known_tables is None else split(self.known_tables)
+        names = ("column", "mode", "encoding", "encoding_errors", "dialect")
+        return {**{name: getattr(self, name) for name in names}, "known_tables": known}
+
+    def survey(self) -> Survey:
+        """Looks through the files."""
+        from wireformat.chunks.files import survey  # loads numba
+
+        return survey(self.path, self.format, **self.reading)
+
+
+def split(names: str) -> list[str]:
+    """Returns the parts of a text between commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+class WireformatSource(DataSource):
+    """Captures in files: the row-change table, the typed changes of one table, or the table as it stands.
+
+    `register` registers it: CREATE TEMPORARY VIEW orders USING wireformat OPTIONS (path 'captures/', format 'pgoutput',
+    table 'public.orders', state 'latest'). The options are path, format, table, state (changes or latest), keys and
+    known_tables (names between commas), column, mode, encoding, encoding_errors and dialect.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name after USING."""
+        return "wireformat"
+
+    def schema(self) -> StructType:
+        """Returns the columns. Those of a table are found by a look through the files."""
+        options = SourceOptions.check(self.options)
+        if options.table is None:
+            return StructType(change_fields(change_names(), options.format))
+        return from_arrow_schema(_Table(options, options.survey().listed).schema.remove_metadata())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Returns what reads the rows."""
+        return WireformatReader(SourceOptions.check(self.options), schema)
+
+
+class _Table:
+    """A table of the files, as Spark reads it."""
+
+    def __init__(self, options: SourceOptions, listed: pa.Table) -> None:
+        from wireformat.arrow.typed_tables.batch import TypedOptions
+        from wireformat.arrow.typed_tables.latest import LatestRows
+        from wireformat.arrow.typed_tables.listed import check_listed, replica_identity
+        from wireformat.arrow.typed_tables.table import TypedPart
+
+        assert options.table is not None, "one table is read"
+        check_listed(listed, options.table, options.format)
+        self.part = TypedPart(
+            options.table,
+            schema=spark_columns(listed, options.table, options.format),
+            options=TypedOptions(options.mode, "new", False, False, None),
+            evolution="union",
+            kept=(),
+            format=options.format,
+            versions=listed,
+        )
+        self.latest: LatestRows | None = None
+        self.schema = self.part.schema
+        if options.state == "latest":
+            keys = replica_identity(listed, options.table) if options.keys is None else split(options.keys)
+            self.latest = LatestRows(keys)
+            self.latest.take(pa.RecordBatch.from_pylist([], self.schema))
+            self.schema = self.latest.result().schema
+
+
+@dataclass
+class FilePartition(InputPartition):
+    """What a task reads: chunks of the stream, and the list of tables if one is needed."""
+
+    chunks: Sequence[FileChunk]
+    listed: pa.Table | None
+
+
+class WireformatReader(DataSourceReader):
+    """Reads the rows: each file in a task of its own, or all in one for the rows of a table as it stands."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Returns what the tasks read."""
+        survey = self._options.survey()
+        if self._options.table is None:
+            return [FilePartition([chunk], None) for chunk in survey.chunks]
+        if self._options.state == "latest":
+            return [FilePartition(survey.chunks, survey.listed)]
+        return [FilePartition([chunk], survey.listed) for chunk in survey.chunks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a partition."""
+        assert isinstance(partition, FilePartition), "made by `partitions`"
+        schema = arrow_types(self._schema)
+        for rows in self._rows(partition):
+            columns = [rows[field.name] for field in schema]
+            cast = [
+                column if column.type == field.type else column.cast(field.type)
+                for column, field in zip(columns, schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(cast, schema=schema)
+
+    def _rows(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
+        options = self._options
+        table = None if partition.listed is None else _Table(options, partition.listed)
+        for chunk in partition.chunks:
+            capture = chunk.capture(options.format, **options.reading)
+            if table is None:
+                yield from capture.changes()
+                continue
+            assert options.table is not None, "its list of tables is there"
+            for rows in capture.typed_by(table.part, options.table):
+                if table.latest is None:
+                    yield rows
+                else:
+                    table.latest.take(rows)
+        if table is not None and table.latest is not None:
+            yield from table.latest.result().to_batches()

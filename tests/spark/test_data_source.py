@@ -1,0 +1,83 @@
+"""The data source `wireformat`: files as tables in SQL alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+import wireformat as wf
+from wireformat.chunks.files import survey
+
+from ..servers.captures import read_capture
+from .raw_streams import assert_same
+
+pytestmark = pytest.mark.spark
+
+NAME = "18-pgoutput-4-two-phase"
+TABLE = "public.long_by_key"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture in files that begin anywhere, also inside of transactions."""
+    folder = tmp_path_factory.mktemp("files")
+    messages = read_capture(NAME).messages
+    chance = Random(5)
+    cuts = sorted({0, *(chance.randint(0, len(messages)) for _ in range(5)), len(messages)})
+    for number, (start, stop) in enumerate(pairwise(cuts)):
+        pq.write_table(pa.table({"payload": pa.array(messages[start:stop], pa.binary())}), folder / f"{number}.parquet")
+    return folder
+
+
+def rows(spark: SparkSession, path: Path, **options: str) -> pa.Table:
+    given = {"path": str(path), "format": "pgoutput", **options}
+    text = ", ".join(f"{name} '{value}'" for name, value in given.items())
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW of_files USING wireformat OPTIONS ({text})")
+    return spark.table("of_files").toArrow()
+
+
+def test_changes(spark: SparkSession, files: Path) -> None:
+    wanted = wf.Capture(files, "pgoutput").changes().read_all().drop_columns(["message"])
+    assert_same(rows(spark, files), wanted)
+
+
+def test_typed_changes(spark: SparkSession, files: Path) -> None:
+    wanted = wf.Capture(files, "pgoutput").typed(TABLE).read_all()
+    assert len(wanted) > 10
+    assert_same(rows(spark, files, table=TABLE), wanted)
+
+
+def test_a_table_as_it_stands(spark: SparkSession, files: Path) -> None:
+    wanted = wf.Capture(files, "pgoutput").latest(TABLE)
+    assert_same(rows(spark, files, table=TABLE, state="latest"), wanted)
+    assert_same(rows(spark, files, table=TABLE, state="latest", keys="id"), wanted)
+
+
+def test_the_chunks_are_the_files(files: Path) -> None:
+    found = survey(files, "pgoutput")
+    assert [chunk.path.name for chunk in found.chunks] == [f"{number}.parquet" for number in range(len(found.chunks))]
+    assert len(found.chunks) > 4
+    assert any(chunk.plan.fates for chunk in found.chunks)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"state": "latest"}, "option table"),
+        ({"table": TABLE, "state": "last"}, "option state"),
+        ({"table": TABLE, "keys": "id"}, "option keys"),
+        ({"tabel": TABLE}, "did you mean"),
+        ({"table": "public.nothing"}, "public.nothing"),
+        ({"format": "gauss"}, "format"),
+    ],
+)
+def test_wrong_options(spark: SparkSession, files: Path, options: dict[str, str], words: str) -> None:
+    with pytest.raises((AnalysisException, PySparkException), match=words):
+        rows(spark, files, **options)
