@@ -130,6 +130,21 @@ def test_docstrings() -> None:
     ]
 
 
+def test_every_page_has_a_way_to_it(tmp_path: Path) -> None:
+    """From index.md on, by the lists of pages; a new page goes into the list of its section."""
+    copy_pages(tmp_path)
+    waiting, seen = ["index"], set[str]()
+    while waiting:
+        page = waiting.pop()
+        seen.add(page)
+        path = tmp_path / f"{page}.md"
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        for block in re.findall(r"```\{toctree\}\n(?::\w+:\n)*(.*?)```", text, re.DOTALL):
+            waiting += [(Path(page).parent / entry).as_posix() for entry in block.split()]
+    pages = [path for path in tmp_path.rglob("*") if path.suffix in (".md", ".ipynb")]
+    assert {path.relative_to(tmp_path).with_suffix("").as_posix() for path in pages} == seen
+
+
 def test_broken_links_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text('<p id="here"><a href="#here"><a href="b.html#no"><a href="c.html"><a href="x:y">')
     (tmp_path / "b.html").write_text('<img src="no.png"><a href="a.html#here"><a href="./"><a href="%61.html">')

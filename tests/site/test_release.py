@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import wireformat
-from tools.release.__main__ import pythons, version
+from tools.release.__main__ import TOOLS, pythons, version
 from tools.release.contents import MUST_HAVE, SOURCES, faults_of_source, faults_of_wheel
 
 from ..wheels import ROOT, build_wheel
@@ -30,6 +30,13 @@ def test_version_is_in_one_place() -> None:
     assert re.search(
         rf"^## .*{re.escape(version())}", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
     )
+
+
+def test_tools_are_those_of_the_extra() -> None:
+    (listed,) = re.findall(r"^release = \[(.*)\]", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert tuple(re.findall(r'"(\w+)>', listed)) == TOOLS
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{name}==", pinned, re.MULTILINE) for name in TOOLS)
 
 
 def test_pythons() -> None:

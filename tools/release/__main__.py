@@ -21,7 +21,8 @@ DIST = ROOT / "dist"
 SAMPLE = Path(__file__).with_name("sample.py")
 CONSTRAINTS = ROOT / "constraints.txt"
 BIN = "Scripts" if sys.platform == "win32" else "bin"
-TOOLS = ("build", "twine", "uv", "mypy")
+TOOLS = ("basedpyright", "build", "mypy", "twine", "uv")
+"""Those of the extra release."""
 
 
 def version() -> str:
@@ -123,6 +124,7 @@ def main() -> None:
     for name, interpreter in {"lowest": next(iter(found.values())), **found}.items():
         python = check_installation(programs, wheel, name, interpreter)
     run(programs / "mypy", "--strict", "--python-executable", python, SAMPLE, cwd=WORK)
+    run(programs / "basedpyright", "--level", "error", "--pythonpath", python, SAMPLE, cwd=WORK)
     print(f"{wheel.name} and {source.name} are ready in {DIST}. Upload them with: twine upload dist/*")
 
 
