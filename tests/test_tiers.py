@@ -103,7 +103,7 @@ def test_a_short_run_has_spark_and_a_server_of_each_kind(short: list[pytest.Item
     on_spark, on_servers = ([one for one in short if one.get_closest_marker(mark)] for mark in ("spark", "server"))
     assert len(on_spark) > 100
     assert {group_of(item.nodeid) for item in on_spark} == {"spark"}
-    assert {group_of(item.nodeid) for item in on_servers} == {"servers"}
+    assert {group_of(item.nodeid) for item in on_servers} == {"live", "servers"}
     versions = [parameters_of(item).get("version") for item in on_servers]
     assert set(versions) - {None} == set(SERVERS)
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 
+from ..examples import at_most
 from ..golden_cases import CASES, Case
 from ..servers.captures import capture_names, read_capture
 from .reading import ChunkedReading, divided
 
-CUTS = st.lists(st.integers(0, 10_000), max_size=6)
+CUTS = st.lists(st.integers(0, 10_000), min_size=1, max_size=4)
 CAPTURES = [*capture_names("pgoutput"), *capture_names("test-decoding")]
 
 
@@ -56,6 +57,7 @@ def check(messages: Sequence[bytes], format: str, cuts: Sequence[int], **options
 
 
 @pytest.mark.parametrize("name", CAPTURES)
+@at_most(8)
 @given(cuts=CUTS)
 def test_captures_of_servers(name: str, cuts: list[int]) -> None:
     format = "pgoutput" if "pgoutput" in name else "test-decoding"
@@ -63,6 +65,7 @@ def test_captures_of_servers(name: str, cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@at_most(8)
 @given(cuts=CUTS)
 def test_captures_of_gaussdb(case: Case, cuts: list[int]) -> None:
     check(case.messages, case.format, cuts, **case.reading)

@@ -321,7 +321,7 @@ UNCOMPILED = [
     *("tests/agreement", "tests/test_times.py", "tests/formats/test_conformance.py"),
     *("tests/formats/test_text_bad_input.py", "tests/formats/test_pgoutput_bad_input.py"),
     "tests/formats/test_pgoutput_streams.py",
-    *("-k", "not readings and not batches and not overwritten and not inserted"),
+    *("-m", "not slow", "-k", "not readings and not batches and not overwritten and not inserted"),
 ]
 BOUNDS_CHECKED = [
     "tests/agreement",

@@ -1,0 +1,1 @@
+"""The test double of a server."""
