@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -18,6 +19,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.session import SOCKETS_VARIABLE
+from wireformat.arrow.engine.choice import make_engine
+from wireformat.formats.registry import find_format
 
 from .bench_text import LINE
 from .generate import BINARY, JSON, JSON_LINES, Capture
@@ -45,6 +49,7 @@ class Contestant:
     source      messages; messages in JSON style; lines; rows, decoded before; or places of decoded rows in a file
     columns     of a row
     slow        reads the capture once
+    unix_sockets    whether data pass between the JVM and Python through Unix domain sockets, as local_session has it
     """
 
     name: str
@@ -52,6 +57,7 @@ class Contestant:
     columns: int
     source: str = "messages"
     slow: bool = False
+    unix_sockets: bool = True
 
     def copies(self, most: int) -> int:
         """How many times it reads the capture."""
@@ -84,6 +90,19 @@ def decode(messages: DataFrame, engine: str, format: str = BINARY) -> DataFrame:
     return spark_udfs.decode(messages, payload="payload", format=format, keep=["seq"], engine=engine)
 
 
+def decode_bare(messages: DataFrame) -> DataFrame:
+    """The engine of `decode` in a mapInArrow that only repeats `seq`: what decode may not lose."""
+    return messages.select("payload", "seq").mapInArrow(_engine_rows, from_arrow_schema(ROWS))
+
+
+def _engine_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    engine = make_engine(find_format(BINARY), wf.ReadOptions())
+    for batch in batches:
+        for rows in engine.batches(batch.column(0), wf.arrow.CHANGES, 0):
+            seq = batch.column(1).take(rows.column("message"))
+            yield pa.RecordBatch.from_arrays([seq, *rows.drop_columns(["message"]).columns], schema=ROWS)
+
+
 def query(messages: DataFrame, text: str) -> DataFrame:
     """A query on the messages, as `raw`."""
     messages.createOrReplaceTempView("raw")
@@ -103,7 +122,9 @@ def parse_json(lines: DataFrame) -> DataFrame:
 
 FLOOR = "ready rows through mapInArrow (floor)"
 HAND_OVER = "ready rows out of mapInArrow"
+BARE = "mapInArrow of the engine"
 DECODE = "spark_udfs.decode"
+DECODE_TCP = "spark_udfs.decode, TCP"
 DECODE_JSON = "spark_udfs.decode, JSON"
 TABLE_FUNCTION = "wal_changes"
 SCALAR = "wal_decode + inline"
@@ -116,6 +137,7 @@ CONTESTANTS = (
     Contestant(FLOOR, pass_through, columns=len(ROWS), source="rows"),
     Contestant(HAND_OVER, hand_over, columns=len(ROWS), source="places"),
     Contestant(DECODE, partial(decode, engine="arrow"), columns=len(ROWS)),
+    Contestant(BARE, decode_bare, columns=len(ROWS)),
     Contestant(
         TABLE_FUNCTION,
         partial(query, text=f"SELECT * FROM wal_changes(TABLE(SELECT seq, payload FROM raw), format => '{BINARY}')"),
@@ -126,16 +148,16 @@ CONTESTANTS = (
         partial(query, text=f"SELECT raw.seq, c.* FROM raw LATERAL VIEW inline(wal_decode(payload, '{BINARY}')) c"),
         columns=len(ROWS),
     ),
-    Contestant(PANDAS, partial(decode, engine="pandas"), columns=len(ROWS), slow=True),
+    Contestant(PANDAS, partial(decode, engine="pandas"), columns=len(ROWS)),
     Contestant(
         SCALAR_PANDAS,
         partial(query, text=f"SELECT seq, inline(wal_decode_pandas(payload, '{BINARY}')) FROM raw"),
         columns=len(ROWS),
-        slow=True,
     ),
     Contestant(HAND_UDF, decode_by_hand, columns=7, slow=True),
     Contestant(DECODE_JSON, partial(decode, engine="arrow", format=JSON), columns=len(ROWS), source="json"),
     Contestant(FROM_JSON, parse_json, columns=len(LINE), source="lines"),
+    Contestant(DECODE_TCP, partial(decode, engine="arrow"), columns=len(ROWS), unix_sockets=False),
 )
 
 
@@ -144,7 +166,9 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
     say("Spark: writing the sources")
     sizes = write_sources(capture, folder)
     totals = {name: pc.sum(capture.load(BINARY)[name]).as_py() for name in ("records", "changes")}
-    seconds = race(CONTESTANTS, folder, totals, rounds, copies, say)
+    seconds = race([one for one in CONTESTANTS if one.unix_sockets], folder, totals, rounds, copies, say)
+    say(f"{DECODE_TCP}: a session of its own")
+    seconds |= in_fresh_process(race_through_tcp, folder, totals, rounds, copies)
     results = {}
     for one in CONTESTANTS:
         say(f"{one.name}: memory")
@@ -233,6 +257,12 @@ def race(
     return seconds
 
 
+def race_through_tcp(folder: Path, totals: dict[str, int], rounds: int, copies: int) -> dict[str, tuple[float, ...]]:
+    """The same for those without Unix domain sockets, in a process of their own."""
+    os.environ[SOCKETS_VARIABLE] = "false"
+    return race([one for one in CONTESTANTS if not one.unix_sockets], folder, totals, rounds, copies, lambda _: None)
+
+
 def compute(frame: DataFrame) -> float:
     """Seconds that it takes to compute all rows and columns, and to forget them."""
     start = perf_counter()
@@ -251,6 +281,8 @@ def check_rows(name: str, frame: DataFrame, expected: int) -> None:
 def weigh(number: int, folder: Path, copies: int) -> tuple[int | None, int | None]:
     """Peak memory of all Python workers, and of the JVM, for one run out of files."""
     one = CONTESTANTS[number]
+    if not one.unix_sockets:
+        os.environ[SOCKETS_VARIABLE] = "false"
     spark = session()
     compute(one.frame(read(spark, folder, one.source, one.copies(copies), cached=False)))
     (jvm,) = (process for process in psutil.Process().children(recursive=True) if process.name() == "java")

@@ -157,7 +157,8 @@ SECTIONS: dict[str, Section] = {
     "spark": Section(
         "On Spark",
         f"local[{bench_spark.CORES}], a task a core, write to noop, warm; the input lies in Spark's memory. The floor "
-        "takes decoded rows to Python and back; the next one only takes them out of Python. from_json reads the JSON "
+        "takes decoded rows to Python and back; the next one only takes them out of Python. Data pass between the JVM "
+        "and Python through Unix domain sockets, except where TCP is named. from_json reads the JSON "
         "lines of the same changes, and leaves SQL literals as they are. The slow ones read less data. Peak memory is "
         "that of one run out of Parquet files in a fresh session: all Python workers together, and the JVM.",
         {
