@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
+from ...options.keywords import checks_keywords
 from ...stream.attempts import Attempt, Fate
 from ...stream.capture_position import OpenTransaction
 from ...stream.positions import Position
@@ -266,6 +267,7 @@ class Transactions:
         self._open_rows.compact(lambda: self._machine.open)
 
 
+@checks_keywords
 def transactions(
     changes: Any,
     *,
@@ -291,6 +293,7 @@ def transactions(
         return pa.Table.from_batches(committed, schema=committed_schema(found.schema))
 
 
+@checks_keywords
 def open_transactions(
     changes: Any,
     *,
