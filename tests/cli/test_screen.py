@@ -63,12 +63,14 @@ class TestOnATerminal:
         assert (code, stderr) == (0, b"")
         assert got.decode() == f'current_lsn: 0/10 INSERT INTO {SHOWN}.t new_tuple: {{a[typid = 25]: "{SHOWN}"}}\n'
 
+    @pytest.mark.slow
     def test_the_kind_has_a_colour_unless_no_color_says_no(self, capture: Path) -> None:
         _, got, _ = on_a_terminal("show", capture, NO_COLOR="")
         assert b"\x1b[32mINSERT\x1b[0m" in got
         assert got.count(b"\x1b") == 2
         assert on_a_terminal("show", capture, NO_COLOR="", TERM="dumb")[1] == on_a_terminal("show", capture)[1]
 
+    @pytest.mark.slow
     def test_show_in_a_pager(self, capture: Path) -> None:
         _, got, _ = on_a_terminal("show", "--pager", capture, PAGER="sed s/INSERT/PAGED/")
         assert b"PAGED INTO" in got
