@@ -9,6 +9,7 @@ from .events import Event
 from .formats.registry import find_format
 from .limits import BATCH_BYTES, OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
+from .options.keywords import checks_keywords
 
 if TYPE_CHECKING:
     from .formats.guess import Guess
@@ -19,14 +20,31 @@ if TYPE_CHECKING:
     from .stream.positions import Position
 
 
-def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) -> Iterator[Event]:
+@checks_keywords
+def decode(
+    messages: Any,
+    format: str,
+    *,
+    mode: str = "FAILFAST",
+    tables: Iterable[str] | None = None,
+    kinds: Iterable[str] | None = None,
+    exclude_users: Iterable[str] | None = None,
+    skip_empty_xacts: bool = False,
+    strict: bool = False,
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    heartbeat_unit: str | None = None,
+    known_tables: Iterable[str] | None = None,
+    dialect: str = "postgresql",
+    engine: str = "scan",
+) -> Iterator[Event]:
     """Yields the events of messages, in order.
 
     messages    an iterable of bytes-like objects, or a pyarrow binary array or chunked array; None gives no events. An
                 input without a length, such as a generator, is read message by message: the events of a message are
                 yielded before the next message is requested
-    options     those of `ReadOptions`: mode, encoding, encoding_errors, heartbeat_unit, tables, kinds, known_tables,
-                exclude_users, skip_empty_xacts, strict
+    engine      `scan`, or `declaration`, which is slow and reads every record by the declaration of its format
+    The other options are those of `ReadOptions`.
 
     Raises OptionError when called. While iterating, raises DecodeError in FAILFAST mode and OrderError with strict,
     after yielding the events before the error. In FAILFAST mode, raises DecodeError at the end of an input of several
@@ -34,7 +52,19 @@ def decode(messages: Any, format: str, *, engine: str = "scan", **options: Any) 
     """
     from .stream.judged import judged_events
 
-    checked = ReadOptions.of_keywords(options, ("engine",))
+    checked = ReadOptions.check(
+        mode=mode,
+        encoding=encoding,
+        encoding_errors=encoding_errors,
+        heartbeat_unit=heartbeat_unit,
+        tables=tables,
+        kinds=kinds,
+        known_tables=known_tables,
+        exclude_users=exclude_users,
+        skip_empty_xacts=skip_empty_xacts,
+        strict=strict,
+        dialect=dialect,
+    )
     source = _engine(format, checked, engine)
     return (located.event for located in judged_events(source, messages, format, checked))
 
@@ -52,6 +82,7 @@ def guess_format(messages: Iterable[Any]) -> Guess:
     return guess(messages)
 
 
+@checks_keywords
 def inspect(
     message: Any,
     format: str | None = None,
@@ -88,7 +119,23 @@ def inspect(
     )
 
 
-def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecoder:  # noqa: N802 - reads as a class
+@checks_keywords
+def Decoder(  # noqa: N802 - reads as a class
+    format: str,
+    *,
+    mode: str = "FAILFAST",
+    tables: Iterable[str] | None = None,
+    kinds: Iterable[str] | None = None,
+    exclude_users: Iterable[str] | None = None,
+    skip_empty_xacts: bool = False,
+    strict: bool = False,
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    heartbeat_unit: str | None = None,
+    known_tables: Iterable[str] | None = None,
+    dialect: str = "postgresql",
+    engine: str = "scan",
+) -> StreamDecoder:
     """Returns a decoder for a live stream; the options are those of `decode`.
 
     `decode` returns the events of one whole message. For bytes that are cut anywhere, call `feed`, read `events`, and
@@ -96,10 +143,23 @@ def Decoder(format: str, *, engine: str = "scan", **options: Any) -> StreamDecod
     """
     from .stream.decoder import Decoder as StreamDecoder
 
-    checked = ReadOptions.of_keywords(options, ("engine",))
+    checked = ReadOptions.check(
+        mode=mode,
+        encoding=encoding,
+        encoding_errors=encoding_errors,
+        heartbeat_unit=heartbeat_unit,
+        tables=tables,
+        kinds=kinds,
+        known_tables=known_tables,
+        exclude_users=exclude_users,
+        skip_empty_xacts=skip_empty_xacts,
+        strict=strict,
+        dialect=dialect,
+    )
     return StreamDecoder(find_format(format), _engine(format, checked, engine))
 
 
+@checks_keywords
 def encode(
     events: Iterable[Event],
     format: str,
@@ -123,6 +183,7 @@ def encode(
     return replay(events, Encoder(format, batch_bytes=batch_bytes), options, encoding=encoding)
 
 
+@checks_keywords
 def transactions(
     events: Iterable[Event],
     *,

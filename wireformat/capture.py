@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
+from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -33,7 +34,9 @@ from .formats.registry import find_format, find_format_name
 from .limits import OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 from .options.checks import flag, number, one_of, shown
+from .options.keywords import checks_keywords
 from .options.table_names import one_table
+from .printable import printable
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
 from .sources.handed_rows import HandedRows, as_batch, grouped_rows, rows_of_loose_messages, rows_of_patterns
@@ -84,6 +87,7 @@ class Capture:
     _is_whole: ClassVar[bool] = True
     """Whether these are all messages; only then it is judged whether any could be read."""
 
+    @checks_keywords
     def __init__(
         self,
         messages: Any,
@@ -148,6 +152,13 @@ class Capture:
         shown_names = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         return f"<wireformat.Capture of {shown_names}, {self._name}>"
 
+    def _repr_html_(self) -> str:
+        names = [source.name for source in self._sources]
+        shown_names = "".join(f"<li>{escape(printable(name))}</li>" for name in names[:10])
+        more = f"<li>and {len(names) - 10} more</li>" if len(names) > 10 else ""
+        return f"<b>Capture</b> of {escape(self._name)}<ul>{shown_names}{more}</ul>"
+
+    @checks_keywords
     def changes(
         self,
         *,
@@ -171,6 +182,7 @@ class Capture:
 
         return pa.RecordBatchReader.from_batches(schema, rows())
 
+    @checks_keywords
     def committed(self, *, tables: Iterable[str] | None = None) -> pa.RecordBatchReader:
         """Returns the row changes of committed transactions, in commit order, with the facts of their transactions.
 
@@ -187,6 +199,7 @@ class Capture:
 
         return pa.RecordBatchReader.from_batches(committed_schema(self._schema), rows())
 
+    @checks_keywords
     def messages(self, *, prefix: str | None = None) -> pa.RecordBatchReader:
         """Returns what was written with `pg_logical_emit_message`, such as the events of an outbox.
 
@@ -218,6 +231,7 @@ class Capture:
             self._listed = self._list(None)
         return self._listed
 
+    @checks_keywords
     def typed(
         self,
         table: str,
@@ -259,6 +273,7 @@ class Capture:
             part.schema, self._typed(one_table(table), part, [field.name for field in kept])
         )
 
+    @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
         """Returns the rows of a table as it stands at the end of the capture.
 
@@ -277,6 +292,7 @@ class Capture:
             rows.take(batch)
         return rows.result()
 
+    @checks_keywords
     def write(
         self,
         folder: Any,
@@ -380,6 +396,7 @@ class Capture:
             self._threads,
         )
 
+    @checks_keywords
     def open(self) -> pa.Table:
         """Returns the rows of transactions that have not ended, with their control records."""
         self._begin_reading()

@@ -6,7 +6,7 @@ Field names are those of the row-change table. A field is None where the record 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Final, get_args, get_origin, get_type_hints
 
 from .errors import counted
@@ -63,15 +63,24 @@ class TupleData:
         return dict(zip(self.names, self.values, strict=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Event:
     """Base of all events. `lsn` is the position that the record itself carries."""
 
     kind: ClassVar[str]
     lsn: int | None = None
 
+    def __repr__(self) -> str:
+        """The call that makes the event; fields with their default value are left out."""
+        said = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join(said)})"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Begin(Event):
     """A transaction begins; with a gid, one that will be prepared and not committed."""
 
@@ -95,7 +104,7 @@ class Begin(Event):
     prepare_time: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Commit(Event):
     """A transaction ends; in GaussDB's parallel styles `lsn` is the position just after it."""
 
@@ -110,7 +119,7 @@ class Commit(Event):
     username: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Abort(Event):
     """A transaction ends and nothing of it holds; only where an area of the log is decoded."""
 
@@ -120,7 +129,7 @@ class Abort(Event):
     """As sent; it means nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Prepare(Event):
     """A transaction is prepared; `lsn` is where. In openGauss only where an area of the log is decoded."""
 
@@ -133,7 +142,7 @@ class Prepare(Event):
     prepare_time: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CommitPrepared(Event):
     """A prepared transaction is committed."""
 
@@ -145,7 +154,7 @@ class CommitPrepared(Event):
     gid: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RollbackPrepared(Event):
     """A prepared transaction is rolled back. `lsn` is just after its prepare, `end_lsn` just after the rollback."""
 
@@ -158,7 +167,7 @@ class RollbackPrepared(Event):
     gid: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamStart(Event):
     """A block of changes of a transaction that has not ended yet begins."""
 
@@ -168,7 +177,7 @@ class StreamStart(Event):
     """Whether it is the transaction's first block."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamStop(Event):
     """The block ends; the transaction may go on in another one."""
 
@@ -176,7 +185,7 @@ class StreamStop(Event):
     xid: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamChange(Event):
     """A row changed in a streamed block; `test-decoding` says neither which nor how."""
 
@@ -184,7 +193,7 @@ class StreamChange(Event):
     xid: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamAbort(Event):
     """A streamed transaction is dropped, or only one of its subtransactions. `lsn` is where it was aborted."""
 
@@ -197,7 +206,7 @@ class StreamAbort(Event):
     """When it was aborted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamCommit(Event):
     """A streamed transaction is committed."""
 
@@ -208,7 +217,7 @@ class StreamCommit(Event):
     commit_time: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamPrepare(Event):
     """A streamed transaction is prepared; `lsn` is where."""
 
@@ -219,7 +228,7 @@ class StreamPrepare(Event):
     gid: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RowChange(Event):
     """Base of INSERT, UPDATE and DELETE: a table and up to two row images."""
 
@@ -240,28 +249,28 @@ class RowChange(Event):
     in comparisons. Encoders of other formats ignore it; that of pgoutput prefers the number of a Relation event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Insert(RowChange):
     """A row came."""
 
     kind: ClassVar[str] = "INSERT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Update(RowChange):
     """A row changed."""
 
     kind: ClassVar[str] = "UPDATE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Delete(RowChange):
     """A row went."""
 
     kind: ClassVar[str] = "DELETE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Truncate(Event):
     """Tables were emptied by one statement: one event, but in the row-change table one row a table."""
 
@@ -284,7 +293,7 @@ class Truncate(Event):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Message(Event):
     """What somebody wrote into the log with pg_logical_emit_message."""
 
@@ -299,7 +308,7 @@ class Message(Event):
     xid: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Relation(Event):
     """How the rows of a table look from here on: parallel tuples, in the order of the columns."""
 
@@ -318,7 +327,7 @@ class Relation(Event):
     xid: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Type(Event):
     """The name of a type that is not built in."""
 
@@ -329,7 +338,7 @@ class Type(Event):
     xid: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Origin(Event):
     """The transaction came from another server; `lsn` is its commit there."""
 
@@ -337,7 +346,7 @@ class Origin(Event):
     origin: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Ddl(Event):
     """The structure of the database changed. Which fields there are depends on the server and its options."""
 
@@ -355,7 +364,7 @@ class Ddl(Event):
     """`none` where the server says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Heartbeat(Event):
     """The sender is alive. `lsn` is None in the bare layout and in PostgreSQL's keepalive, which have none."""
 
@@ -371,7 +380,7 @@ class Heartbeat(Event):
     """Whether the server wants an answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Unknown(Event):
     """A well-framed record of a kind that no table lists: its bytes, without the framing."""
 
@@ -381,7 +390,7 @@ class Unknown(Event):
     """The bytes as text, in a text style and if they are text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Corrupt(Event):
     """What could not be read, in PERMISSIVE mode.
 

@@ -27,11 +27,12 @@ def test_printable_escapes_what_steers() -> None:
     assert printable(EVIL) == SHOWN
 
 
-def on_a_terminal(*arguments: object) -> tuple[int, bytes, bytes]:
+def on_a_terminal(*arguments: object, **environment: str) -> tuple[int, bytes, bytes]:
     """Run the command with a terminal as standard output: the exit code, what the terminal gets, standard error."""
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
-    process = start(*arguments, stdin=None, stdout=theirs, env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+    in_environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1", "TERM": "xterm", **environment}
+    process = start(*arguments, stdin=None, stdout=theirs, env=in_environment)
     os.close(theirs)
     got = b""
     while True:
@@ -61,6 +62,18 @@ class TestOnATerminal:
         code, got, stderr = on_a_terminal("show", *encoding, capture)
         assert (code, stderr) == (0, b"")
         assert got.decode() == f'current_lsn: 0/10 INSERT INTO {SHOWN}.t new_tuple: {{a[typid = 25]: "{SHOWN}"}}\n'
+
+    @pytest.mark.slow
+    def test_the_kind_has_a_colour_unless_no_color_says_no(self, capture: Path) -> None:
+        _, got, _ = on_a_terminal("show", capture, NO_COLOR="")
+        assert b"\x1b[32mINSERT\x1b[0m" in got
+        assert got.count(b"\x1b") == 2
+        assert on_a_terminal("show", capture, NO_COLOR="", TERM="dumb")[1] == on_a_terminal("show", capture)[1]
+
+    @pytest.mark.slow
+    def test_show_in_a_pager(self, capture: Path) -> None:
+        _, got, _ = on_a_terminal("show", "--pager", capture, PAGER="sed s/INSERT/PAGED/")
+        assert b"PAGED INTO" in got
 
     def test_show_escapes_what_is_no_text_of_the_terminal(self, tmp_path: Path) -> None:
         path = tmp_path / "gbk.bin"

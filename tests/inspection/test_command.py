@@ -114,6 +114,37 @@ def test_wrong_usage(capture: Path, tmp_path: Path) -> None:
         assert result.stderr.count("\n") <= 2
 
 
+def test_show_follows_a_file_that_grows(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that another process writes are shown; Ctrl-C ends it."""
+    sleeps = []
+
+    def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        if len(sleeps) > 1:
+            raise KeyboardInterrupt
+        with capture.open("ab") as file:
+            file.write(handmade.SAMPLES["delete"])
+
+    before = run("show", capture).stdout_bytes
+    monkeypatch.setattr("wireformat.sources.files.time.sleep", sleep)
+    result = run("show", "--follow", capture)
+    assert result.exit_code == 130
+    assert result.stdout_bytes.startswith(before)
+    assert result.stdout_bytes[len(before) :].count(b"DELETE") == 1
+
+
+def test_a_parquet_file_cannot_be_followed() -> None:
+    result = run("show", "--follow", find_case("b_types_batch").path)
+    assert result.exit_code == 2
+    assert "does not grow" in result.stderr
+
+
+def test_formats_for_programs() -> None:
+    found = [json.loads(line) for line in run("formats", "--json").stdout.splitlines()]
+    assert [row["name"] for row in found] == list(wf.FORMATS)
+    assert "--install-completion" in run("--help").stdout
+
+
 def test_show_guesses_the_format_and_says_so(tmp_path: Path) -> None:
     case = find_case("testdec_ddl_truncate")
     guessed = run("show", case.path)

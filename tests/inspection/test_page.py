@@ -60,16 +60,22 @@ def test_nothing_of_the_wire_is_markup_and_nothing_is_loaded(evil_page: Path) ->
     assert not re.search(r"""(src|href)=["']?[a-z]|https?://|@import|url\(""", outside)
 
 
+@pytest.mark.slow
 def test_the_trees_are_chosen(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     result = run("inspect", SAMPLE, "--html", page, "--records", "0-4,51930")
     assert result.exit_code == 0
     assert "51,934 records, 6 trees" in result.stderr
+
+
+def test_trees_that_cannot_be(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
     for wrong, words in (("0-2000", "at most 2,000 trees, got 2,001"), ("x", "expected numbers and ranges")):
         result = run("inspect", SAMPLE, "--html", page, "--records", wrong)
         assert result.exit_code == 2
         assert words in result.stderr
     assert run("inspect", SAMPLE, "--records", "1").exit_code == 2
+    assert not page.exists()
 
 
 @pytest.mark.slow

@@ -48,3 +48,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_LATER[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__])

@@ -10,11 +10,13 @@ import pyarrow as pa
 from ..errors import OptionError
 from ..formats.registry import find_format, find_format_name
 from ..options import ReadOptions
+from ..options.keywords import checks_keywords
 from .engine.choice import make_engine
 from .schemas import DROPPED, change_schema, with_format
 from .unread import judged_batches
 
 
+@checks_keywords
 def changes(
     messages: Any,
     format: str,
@@ -66,17 +68,40 @@ def changes(
     return table.replace_schema_metadata({**(schema.metadata or {}), DROPPED: str(chosen.dropped)})
 
 
+@checks_keywords
 def batches(
     messages: Any,
     format: str,
     *,
+    mode: str = "FAILFAST",
     columns: Sequence[str] | None = None,
+    tables: Iterable[str] | None = None,
+    kinds: Iterable[str] | None = None,
+    exclude_users: Iterable[str] | None = None,
+    skip_empty_xacts: bool = False,
+    strict: bool = False,
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    heartbeat_unit: str | None = None,
+    known_tables: Iterable[str] | None = None,
+    dialect: str = "postgresql",
     engine: str = "scan",
     threads: int | None = None,
-    **options: Any,
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of `changes` as record batches, in constant memory; the options are the same."""
-    checked = ReadOptions.of_keywords(options, ("columns", "engine", "threads"))
+    checked = ReadOptions.check(
+        mode=mode,
+        encoding=encoding,
+        encoding_errors=encoding_errors,
+        heartbeat_unit=heartbeat_unit,
+        tables=tables,
+        kinds=kinds,
+        known_tables=known_tables,
+        exclude_users=exclude_users,
+        skip_empty_xacts=skip_empty_xacts,
+        strict=strict,
+        dialect=dialect,
+    )
     chosen = make_engine(find_format(format), checked, engine, threads)
     return judged_batches(chosen, messages, checked_schema(columns, format), format, checked)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from ..errors import OptionError, WireformatError
+from ..errors import OptionError, OrderError, WireformatError
 from .screen import say
 
 BAD_DATA = 1
@@ -27,11 +27,13 @@ class Failed(Exception):
         self.code = code
 
 
-_CODES: tuple[tuple[type[Exception], int], ...] = (
-    (OptionError, BAD_USAGE),
-    (WireformatError, BAD_DATA),
-    (OSError, BAD_DATA),
+_CODES: tuple[tuple[type[Exception], int, str], ...] = (
+    (OptionError, BAD_USAGE, "command_line.md"),
+    (OrderError, BAD_DATA, "order.md"),
+    (WireformatError, BAD_DATA, "errors.md"),
+    (OSError, BAD_DATA, "command_line.md"),
 )
+"""The exit code of each kind of error, and the page that explains it."""
 
 
 @contextlib.contextmanager
@@ -54,10 +56,11 @@ def exit_codes() -> Iterator[None]:
         _discard_output()
         raise typer.Exit from None
     except Failed as error:
-        raise _reported(str(error), error.code) from None
-    except tuple(kind for kind, _ in _CODES) as error:
+        raise _reported(str(error), error.code, "command_line.md" if error.code == BAD_USAGE else "errors.md") from None
+    except tuple(kind for kind, _, _ in _CODES) as error:
         text = getattr(error, "strerror", None) or str(error)
-        raise _reported(text, next(code for kind, code in _CODES if isinstance(error, kind))) from None
+        code, page = next((code, page) for kind, code, page in _CODES if isinstance(error, kind))
+        raise _reported(text, code, page) from None
 
 
 _WORDS = {
@@ -83,12 +86,14 @@ def open_missing_streams() -> None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - as long as the process
 
 
-def _reported(text: str, code: int) -> typer.Exit:
+def _reported(text: str, code: int, page: str = "command_line.md") -> typer.Exit:
     try:
         sys.stdout.flush()
     except OSError:
         _discard_output()
     say(f"wireformat: {text}")
+    if sys.stderr.isatty():
+        say(f"docs/{page} explains it")
     return typer.Exit(code)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import OptionError
 from ..formats.base import Format
-from ..sources.files import file_source, stream_source
+from ..sources.files import ParquetSource, file_source, growing_source, stream_source
 from ..sources.source import Source, SourceMessages
 from .exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command
 
@@ -19,16 +19,24 @@ STDIN = "-"
 
 
 @contextmanager
-def find_inputs(paths: Sequence[str], format: Format, column: str | None) -> Iterator[list[Source]]:
+def find_inputs(
+    paths: Sequence[str], format: Format, column: str | None, *, follow: bool = False
+) -> Iterator[list[Source]]:
     """Looks at every input before the first is read; raises Failed for one that cannot be.
 
     paths   files, or "-" for standard input; a Parquet file is known by its first bytes
     column  the binary column of Parquet files that holds the messages
+    follow  the last file is one that grows: its source never ends
     """
     if paths.count(STDIN) > 1:
         raise Failed(f"{STDIN} (standard input) can be read only once", BAD_USAGE)
     with ExitStack() as held:
-        yield [_find_input(path, format, column, held) for path in paths]
+        inputs = [_find_input(path, format, column, held) for path in paths]
+        if follow and isinstance(inputs[-1], ParquetSource):
+            raise Failed(f"{paths[-1]}: a Parquet file does not grow, so it cannot be followed", BAD_USAGE)
+        if follow and inputs[-1].is_repeatable:
+            inputs[-1] = growing_source(Path(paths[-1]), paths[-1], format)
+        yield inputs
 
 
 def all_messages(inputs: Iterable[Source]) -> Iterator[SourceMessages]:

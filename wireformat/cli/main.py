@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +39,6 @@ app = typer.Typer(
     epilog="Exit codes: 0 success; 1 bad data; 2 wrong usage, or a file that cannot be opened.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -84,22 +84,29 @@ def show(
     ] = None,
     encoding_errors: EncodingErrors = "strict",
     dialect: Dialect = "postgresql",
+    follow: Annotated[
+        bool, typer.Option("--follow", "-F", help="Go on as the last file, one of messages, grows; Ctrl-C ends it.")
+    ] = False,
+    pager: Annotated[bool, typer.Option("--pager", help="Show it in $PAGER, or in less.")] = False,
 ) -> None:
     """Print one line per record, as the openGauss client does."""
     with exit_codes():
         from . import show as command
+        from .screen import paged
 
-        command.show(
-            files,
-            format=format,
-            column=column,
-            mode=mode,
-            tables=split_lists(tables),
-            kinds=split_kinds(kinds),
-            encoding=encoding,
-            encoding_errors=encoding_errors,
-            dialect=dialect,
-        )
+        with paged(wanted=pager and not follow):
+            command.show(
+                files,
+                format=format,
+                column=column,
+                mode=mode,
+                tables=split_lists(tables),
+                kinds=split_kinds(kinds),
+                encoding=encoding,
+                encoding_errors=encoding_errors,
+                dialect=dialect,
+                follow=follow,
+            )
 
 
 @app.command(
@@ -261,10 +268,16 @@ add_live_commands(app)
 
 
 @app.command()
-def formats() -> None:
+def formats(
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON per format, for programs.")] = False,
+) -> None:
     """List the formats."""
     with exit_codes():
         rows = all_rows()
+        if as_json:
+            for row in rows.values():
+                typer.echo(json.dumps({"name": row.name, "sentence": row.sentence}))
+            return
         width = max(map(len, rows))
         for row in rows.values():
             typer.echo(f"{row.name:{width}}  {row.sentence}")

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import typer
 
 from ..printable import printable
+
+PAGER = "less -FRX"
+"""What shows text a page at a time where the environment names nothing else."""
+
+COLOURS = {"INSERT": 32, "UPDATE": 33, "DELETE": 31, "TRUNCATE": 31, "CORRUPT": 91}
+"""Numbers of ECMA-48's colours by kind of record; other kinds are cyan."""
 
 
 def screen_line(line: bytes) -> bytes:
@@ -15,6 +26,44 @@ def screen_line(line: bytes) -> bytes:
     return printable(line.decode(encoding, "backslashreplace")).encode(encoding, "backslashreplace")
 
 
+def has_colours() -> bool:
+    """Whether standard output is a terminal that is to show colours: NO_COLOR and TERM=dumb say no."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def coloured(line: bytes, kind: str) -> bytes:
+    """A line with the word of its kind in the kind's colour."""
+    word = kind.encode("ascii")
+    return line.replace(word, b"\x1b[%dm%b\x1b[0m" % (COLOURS.get(kind, 36), word), 1)
+
+
 def say(text: str) -> None:
     """Print a line to standard error, whatever the names in it hold."""
     typer.echo(printable(text), err=True)
+
+
+@contextmanager
+def paged(*, wanted: bool) -> Iterator[None]:
+    """Sends standard output to the program that PAGER names, if it is wanted and a terminal is there."""
+    command = shlex.split(os.environ.get("PAGER") or PAGER)
+    if not wanted or not sys.stdout.isatty():
+        yield
+        return
+    try:
+        pager = subprocess.Popen(command, stdin=subprocess.PIPE)
+    except OSError:
+        yield  # without it the terminal shows the same
+        return
+    assert pager.stdin is not None
+    screen = os.dup(sys.stdout.fileno())
+    sys.stdout.flush()
+    os.dup2(pager.stdin.fileno(), sys.stdout.fileno())
+    pager.stdin.close()
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):
+            sys.stdout.flush()
+        os.dup2(screen, sys.stdout.fileno())
+        os.close(screen)
+        pager.wait()

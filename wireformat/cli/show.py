@@ -18,7 +18,7 @@ from .client_line import client_line
 from .decoding import Decoding
 from .inputs import all_messages, find_inputs
 from .inspection.guessed import guessed_format
-from .screen import say, screen_line
+from .screen import coloured, has_colours, say, screen_line
 
 AS_IT_IS = "latin-1"
 """Reads any byte as a character and writes that character as the same byte."""
@@ -31,13 +31,15 @@ def show(
     column: str,
     encoding: str | None,
     tables: list[str] | None,
+    follow: bool = False,
     **options: Any,
 ) -> None:
     """Print the records of all inputs to standard output.
 
     format      None guesses, and says so
     encoding    of the server; the text is then printed in the encoding of the terminal. None: bytes as they are
-    On a terminal a record is one line, and what would steer it is printed as escapes.
+    follow      go on as the last file grows
+    On a terminal a record is one line, with its kind in colour, and what would steer it is printed as escapes.
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     out_encoding = sys.stdout.encoding
@@ -49,8 +51,8 @@ def show(
     checked = ReadOptions.check(encoding=encoding, tables=tables, **options)
     found = find_format(guessed_format(paths, format, column, says_usual=sys.stderr.isatty()))
     decoding = Decoding(found, checked, name_text)
-    on_screen = sys.stdout.isatty()
-    with find_inputs(paths, found, column) as inputs:
+    on_screen, in_colours = sys.stdout.isatty(), has_colours()
+    with find_inputs(paths, found, column, follow=follow) as inputs:
         for messages in all_messages(inputs):
             text_of = _texts(found, messages.messages, decoding.messages) if isinstance(found, TextFormat) else None
             for located in decoding.located(messages):
@@ -60,7 +62,11 @@ def show(
                     line = text_of(located)
                     if out_encoding != AS_IT_IS:
                         line = line.decode(checked.encoding, "replace").encode(out_encoding, "backslashreplace")
-                sys.stdout.buffer.write((screen_line(line) if on_screen else line) + b"\n")
+                if on_screen:
+                    line = screen_line(line)
+                if in_colours:
+                    line = coloured(line, located.event.kind)
+                sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
     decoding.check()
     if decoding.dropped:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import codecs
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from ..errors import OptionError
 from ..events import Event, Relation, RowChange, Truncate
 from ..identifiers import split_pattern, split_table
 from ..times import UNITS
 from .checks import flag, one_of, shown, texts
-from .table import check_names
 
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 """Spelled as in Spark: raise, keep as CORRUPT rows, or leave out and count."""
@@ -115,15 +113,6 @@ class ReadOptions:
             strict=flag("strict", strict),
             dialect=one_of("dialect", dialect, DIALECTS),
         )
-
-    @classmethod
-    def of_keywords(cls, given: Mapping[str, Any], others: Sequence[str] = ()) -> ReadOptions:
-        """Returns the options that a function took as keywords; `others` are the further keywords of that function.
-
-        Raises OptionError for a keyword that is neither, and what `check` raises.
-        """
-        check_names(given, [*(field.name for field in fields(cls)), *others])
-        return cls.check(**given)
 
     @property
     def heartbeat_factor(self) -> int:

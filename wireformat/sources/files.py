@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -35,6 +36,9 @@ MOST_ROWS = 1 << 17
 
 LINES = "test-decoding"
 """The format whose messages are found in a file by their line feeds."""
+
+FOLLOW_SECONDS = 0.2
+"""How often a file that grows is looked at."""
 
 LINES_HEAD_BYTES = 1 << 16
 """How many bytes of a file are examined for such lines."""
@@ -143,6 +147,11 @@ def file_source(path: Path, name: str, format: Format, column: str | None) -> So
     return MessageSource(name, size, partial(_chunks_of_file, path), format)
 
 
+def growing_source(path: Path, name: str, format: Format) -> Source:
+    """Returns the source of a file of messages that another process writes to; it never ends."""
+    return MessageSource(name, None, partial(_chunks_of_growing, path), format, is_repeatable=False)
+
+
 def stream_source(name: str, file: BinaryIO, format: Format, column: str | None, held: ExitStack) -> Source:
     """Returns the source of a file that can be read only once and only forward, such as a pipe.
 
@@ -162,6 +171,13 @@ def stream_source(name: str, file: BinaryIO, format: Format, column: str | None,
 def _chunks_of_file(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         yield from _chunks(file)
+
+
+def _chunks_of_growing(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while True:
+            yield from _chunks(file)
+            time.sleep(FOLLOW_SECONDS)
 
 
 def _chunks_after(head: bytes, file: Any) -> Iterator[bytes]:

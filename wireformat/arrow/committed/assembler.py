@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
+from ...options.keywords import checks_keywords
 from ...stream.attempts import Attempt, Fate
 from ...stream.capture_position import OpenTransaction
 from ...stream.chunk_plan import LaterFate
@@ -293,6 +294,7 @@ class Transactions:
         self._open_rows.compact(lambda: self._machine.open)
 
 
+@checks_keywords
 def transactions(
     changes: Any,
     *,
@@ -318,6 +320,7 @@ def transactions(
         return pa.Table.from_batches(committed, schema=committed_schema(found.schema))
 
 
+@checks_keywords
 def open_transactions(
     changes: Any,
     *,

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ...errors import OptionError
 from ...options.checks import texts
+from ...options.keywords import checks_keywords
 from ..arrays import Array
 from ..row_changes import RELATION_ID_COLUMN, RowChanges, record_batches
 from .current_rows import MOST_BYTES, MOST_ROWS, Changes, combined_codes, compacted, gathered_rows, joined
@@ -23,6 +24,7 @@ COMPACTED_ROWS = 1 << 17
 row."""
 
 
+@checks_keywords
 def latest(typed: RowChanges, keys: Sequence[str], *, stream_by: Sequence[str] = ()) -> pa.Table:
     """Returns the current rows of a table, from its changes.
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ...errors import BadRows, OptionError
 from ...formats.registry import find_row
 from ...options.checks import once, one_of, shown, texts
+from ...options.keywords import checks_keywords
 from ...options.table_names import one_table
 from ..row_changes import RowChanges
 from ..schemas import DROPPED, format_of
@@ -24,6 +25,7 @@ from .versions import TableVersions, Version
 EVOLUTIONS = ("union", "error", "versions")
 
 
+@checks_keywords
 def typed(
     changes: RowChanges,
     table: str,

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import OptionError
+from ...options.keywords import checks_keywords
 from ...options.table_names import suggestion, written
 from ..arrays import Array
 from ..row_changes import RowChanges
@@ -24,6 +25,7 @@ POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
 Table = tuple[str, str]
 
 
+@checks_keywords
 def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
     """Lists the tables of a stream, with one row per version of each table, sorted by name and version.
 

@@ -16,6 +16,7 @@ from ...formats.registry import find_format, find_row
 from ...limits import BATCH_BYTES
 from ...options import ReadOptions, resolve
 from ...options.checks import mapping, number, one_of
+from ...options.keywords import checks_keywords
 from ..row_changes import RowChanges, record_batches
 from ..schemas import CHANGES
 from .compiled_writer import EVENT_ROWS, FORMS, MOST_BATCH_BYTES, RANGE_BYTES, CompiledWriter
@@ -28,6 +29,7 @@ REQUIRED = ("kind", "table_schema", "table_name", "new", "old", "types")
 """Columns that rows cannot do without."""
 
 
+@checks_keywords
 def encode(
     changes: RowChanges,
     format: str,

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def inspect(
         data, first = picked.message, picked.stream_offset or 0
         found = reader.slices(data)
         title = f"{path}, message {message}, {counted(len(data), 'byte', ',')} of {name}"
-    pieces = list(enumerate(found))
+    pieces = list(enumerate(found if record is None else islice(found, record + 1)))
     if record is not None and not 0 <= record < len(pieces):
         raise Failed(f"--record: expected a number below {len(pieces)}, got {record}", BAD_USAGE)
     chosen = pieces if record is None else [pieces[record]]

@@ -1,0 +1,81 @@
+"""Keywords of public functions: explicit, complete, and a typo names the nearest; `dir` lists what is public."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+import wireformat as wf
+from wireformat.options import ReadOptions
+
+READING = (wf.decode, wf.Decoder, wf.arrow.changes, wf.arrow.batches, wf.Capture.__init__, wf.inspect)
+NOT_OF_A_CAPTURE = {"tables", "kinds"}
+NOT_OF_ONE_MESSAGE = {"mode", "heartbeat_unit", "exclude_users", "skip_empty_xacts", "strict", *NOT_OF_A_CAPTURE}
+
+FUNCTIONS: list[Any] = [
+    *(wf.decode, wf.Decoder, wf.encode, wf.transactions, wf.inspect, wf.Capture.__init__),
+    *(getattr(wf.arrow, name) for name in wf.arrow.__all__ if callable(getattr(wf.arrow, name)) and name.islower()),
+    *(getattr(wf.Capture, name) for name in ("changes", "committed", "messages", "typed", "latest", "write")),
+]
+
+
+@pytest.mark.parametrize("function", READING, ids=lambda function: function.__qualname__)
+def test_options_of_reading_are_those_of_read_options(function: Any) -> None:
+    known = inspect.signature(ReadOptions.check).parameters
+    found = inspect.signature(function).parameters
+    missing = NOT_OF_A_CAPTURE if function is wf.Capture.__init__ else set()
+    missing = NOT_OF_ONE_MESSAGE if function is wf.inspect else missing
+    assert known.keys() - found.keys() == missing
+    for name in known.keys() & found.keys():
+        assert (found[name].default, found[name].annotation) == (known[name].default, known[name].annotation)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__qualname__)
+def test_every_keyword_is_explicit_and_has_a_type(function: Any) -> None:
+    for parameter in inspect.signature(function).parameters.values():
+        assert parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        assert parameter.name == "self" or parameter.annotation is not inspect.Parameter.empty
+
+
+@pytest.mark.parametrize(
+    ("call", "typo", "nearest"),
+    [
+        (lambda **given: wf.decode([], "pgoutput", **given), "tabels", "tables"),
+        (lambda **given: wf.Decoder("pgoutput", **given), "encodign", "encoding"),
+        (lambda **given: wf.encode([], "pgoutput", **given), "option", "options"),
+        (lambda **given: wf.transactions([], **given), "twophase", "two_phase"),
+        (lambda **given: wf.inspect(b"", "pgoutput", **given), "recrod", "record"),
+        (lambda **given: wf.Capture([], "pgoutput", **given), "orderby", "order_by"),
+        (lambda **given: wf.Capture([b""], "pgoutput").changes(**given), "colums", "columns"),
+        (lambda **given: wf.arrow.changes([], "pgoutput", **given), "thread", "threads"),
+        (lambda **given: wf.arrow.batches([], "pgoutput", **given), "colums", "columns"),
+    ],
+)
+def test_a_typo_names_the_nearest(call: Any, typo: str, nearest: str) -> None:
+    with pytest.raises(wf.OptionError, match=f"unknown option '{typo}', did you mean '{nearest}'"):
+        call(**{typo: None})
+
+
+def test_dir_lists_what_is_public() -> None:
+    assert dir(wf) == sorted([*wf.__all__, "__version__"])
+    assert dir(wf.arrow) == sorted(wf.arrow.__all__)
+    assert all(hasattr(wf, name) for name in dir(wf))
+    assert all(hasattr(wf.arrow, name) for name in dir(wf.arrow))
+
+
+def test_an_event_is_shown_as_the_call_that_makes_it() -> None:
+    row = wf.TupleData(names=("a",), values=(None,), types=("integer",))
+    for event in (
+        wf.Begin(xid=7),
+        wf.Commit(),
+        wf.Insert(lsn=16, table_schema="public", table_name="t", new=row),
+        wf.Truncate(tables=(("public", "t"),), cascade=True),
+    ):
+        assert eval(repr(event), dict(vars(wf))) == event
+    assert repr(wf.Begin(xid=7)) == "Begin(xid=7)"
+
+
+def test_a_capture_in_a_notebook() -> None:
+    assert "pgoutput" in wf.Capture([b""], "pgoutput")._repr_html_()
