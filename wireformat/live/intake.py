@@ -15,7 +15,7 @@ from .transaction_ends import Cutter, Piece
 PIECE_BYTES = 4 << 20
 """A piece of messages is passed on when it is this large, or has waited for PIECE_SECONDS."""
 
-PIECE_SECONDS = 0.02
+PIECE_SECONDS = 0.05
 
 QUEUE_BYTES = 64 << 20
 """How much waits to be written. When it is full, nothing is received, and the server waits."""
@@ -108,7 +108,7 @@ class Intake:
                 since = time.monotonic()
             elif is_full or not has_news or time.monotonic() - since >= PIECE_SECONDS:
                 piece = self._cutter.piece(gathered.array())
-                gathered = Gathered()
+                gathered, since = Gathered(), time.monotonic()
                 self._received = max(self._received, piece.received)
                 asked = piece.asked
                 self._put(piece)
