@@ -71,7 +71,8 @@ class Capture:
     order_by        columns that order the messages, such as the offset of a topic; their values must be unique
     two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
     drop_resent     drop transactions that the server sent again after a restart
-    memory_limit    how many bytes of rows of open transactions stay in memory; the rest go to temporary files
+    memory_limit    how many bytes of rows of open transactions stay in memory; the rest go to temporary files. `write`
+                    lets as many bytes of rows wait before they are written
     after           the `position` of an earlier capture of the stream, to go on after it
     slot            of messages from a slot that end with a whole transaction: the slot, and the LSN up to which they
                     reach, which becomes part of the `position` at their end
@@ -394,6 +395,7 @@ class Capture:
             self._listed_table,
             lambda: self._dropped or 0,
             self._threads,
+            self._memory_limit,
         )
 
     @checks_keywords

@@ -15,10 +15,8 @@ import resource
 import sys
 import pyarrow as pa
 import wireformat as wf
-import wireformat.lake.options
 
 TABLES, ROWS, TIMES = 200, 40_000, int(sys.argv[3])
-wireformat.lake.options.MEMORY_BYTES = 16 << 20
 
 def events():
     lsn = 100
@@ -36,7 +34,7 @@ messages = list(wf.encode(events(), "gaussdb-binary", options={"sending-batch": 
 given = {} if sys.argv[2] == "changes" else {"keys": ["id"]}
 wf.Capture(messages[:3], "gaussdb-binary", drop_resent=False).write(sys.argv[1] + "/first", state=sys.argv[2], **given)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-capture = wf.Capture(messages * TIMES, "gaussdb-binary", drop_resent=False)
+capture = wf.Capture(messages * TIMES, "gaussdb-binary", drop_resent=False, memory_limit=16 << 20)
 written = capture.write(sys.argv[1] + "/lake", state=sys.argv[2], **given)
 rows = ROWS * TIMES if sys.argv[2] == "changes" else ROWS
 assert sum(written["rows"].to_pylist()) == rows, written

@@ -373,11 +373,10 @@ def test_the_file_system_of_deltalake(format: str, state: str, tmp_path: Path) -
     check(MESSAGES, tmp_path / "lake", state)
 
 
-def test_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_memory(tmp_path: Path) -> None:
     """Then row groups are small, and current rows wait in files."""
-    monkeypatch.setattr("wireformat.lake.options.MEMORY_BYTES", 1000)
     for format, state in [*KINDS, ("parquet", "latest")]:
-        write(MESSAGES, tmp_path / format / state, format, state)
+        write(MESSAGES, tmp_path / format / state, format, state, memory_limit=1000)
         check(MESSAGES, tmp_path / format / state, state)
 
 

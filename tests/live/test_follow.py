@@ -80,8 +80,9 @@ def test_an_idle_slot_moves(db: Database, tmp_path: Path) -> None:
     assert position.delivered.transactions == 0
 
 
-def test_batches_by_size_and_time(db: Database, tmp_path: Path) -> None:
+def test_batches_by_size_and_time(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each commit of the lake holds whole transactions."""
+    monkeypatch.setattr("wireformat.live.intake.PIECE_BYTES", 1 << 15)
     lake, seen = tmp_path / "lake", list[Progress]()
     db.follow(lake, create_slot=True)
     for first in range(0, 5000, 1000):
@@ -95,13 +96,12 @@ def test_batches_by_size_and_time(db: Database, tmp_path: Path) -> None:
 
 def test_a_transaction_larger_than_memory(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wireformat.live.intake.PIECE_BYTES", 1 << 15)
-    monkeypatch.setattr("wireformat.live.following.MEMORY_BYTES", 1 << 16)
     lake = tmp_path / "lake"
     db.follow(lake, create_slot=True)
     db.execute("insert into t values (-1, '', 0)")
     db.execute("insert into t select i, repeat('x', 20), i from generate_series(0, 19999) i")
     db.execute("insert into t values (-2, '', 0)")
-    db.follow(lake, batch_bytes=1 << 15)
+    db.follow(lake, batch_bytes=1 << 15, memory_limit=1 << 17)
     assert [id for _, id in told(lake)] == [-1, *range(20000), -2]
     assert is_ordered_and_unique(changes_of(lake))
 

@@ -12,7 +12,6 @@ from ..arrow.noted.rows import NotedRows
 from ..arrow.typed_tables.table import TypedPart
 from ..capture import Capture
 from ..formats.pgoutput.relations import Relations
-from ..lake.grouped import MEMORY_BYTES
 from ..lake.lake import Lake
 from ..lake.write import Choice, TableFiles, Writer
 from ..options.table_names import one_table
@@ -75,7 +74,7 @@ class ChunkCapture(Capture):
         self._begin_reading()
         filtered = self._options.filtered(tables=tables)
         stream = self.stream_of(filtered, self._options.mode)
-        return Writer(stream, lake, Choice(filtered, None, schemas), None, MEMORY_BYTES).write_files()
+        return Writer(stream, lake, Choice(filtered, None, schemas), None, self._memory_limit).write_files()
 
     def typed_by(self, part: TypedPart, table: str, keep: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
         """Yields the committed changes of a table, as `part` reads them."""

@@ -16,12 +16,12 @@ GROUP_ROWS = 122_880
 GROUP_BYTES = 32 << 20
 """At this number or size, the rows of a table become a typed batch, and a row group of its file."""
 
-MEMORY_BYTES = 256 << 20
-"""When the rows that wait are so large together, the largest group becomes a row group, however small it is."""
-
 
 class Groups:
-    """Rows that wait, by table."""
+    """Rows that wait, by table.
+
+    memory_bytes   when the rows that wait are so large together, the largest group becomes a row group, however small
+    """
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes

@@ -13,7 +13,6 @@ from ..options import ReadOptions
 from ..options.checks import one_of, shown, texts
 from ..options.table_names import one_table, written
 from ..stream.capture_position import CapturePosition
-from .grouped import MEMORY_BYTES
 from .lake import Lake
 from .rejects import Rejects
 from .store import Store
@@ -91,7 +90,7 @@ class LakeOptions:
         if self.rejects is not None:
             rejects = Rejects(self.rejects, self.filesystem, self.storage_options)
         choice = Choice(options, self.keys, self.schemas)
-        return Writer(stream, lake, choice, rejects, MEMORY_BYTES).write()
+        return Writer(stream, lake, choice, rejects, stream.memory).write()
 
 
 def _by_table(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,6 +62,7 @@ class Stream(NamedTuple):
     schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types
     dropped     returns the number of records that DROPMALFORMED left out, after the last row
     threads     the number of threads
+    memory      how many bytes of rows wait in memory
     """
 
     format: str
@@ -73,6 +74,7 @@ class Stream(NamedTuple):
     schema_of: Callable[[str], Any]
     dropped: Callable[[], int]
     threads: int
+    memory: int
 
 
 class Choice(NamedTuple):

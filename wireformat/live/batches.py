@@ -12,9 +12,6 @@ from .message_file import MessageFile
 from .sql_intake import SqlIntake
 from .transaction_ends import Piece
 
-MEMORY_BYTES = 64 << 20
-"""How many bytes of a transaction wait in memory for its end; the rest goes to a temporary file."""
-
 
 class Batch:
     """Whole transactions.
@@ -42,7 +39,7 @@ class Batch:
         else:
             for array in arrays:
                 spilled.write(array)
-            self.messages = spilled.dataset()
+            self.messages = spilled
             self.count = spilled.count
 
     def close(self) -> None:
@@ -56,6 +53,7 @@ class Batches:
 
     most_bytes    a batch is cut when it has so many bytes and a whole transaction
     most_seconds  or when its first message has waited so long
+    memory_bytes  how much of a transaction waits in memory for its end; the rest goes to a temporary file
     """
 
     def __init__(self, intake: Intake | SqlIntake, most_bytes: int, most_seconds: float, memory_bytes: int) -> None:

@@ -22,7 +22,7 @@ from ..lake.store import Store
 from ..options.checks import number, one_of
 from ..options.table_names import written
 from ..stream.capture_position import CapturePosition, SlotPosition
-from .batches import MEMORY_BYTES, Batch, Batches
+from .batches import Batch, Batches
 from .checks import Wanted, all_findings, raise_errors
 from .connection import Connection
 from .intake import Intake
@@ -63,6 +63,7 @@ def follow(
     batch_bytes: int = 16 << 20,
     batch_seconds: float = 5.0,
     idle_seconds: float = 60.0,
+    memory_limit: int = 96 << 20,
     reconnect_seconds: float = 300.0,
     retained_alarm: int | None = None,
     on_progress: Callable[[Progress], Any] | None = None,
@@ -94,6 +95,8 @@ def follow(
     once               stop at the end that the server's log had at the start
     batch_bytes, batch_seconds   a batch is written when it is so large, or its first message has waited so long
     idle_seconds       how often the position of an idle stream is written, so that the server can forget its log
+    memory_limit       how many bytes of a batch stay in memory, of messages that wait and of rows of a transaction; the
+                       rest go to temporary files
     reconnect_seconds  how long a lost connection is tried again
     retained_alarm     bytes of log that the slot may retain before progress says so
     on_progress        is called with a `Progress` after each batch, and while nothing comes
@@ -118,7 +121,13 @@ def follow(
         "storage_options": storage_options,
     }
     LakeOptions.check(**lake_options, rejects=rejects, mode=mode)
-    reading = {"mode": mode, "encoding": encoding, "encoding_errors": encoding_errors, "threads": threads}
+    reading = {
+        "mode": mode,
+        "encoding": encoding,
+        "encoding_errors": encoding_errors,
+        "threads": threads,
+        "memory_limit": memory_limit // 3,
+    }
     follower = _Follower(
         connect=lambda: Connection(dsn, driver, replicates=via == "streaming"),
         via=one_of("via", via, VIA),
@@ -131,6 +140,7 @@ def follow(
         once=once,
         batch_bytes=number("batch_bytes", batch_bytes, 1),
         batch_seconds=batch_seconds,
+        memory=number("memory_limit", memory_limit, 0) // 3,
         idle_seconds=idle_seconds,
         reconnect_seconds=reconnect_seconds,
         sink=_Sink(to, lake_options, reading, None if tables is None else list(tables), rejects),
@@ -201,6 +211,7 @@ class _Follower:
     once: bool
     batch_bytes: int
     batch_seconds: float
+    memory: int
     idle_seconds: float
     reconnect_seconds: float
     sink: _Sink
@@ -266,10 +277,11 @@ class _Follower:
         cutter = Cutter(ends_of(asked.format))
         if self.via == "sql":  # each look is a batch: the next one would begin with the same
             looks = SqlIntake(connection, cutter, self.slot, asked.format, asked.options, start)
-            return looks, Batches(looks, 1, 0, MEMORY_BYTES)
+            return looks, Batches(looks, 1, 0, self.memory)
         connection.start(self.slot, start, asked.options)
-        intake = Intake(connection, cutter, start, ONCE_ASKS_SECONDS if self.once else ASKS_SECONDS)
-        return intake, Batches(intake, self.batch_bytes, self.batch_seconds, MEMORY_BYTES)
+        asks_every = ONCE_ASKS_SECONDS if self.once else ASKS_SECONDS
+        intake = Intake(connection, cutter, start, queue_bytes=self.memory, asks_every=asks_every)
+        return intake, Batches(intake, self.batch_bytes, self.batch_seconds, self.memory)
 
     def _checked(self, connection: Connection) -> tuple[System, Slot]:
         system, slot = find_system(connection), find_slot(connection, self.slot)
@@ -297,8 +309,7 @@ class _Follower:
             )
         try:
             self.sink.empty_unfinished(found.tables)
-            messages = found.messages.dataset()
-            self.position, rows = self.sink.write(messages, asked.format, None, at._replace(lsn=found.lsn))
+            self.position, rows = self.sink.write(found.messages, asked.format, None, at._replace(lsn=found.lsn))
         finally:
             found.messages.close()
         self.progress = replace(self.progress, rows=sum(rows.values()), tables=rows, batches=1)

@@ -15,10 +15,7 @@ from .transaction_ends import Cutter, Piece
 PIECE_BYTES = 4 << 20
 """A piece of messages is passed on when it is this large, or has waited for PIECE_SECONDS."""
 
-PIECE_SECONDS = 0.02
-
-QUEUE_BYTES = 64 << 20
-"""How much waits to be written. When it is full, nothing is received, and the server waits."""
+PIECE_SECONDS = 0.05
 
 STATUS_SECONDS = 10.0
 """How often the server hears how far we are, if there is nothing new to say. Its wal_sender_timeout is 60 s."""
@@ -35,13 +32,17 @@ class Intake:
 
     connection   after `start`
     safe         up to where everything is safe; see `confirm`
+    queue_bytes  how much waits to be written; when it is full, nothing is received, and the server waits
     asks_every   how often the server is asked how far it is while nothing comes, in seconds
     """
 
-    def __init__(self, connection: Connection, cutter: Cutter, safe: int, asks_every: float = STATUS_SECONDS) -> None:
+    def __init__(
+        self, connection: Connection, cutter: Cutter, safe: int, *, queue_bytes: int, asks_every: float
+    ) -> None:
         self._connection = connection
         self._cutter = cutter
         self._safe = safe
+        self._queue_bytes = queue_bytes
         self._asks_every = asks_every
         self._received = 0
         self._pieces: deque[Piece] = deque()
@@ -108,7 +109,7 @@ class Intake:
                 since = time.monotonic()
             elif is_full or not has_news or time.monotonic() - since >= PIECE_SECONDS:
                 piece = self._cutter.piece(gathered.array())
-                gathered = Gathered()
+                gathered, since = Gathered(), time.monotonic()
                 self._received = max(self._received, piece.received)
                 asked = piece.asked
                 self._put(piece)
@@ -133,7 +134,7 @@ class Intake:
             with self._changed:
                 if self._is_closed:
                     return
-                if not self._pieces or self._waiting + size <= QUEUE_BYTES:
+                if not self._pieces or self._waiting + size <= self._queue_bytes:
                     self._pieces.append(piece)
                     self._waiting += size
                     self._changed.notify_all()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 _COLUMN = "payload"
 
 
 class MessageFile:
-    """Messages in a temporary file."""
+    """Messages in a temporary file, which can be read more than once."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
@@ -27,10 +27,16 @@ class MessageFile:
         self._writer.write_batch(pa.record_batch([array.cast(pa.large_binary())], schema=self._schema))
         self.count += len(array)
 
-    def dataset(self) -> ds.Dataset:
-        """Returns the messages; no more are added."""
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Reads the messages, one record batch after the other; no more are added."""
         self._end()
-        return ds.dataset(self._path, format="ipc")
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with pa.OSFile(str(self._path)) as file, pa.ipc.open_file(file) as reader:
+                for index in range(reader.num_record_batches):
+                    yield reader.get_batch(index)
+
+        return pa.RecordBatchReader.from_batches(self._schema, batches()).__arrow_c_stream__(requested_schema)
 
     def _end(self) -> None:
         if not self._file.closed:
