@@ -49,7 +49,12 @@ def test_spark_udfs(missing: str) -> None:
 
 @pytest.mark.parametrize(
     ("example", "missing", "extra"),
-    [("demo", "pyspark", "spark"), ("demo", "pandas", "spark"), ("keep_delta_table_current", "deltalake", "delta")],
+    [
+        ("demo", "pyspark", "spark"),
+        ("demo", "pandas", "spark"),
+        ("pandas_functions", "pandas", "spark"),
+        ("keep_delta_table_current", "deltalake", "delta"),
+    ],
 )
 def test_an_example(example: str, missing: str, extra: str) -> None:
     done = run_without(missing, f"import runpy; runpy.run_path('examples/{example}.py', run_name='__main__')")
