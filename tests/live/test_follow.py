@@ -158,6 +158,7 @@ def test_a_publication_that_is_gone_is_an_error(db: Database, tmp_path: Path) ->
         db.follow(lake)
 
 
+@pytest.mark.server
 def test_test_decoding(tmp_path: Path) -> None:
     """A format without LSNs: the slot's are those of the lake."""
     if 15 not in installations() or not installations()[15].has_test_decoding:
