@@ -96,11 +96,10 @@ def _described(progress: Progress) -> list[str]:
         f", {counted(progress.open_messages, 'message')} of an open transaction" if progress.open_messages else ""
     )
     commit = "" if progress.last_commit is None else f", last commit {_clock(progress.last_commit)}"
+    rate = f"{counted(round(progress.rows_per_second), 'row')}/s{lag}, {progress.lag_seconds:.1f} s lag"
     first = (
         f"{progress.state}: {lsn_text(progress.lsn)}, {counted(progress.rows, 'row')} in "
-        f"{counted(progress.batches, 'commit')}, "
-        f"{counted(round(progress.rows_per_second), 'row')}/s{lag}, {progress.lag_seconds:.1f} s lag{kept}{alarm}{open_messages}"
-        f"{commit}"
+        f"{counted(progress.batches, 'commit')}, {rate}{kept}{alarm}{open_messages}{commit}"
     )
     return [first, *(f"  {name}: {rows}" for name, rows in sorted(progress.tables.items()))]
 
