@@ -99,11 +99,11 @@ def test_quick_tests_start_neither_spark_nor_a_server(quick: list[pytest.Item]) 
 
 def test_a_short_run_has_spark_and_a_server_of_each_kind(short: list[pytest.Item], quick: list[pytest.Item]) -> None:
     assert set(quick) < set(short)
-    """One session, and one server of each kind: all tests that share them run in one process."""
+    """One session, and servers of each kind: all tests that share them run in one process."""
     on_spark, on_servers = ([one for one in short if one.get_closest_marker(mark)] for mark in ("spark", "server"))
     assert len(on_spark) > 100
     assert {group_of(item.nodeid) for item in on_spark} == {"spark"}
-    assert {group_of(item.nodeid) for item in on_servers} == {"live", "servers"}
+    assert {group_of(item.nodeid) for item in on_servers} == {"servers", "live"}
     versions = [parameters_of(item).get("version") for item in on_servers]
     assert set(versions) - {None} == set(SERVERS)
 

@@ -39,12 +39,12 @@ def test_follow_once(db: Database, tmp_path: Path) -> None:
     options = ("--slot", db.slot, "--publication", "p", "--to", lake, "--once", "--threads", 1)
     first = run("follow", db.dsn, *options, "--create-slot", "--snapshot")
     assert first.exit_code == 0, first.output
-    assert "snapshot: public.t, 1 rows" in first.stderr
+    assert "snapshot: public.t, 1 row" in first.stderr
     db.execute("insert into t values (2, 'b', 1)", "delete from t where id = 1")
     then = run("follow", db.dsn, *options, "--metrics", metrics, "--retained-alarm", "0.000001")
     assert then.exit_code == 0, then.output
     assert "streaming: " in then.stderr
-    assert "2 rows in 1 commits" in then.stderr
+    assert "2 rows in 1 commit," in then.stderr
     assert "(ALARM)" in then.stderr
     assert told(lake) == [("insert", 1), ("insert", 2), ("delete", 1)]
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]

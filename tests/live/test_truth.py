@@ -90,6 +90,8 @@ def test_a_slot_that_is_read_by_somebody_else(db: Database, tmp_path: Path) -> N
         assert f"{db.slot} is active: process" in refusal(db, lake)
 
 
+@pytest.mark.server
+@pytest.mark.slow
 def test_a_slot_that_lost_its_log(tmp_path: Path) -> None:
     settings = {"max_slot_wal_keep_size": "1MB", "min_wal_size": "32MB", "max_wal_size": "32MB"}
     with running(installations()[18]) as server, database(server, "lost") as db:

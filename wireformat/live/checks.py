@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..errors import ServerError
+from ..errors import ServerError, counted
 from ..lsn import lsn_text
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
@@ -250,7 +250,7 @@ def _tables(connection: Connection, name: str, publication: dict[str, str | None
         f"where t.pubname = {connection.literal(name)} order by 1, 2"
     )
     if tables:
-        yield Finding("ok", "publication", f"{name} has {len(tables)} table{'s' if len(tables) > 1 else ''}")
+        yield Finding("ok", "publication", f"{name} has {counted(len(tables), 'table')}")
     else:
         yield Finding("warning", "publication", f"{name} has no tables", "ALTER PUBLICATION … ADD TABLE …")
     if "t" not in (publication.get("pubupdate"), publication.get("pubdelete")):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..api import encode
-from ..errors import ServerError
+from ..errors import ServerError, counted
 from ..events import Begin, Commit, Event, Relation, Type
 from ..lsn import lsn_value
 from ..options import ReadOptions
@@ -100,7 +100,7 @@ def take_snapshot(
         for table in chosen:
             _write(file, [*table.types, table.relation])
             for count in _copied(connection, table, file):
-                tell(f"snapshot: {table.relation.table_schema}.{table.relation.table_name}, {count} rows")
+                tell(f"snapshot: {table.relation.table_schema}.{table.relation.table_name}, {counted(count, 'row')}")
         _write(file, [Commit(end_lsn=lsn, **facts)])  # type: ignore[arg-type]
         connection.query("COMMIT")
     except BaseException:

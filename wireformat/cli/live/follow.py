@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import live
+from ...errors import counted
 from ...live import Progress
 from ...lsn import lsn_text
 from ...printable import printable
@@ -92,12 +93,14 @@ def _described(progress: Progress) -> list[str]:
     lag = "" if progress.lag_bytes is None else f", {progress.lag_bytes / 1e6:.1f} MB behind"
     kept = "" if progress.retained_bytes is None else f", slot keeps {progress.retained_bytes / 1e6:.1f} MB"
     alarm = " (ALARM)" if progress.is_alarming else ""
-    open_messages = f", {progress.open_messages} messages of an open transaction" if progress.open_messages else ""
+    open_messages = (
+        f", {counted(progress.open_messages, 'message')} of an open transaction" if progress.open_messages else ""
+    )
     commit = "" if progress.last_commit is None else f", last commit {_clock(progress.last_commit)}"
+    rate = f"{counted(round(progress.rows_per_second), 'row')}/s{lag}, {progress.lag_seconds:.1f} s lag"
     first = (
-        f"{progress.state}: {lsn_text(progress.lsn)}, {progress.rows} rows in {progress.batches} commits, "
-        f"{progress.rows_per_second:.0f} rows/s{lag}, {progress.lag_seconds:.1f} s lag{kept}{alarm}{open_messages}"
-        f"{commit}"
+        f"{progress.state}: {lsn_text(progress.lsn)}, {counted(progress.rows, 'row')} in "
+        f"{counted(progress.batches, 'commit')}, {rate}{kept}{alarm}{open_messages}{commit}"
     )
     return [first, *(f"  {name}: {rows}" for name, rows in sorted(progress.tables.items()))]
 
