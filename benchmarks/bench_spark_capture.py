@@ -31,6 +31,7 @@ LATEST_ONE = "capture.latest, the only table"
 TABLES = "capture.tables, 20 tables"
 PARQUET = "capture.write, 20 tables to Parquet"
 DELTA = "capture.write, 20 tables to Delta"
+NAMES = (DECODE, COMMITTED, TYPED, TABLES, PARQUET, DELTA, DECODE_ONE, TYPED_ONE, LATEST_ONE)
 FILES = 4
 NAME = written(ONE_TABLE)
 

@@ -17,11 +17,11 @@ import wireformat as wf
 from wireformat.arrow.schemas import committed_schema
 from wireformat.arrow.typed_tables.listed import check_listed, check_one_version, replica_identity
 from wireformat.arrow.unread import ReadSummary
-from wireformat.capture import going_on
 from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import number, one_of, shown
 from wireformat.options.table_names import one_table
+from wireformat.sources.resumption import going_on
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.transactions import TWO_PHASE
 

@@ -33,7 +33,14 @@ RUN_ELSEWHERE = {
     },
     "sql": dict.fromkeys(("README.md", "docs/kafka.md"), "tests/spark/test_documentation.py"),
     "python": dict.fromkeys(
-        ("README.md", "docs/spark.md", "docs/spark_capture.md", "docs/current_tables.md", "docs/kafka.md"),
+        (
+            "README.md",
+            "docs/spark.md",
+            "docs/spark_capture.md",
+            "docs/pandas_functions.md",
+            "docs/current_tables.md",
+            "docs/kafka.md",
+        ),
         "tests/spark/test_documentation.py",
     ),
 }

@@ -40,7 +40,7 @@ from .printable import printable
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
 from .sources.handed_rows import HandedRows, as_batch, grouped_rows, rows_of_loose_messages, rows_of_patterns
-from .sources.resumption import KnownRelations, Resumption
+from .sources.resumption import KnownRelations, Resumption, going_on
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition, SlotPosition
@@ -611,27 +611,6 @@ class Capture:
     def _replica_identity(self, table: str) -> list[str]:
         """Returns the columns of the replica identity; [] if it is the whole row. Raises BadRows and OptionError."""
         return replica_identity(self._listed_table(table), table)
-
-
-def going_on(after: CapturePosition | None, lake: CapturePosition | None, format: str) -> CapturePosition | None:
-    """Returns the position after which a stream that is written to a lake goes on; raises OptionError.
-
-    after   the position that the caller gives
-    lake    how far the lake goes
-    """
-    if lake is None or (after is not None and lake.to_json() == after.to_json()):
-        return after
-    if after is not None and after.delivered.is_ahead(lake.delivered):
-        raise OptionError(
-            "option after: the position is after the end of the lake, which would lack the transactions between: "
-            "pass after=wireformat.lake.position(folder)"
-        )
-    if lake.delivered.lsn is None and lake.delivered.transactions:
-        raise OptionError(
-            f"option after: the lake has rows of this stream, and without LSNs, {format} does not show which "
-            "messages come again: pass after=wireformat.lake.position(folder), and messages that begin there"
-        )
-    return lake
 
 
 def _checked_position(after: CapturePosition | str | None, format: str) -> CapturePosition | None:

@@ -20,6 +20,7 @@ from benchmarks import (
     bench_live,
     bench_pgoutput,
     bench_spark,
+    bench_spark_capture,
     bench_start,
     bench_text,
     bench_transactions,
@@ -39,6 +40,7 @@ GROUPS = {
     "lake": [*bench_lake.NAMES],
     "live": [*bench_live.NAMES, *bench_live.SMALL_NAMES],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
+    "spark-capture": [*bench_spark_capture.NAMES],
     "committed": [one.name for one in bench_committed.CONTESTANTS],
     "transactions": [
         bench_transactions.name_of(size, chunks)

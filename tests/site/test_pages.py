@@ -15,9 +15,16 @@ from tools.site.draw import FOLDER, drawings
 from tools.site.links import broken_links
 from tools.site.pages import DOCS, ELSEWHERE, ROOT, copy_pages, site_name
 
-PUBLIC = ("wireformat", "wireformat.arrow", "wireformat.lake", "wireformat.plugin", "wireformat.testing")
+PUBLIC = (
+    "wireformat",
+    "wireformat.arrow",
+    "wireformat.lake",
+    "wireformat.live",
+    "wireformat.plugin",
+    "wireformat.testing",
+)
 """Modules whose `__all__` is the API; spark_udfs is read as text, since it needs Spark."""
-MODULES = {"arrow", "ddl", "lake", "plugin", "testing"}
+MODULES = {"arrow", "ddl", "lake", "live", "plugin", "testing"}
 """Names of `__all__` that are modules and have pages of their own."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import OrderError
+from ..errors import OptionError, OrderError
 from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
 from ..formats.pgoutput.relations import Relations
 from ..lsn import unsigned
@@ -141,7 +141,7 @@ def _numbers(row: dict[str, Any]) -> tuple[int | None, int | None]:
 class KnownRelations:
     """The relations of pgoutput that were described before the oldest message that is still needed."""
 
-    _KINDS = pa.array(["RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE"])
+    _KINDS = ("RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
     def __init__(self, known: Iterable[Relation] = ()) -> None:
         self._relations = Relations()
@@ -156,7 +156,7 @@ class KnownRelations:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
-        for index in pc.indices_nonzero(pc.is_in(batch["kind"], self._KINDS)).to_pylist():
+        for index in pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(self._KINDS))).to_pylist():
             self._later += [(batch["message"][index].as_py(), event) for event in _events(batch, index)]
 
     def before(self, message: int | None) -> tuple[Relation, ...]:
@@ -201,3 +201,24 @@ def _events(batch: pa.RecordBatch, index: int) -> Iterator[Event]:
         yield StreamPrepare(xid=xid, gid=detail.get("gid", ""))
     elif "subxid" not in detail or detail["subxid"] == str(xid):
         yield StreamAbort(xid=xid, subxid=xid)
+
+
+def going_on(after: CapturePosition | None, lake: CapturePosition | None, format: str) -> CapturePosition | None:
+    """Returns the position after which a stream that is written to a lake goes on; raises OptionError.
+
+    after   the position that the caller gives
+    lake    how far the lake goes
+    """
+    if lake is None or (after is not None and lake.to_json() == after.to_json()):
+        return after
+    if after is not None and after.delivered.is_ahead(lake.delivered):
+        raise OptionError(
+            "option after: the position is after the end of the lake, which would lack the transactions between: "
+            "pass after=wireformat.lake.position(folder)"
+        )
+    if lake.delivered.lsn is None and lake.delivered.transactions:
+        raise OptionError(
+            f"option after: the lake has rows of this stream, and without LSNs, {format} does not show which "
+            "messages come again: pass after=wireformat.lake.position(folder), and messages that begin there"
+        )
+    return lake
