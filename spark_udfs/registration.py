@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import arrow_udtf
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
@@ -29,6 +30,10 @@ def register(spark: SparkSession) -> None:
     rows = rows_of_message()
     spark.udf.register("wal_decode", arrow_udf(wal_decode, rows))  # type: ignore[call-overload]
     spark.udf.register("wal_decode_pandas", pandas_udf(wal_decode_pandas, rows))  # type: ignore[call-overload]
-    spark.dataSource.register(WireformatSource)
+    try:
+        spark.dataSource.register(WireformatSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # a new session has those of the one that made it
+            raise
     for statement in LSN_FUNCTIONS:
         spark.sql(statement)
