@@ -27,10 +27,10 @@ from wireformat.stream.transactions import TWO_PHASE
 
 from .carriers import column_of
 from .chunks.frames import Messages
-from .chunks.groups import NotSorted, stream_key
+from .chunks.groups import NotSorted, OtherPartitions, stream_key
 from .chunks.plan import StreamPlan, plan_stream
 from .chunks.work import (
-    NOT_SORTED,
+    FAULTS,
     PARTS,
     Ask,
     Reading,
@@ -164,7 +164,8 @@ class Capture:
         kept = [field for field in order if field.name.lower() not in {name.lower() for name in names}]
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
-        return self._answer(ask, pa.schema([*own, *wf.arrow.change_schema(names)]), None)
+        schema = pa.schema([*own, *wf.arrow.change_schema(names)])
+        return self._answer(ask, schema, None, is_sorted="_summaries" not in self.__dict__)
 
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
         """Returns the row changes of committed transactions with the facts of their transactions, in no order.
@@ -356,17 +357,21 @@ class Capture:
         (text,) = [row[-1] for row in rows if tuple(row[:stream_by]) == plan.stream]
         return plan.position(self._format, (), CapturePosition.from_json(text).relations)
 
-    def _answer(self, ask: Ask, schema: pa.Schema, plans: Mapping[int, Any] | None) -> DataFrame:
+    def _answer(
+        self, ask: Ask, schema: pa.Schema, plans: Mapping[int, Any] | None, *, is_sorted: bool = False
+    ) -> DataFrame:
         """Returns the answers of all chunks, with the columns stream_by first.
 
-        schema   of an answer
-        plans    of the chunks to read, by number; None if the question needs none
+        schema      of an answer
+        plans       of the chunks to read, by number; None if the question needs none
+        is_sorted   sorts the messages, whose order the light pass has not seen
         """
         streams = self._messages.positions.stream_by
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         given = pa.schema([*arrow_types(StructType([*streams])), *schema])
         answer = partial(answer_batches, self._reading_with(plans), ask, given)
-        return self._messages.in_chunks(plans).mapInArrow(answer, StructType([*streams, *fields]))
+        rows = self._messages.in_chunks(plans, is_sorted=is_sorted)
+        return rows.mapInArrow(answer, StructType([*streams, *fields]))
 
     def _reading_with(self, plans: Mapping[int, Any] | None) -> Reading:
         """Returns the reading with the plans of chunks, if they are not among the messages."""
@@ -380,7 +385,12 @@ class Capture:
             return reading
         from wireformat.chunks.relations import said_of_stream
 
-        parts = self._parts(partial(needed_batches, reading), relations_only=True)
+        try:
+            parts = self._parts(partial(needed_batches, reading), relations_only=True)
+        except OtherPartitions:
+            self._messages.shuffle()
+            reading = self._first_reading
+            parts = self._parts(partial(needed_batches, reading), relations_only=True)
         options = wf.ReadOptions.check(
             encoding=self._options["encoding"],
             encoding_errors=self._options["encoding_errors"],
@@ -391,7 +401,7 @@ class Capture:
         said = {
             stream: tuple(
                 said_of_stream(
-                    [(self._rank(stream, chunk), found) for chunk, found in parts.get(stream, {}).items()],
+                    [(reading.rank(stream, chunk), found) for chunk, found in parts.get(stream, {}).items()],
                     options,
                     self._after[stream].relations if stream in self._after else (),
                 )
@@ -405,13 +415,18 @@ class Capture:
         positions = self._messages.positions
         streams, order = (tuple(f.name for f in fields) for fields in (positions.stream_by, positions.order_by))
         delivered = {stream: position.delivered for stream, position in self._after.items()}
-        ranks = self._messages.ranks
-        return Reading(self._format, self._options, streams, order, delivered=delivered, ranks=ranks)
+        ranges = self._messages.ranges
+        return Reading(self._format, self._options, streams, order, delivered=delivered, ranges=ranges)
 
     @cached_property
     def _summaries(self) -> dict[str, dict[int, Any]]:
         """The ChunkSummary of each chunk of each stream. Raises the first error of the messages."""
-        found = self._parts(partial(summary_batches, self._reading))
+        try:
+            found = self._parts(partial(summary_batches, self._reading))
+        except OtherPartitions:
+            self._messages.shuffle()
+            self.__dict__.pop("_reading", None)
+            found = self._parts(partial(summary_batches, self._reading))
         seen = ReadSummary()
         for of_stream in found.values():
             for summary in of_stream.values():
@@ -456,19 +471,16 @@ class Capture:
             return self._parts(find, relations_only=relations_only)
 
     def _parts_of(self, parts: DataFrame) -> dict[str, dict[int, Any]]:
+        rank = self._first_reading.rank
         found: dict[str, dict[int, Any]] = {}
         for row in parts.collect():
-            if row["stream"] == NOT_SORTED:
-                raise NotSorted
+            if row["stream"] in FAULTS:
+                raise FAULTS[row["stream"]]
             found.setdefault(row["stream"], {})[row["chunk"]] = pickle.loads(row["found"])
         return {
-            stream: dict(sorted(chunks.items(), key=lambda item: self._rank(stream, item[0])))
+            stream: dict(sorted(chunks.items(), key=lambda item: rank(stream, item[0])))
             for stream, chunks in found.items()
         }
-
-    def _rank(self, stream: str, chunk: int) -> int:
-        ranks = self._messages.ranks
-        return chunk if ranks is None else ranks[stream][chunk]
 
     @cached_property
     def _listed(self) -> pa.Table:

@@ -16,7 +16,7 @@ from wireformat.chunks.relations import NEEDED_TAGS
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from ..positions import MOST_CHUNKS, PositionColumns, chunk_of
-from .groups import stream_key
+from .groups import Range, stream_key
 
 MOST_PARTITIONS = 20_000
 """The largest number of partitions that are taken as chunks: each task gets the plans of all of them."""
@@ -48,11 +48,11 @@ class Messages:
     @property
     def are_chunks(self) -> bool:
         """Whether the partitions of df are taken as chunks."""
-        return self.ranks is not None
+        return self.ranges is not None
 
     @cached_property
-    def ranks(self) -> dict[str, dict[int, int]] | None:
-        """Where partitions are taken as chunks: of each stream, the index of each of its chunks; otherwise None.
+    def ranges(self) -> dict[str, dict[int, Range]] | None:
+        """Where partitions are taken as chunks: what each has of each stream; otherwise None.
 
         The numbers of other chunks ascend with the positions.
         """
@@ -69,13 +69,15 @@ class Messages:
             .limit(MOST_PARTITIONS)
             .collect()
         )
-        ranks: dict[str, dict[int, int]] = {}
+        found_ranges: dict[str, dict[int, Range]] = {}
         for stream, ranges in groupby(found, lambda row: [row[name] for name in names]):
             of_stream = [*ranges]
             if any(before["last"] >= after["first"] for before, after in pairwise(of_stream)):
                 return None
-            ranks[stream_key(stream)] = {row["chunk"]: rank for rank, row in enumerate(of_stream)}
-        return ranks if len(found) < MOST_PARTITIONS else None
+            found_ranges[stream_key(stream)] = {
+                row["chunk"]: Range(rank, tuple(row["first"]), tuple(row["last"])) for rank, row in enumerate(of_stream)
+            }
+        return found_ranges if len(found) < MOST_PARTITIONS else None
 
     @property
     def _streams(self) -> list[Column]:
@@ -102,27 +104,36 @@ class Messages:
         """From now on, sorts the messages of each partition."""
         self._is_sorted = True
 
+    def shuffle(self) -> None:
+        """From now on, sorts the messages into chunks. The partitions of a DataFrame can differ from query to query."""
+        self._given = self._chunks
+        for name in ("ranges", "_chunk"):
+            self.__dict__.pop(name, None)
+
     def in_one(self) -> DataFrame:
         """Returns all messages in one partition, sorted, with the columns of `in_chunks`."""
         columns = [F.lit(0), *self.positions.columns, self._payload]
         rows = self.df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])
         return rows.repartition(1).sortWithinPartitions(*[field.name for field in self.fields[:-1]])
 
-    def in_chunks(self, plans: Mapping[int, Any] | None = None, *, relations_only: bool = False) -> DataFrame:
+    def in_chunks(
+        self, plans: Mapping[int, Any] | None = None, *, relations_only: bool = False, is_sorted: bool = False
+    ) -> DataFrame:
         """Returns the messages, a chunk in each partition, in the order of stream and position.
 
         plans            what the task of a chunk gets before its first message, by the number of the chunk. Where
                          partitions are chunks, the tasks must get it otherwise
         relations_only   only messages that describe relations of pgoutput, and that begin or end their validity
+        is_sorted        sorts the messages
 
-        Where partitions are chunks, their order is that of df until `sort` is called.
+        Where partitions are chunks, their order is that of df until `sort` is called, if is_sorted is not set.
         """
         df = self.df.where(_is_needed(self._payload)) if relations_only else self.df
         columns = [self._chunk, *self.positions.columns, self._payload]
         rows = df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])
         order = [field.name for field in self.fields[:-1]]
         if self.are_chunks:
-            return rows.sortWithinPartitions(*order) if self._is_sorted else rows
+            return rows.sortWithinPartitions(*order) if self._is_sorted or is_sorted else rows
         if plans is not None:
             nothing = [None] * len(self.positions.fields)
             given = [(number, *nothing, pickle.dumps(plan)) for number, plan in plans.items()]

@@ -98,11 +98,32 @@ class NotSorted(Exception):
     """The messages of a partition do not come in the order of stream and position."""
 
 
+class OtherPartitions(Exception):
+    """The partitions of the DataFrame have other messages than when their positions were looked at."""
+
+
+class Range(NamedTuple):
+    """What a chunk has of a stream.
+
+    rank         index of the chunk among those of the stream
+    first, last  the positions of its first and last message
+    """
+
+    rank: int
+    first: tuple[Any, ...]
+    last: tuple[Any, ...]
+
+
+Ranges = Mapping[str, Mapping[int, Range]]
+"""By stream and number of the chunk."""
+
+
 def groups(
     batches: Iterable[pa.RecordBatch],
     streams: Sequence[str],
     order: Sequence[str],
     plans: Mapping[int, Any] | None = None,
+    ranges: Ranges | None = None,
 ) -> Iterator[Group]:
     """Yields the groups of a task; each must be read before the next one.
 
@@ -110,17 +131,29 @@ def groups(
     streams    the names of stream_by
     order      the names of order_by
     plans      by the number of the chunk, if they are not among the messages
+    ranges     that the chunks must have, if they are known
 
-    Raises BadRows for equal positions, NotSorted.
+    Raises BadRows for equal positions, NotSorted, OtherPartitions.
     """
     plan: Any = None
     for (chunk, *stream), slices in groupby(_slices(batches, streams, order), itemgetter(0)):
-        rows = (of_group for _, of_group in slices)
+        rows: Iterator[pa.RecordBatch] = (of_group for _, of_group in slices)
         if stream == [PLAN]:
             plan = pickle.loads(next(rows).column(0)[0].as_py())
             continue
         own = plan if plans is None else plans.get(chunk)
+        if ranges is not None:
+            rows = _checked(rows, ranges.get(stream_key(stream), {}).get(chunk))
         yield Group(chunk, own, tuple(stream), GroupMessages(rows, [*zip(streams, stream, strict=True)], order))
+
+
+def _checked(slices: Iterable[pa.RecordBatch], known: Range | None) -> Iterator[pa.RecordBatch]:
+    """Yields the slices of a group, which are sorted; raises OtherPartitions for positions outside of its range."""
+    for rows in slices:
+        first, last = (tuple(column[at].as_py() for column in rows.columns[:-1]) for at in (0, -1))
+        if known is None or first < known.first or last > known.last:
+            raise OtherPartitions
+        yield rows
 
 
 PLAN = object()

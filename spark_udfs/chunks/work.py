@@ -18,7 +18,7 @@ from wireformat.stream.chunk_plan import ChunkPlan
 from wireformat.stream.positions import Position
 
 from ..batches import BATCH_BYTES
-from .groups import Group, NotSorted, groups
+from .groups import Group, NotSorted, OtherPartitions, Ranges, groups
 
 if TYPE_CHECKING:
     from wireformat.chunks.capture import ChunkCapture
@@ -36,7 +36,7 @@ class Reading:
     delivered   how far the streams were delivered at the positions after which they go on
     is_planned  whether only chunks with a plan are read
     plans       of the chunks, by their numbers, if they are not among the messages
-    ranks       of each stream, the index of each of its chunks, if it is not the number of the chunk
+    ranges      of the chunks, if they are partitions; otherwise the rank of a chunk is its number
     """
 
     format: str
@@ -47,23 +47,31 @@ class Reading:
     delivered: Mapping[str, Position] = field(default_factory=dict)
     is_planned: bool = False
     plans: Mapping[int, Mapping[str, ChunkPlan]] | None = None
-    ranks: Mapping[str, Mapping[int, int]] | None = None
+    ranges: Ranges | None = None
 
     def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
         """Yields the groups of a task."""
-        return groups(batches, self.streams, self.order, self.plans)
+        return groups(batches, self.streams, self.order, self.plans, self.ranges)
+
+    def rank(self, stream: str, chunk: int) -> int:
+        """Returns the index of a chunk among those of a stream."""
+        if self.ranges is None:
+            return chunk
+        found = self.ranges.get(stream, {}).get(chunk)
+        if found is None:
+            raise OtherPartitions
+        return found.rank
 
     def capture(self, group: Group) -> ChunkCapture:
         """Returns the capture of a group, with its part of the plan if there is one."""
         from wireformat.chunks.capture import ChunkCapture  # loads numba, which the driver does not need
 
         plan = None if group.plan is None else group.plan.get(group.key)
-        rank = group.chunk if self.ranks is None else self.ranks[group.key][group.chunk]
         return ChunkCapture(
             group.messages.reader(),
             self.format,
             plan=plan,
-            relations=relations_before(rank, self.said.get(group.key, ())),
+            relations=relations_before(self.rank(group.key, group.chunk), self.said.get(group.key, ())),
             threads=1,
             **self.options,
         )
@@ -75,7 +83,7 @@ PARTS = "chunk int, stream string, found binary"
 
 def needed_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function for mapInArrow that returns the messages of pgoutput that later ones need, without repetitions."""
-    with _unsorted() as parts:
+    with _faults() as parts:
         for group in reading.groups(batches):
             messages = (value for batch in group.messages.reader() for value in batch.column(0).to_pylist())
             parts.append(part_of(group, needed_messages(message for message in messages if message is not None)))
@@ -86,7 +94,7 @@ def summary_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iter
     """The function for mapInArrow that returns the ChunkSummary of each group."""
     from wireformat.chunks.summary import summarized
 
-    with _unsorted() as parts:
+    with _faults() as parts:
         for group in reading.groups(batches):
             summary = summarized(reading.capture(group), reading.delivered.get(group.key))
             for error in (summary.error, summary.items_error):
@@ -99,18 +107,19 @@ def summary_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iter
     yield from parts
 
 
-NOT_SORTED = "not sorted"
-"""What is found, in place of the stream, in a partition whose messages do not come in order."""
+FAULTS: dict[str, type[Exception]] = {"not sorted": NotSorted, "other partitions": OtherPartitions}
+"""What is found, in place of the stream, in a partition that has one of these faults."""
 
 
 @contextmanager
-def _unsorted() -> Iterator[list[pa.RecordBatch]]:
-    """Collects what is found in a partition; only NOT_SORTED if its messages do not come in order."""
+def _faults() -> Iterator[list[pa.RecordBatch]]:
+    """Collects what is found in a partition; only its fault if it has one of FAULTS."""
     parts: list[pa.RecordBatch] = []
     try:
         yield parts
-    except NotSorted:
-        columns = [pa.array([0], pa.int32()), pa.array([NOT_SORTED]), pa.array([b""])]
+    except (NotSorted, OtherPartitions) as error:
+        (name,) = (name for name, fault in FAULTS.items() if isinstance(error, fault))
+        columns = [pa.array([0], pa.int32()), pa.array([name]), pa.array([b""])]
         parts[:] = [pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])]
 
 
@@ -138,21 +147,25 @@ def answer_batches(
     schema   of the answer: the columns stream_by, then those of the answer
     """
     dropped = 0
-    for group in reading.groups(batches):
-        plan = None if group.plan is None else group.plan.get(group.key)
-        if reading.is_planned and (plan is None or plan.start is None):
-            continue  # without a start, the order of the stream broke in an earlier chunk, which raises the error
-        capture = reading.capture(group)
-        try:
-            for rows in ask(capture, group):
-                for part in _limited(rows):
-                    fields = zip(group.stream, schema.types, strict=False)
-                    columns = [*[pa.repeat(pa.scalar(value, type), len(part)) for value, type in fields], *part.columns]
-                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
-        except wf.WireformatError as error:
-            raise group.messages.located(error) from None
-        check_count(group.chunk, plan, capture)
-        dropped += capture.rows_dropped
+    with same_rows():
+        for group in reading.groups(batches):
+            plan = None if group.plan is None else group.plan.get(group.key)
+            if reading.is_planned and (plan is None or plan.start is None):
+                continue  # without a start, the order of the stream broke in an earlier chunk, which raises the error
+            capture = reading.capture(group)
+            try:
+                for rows in ask(capture, group):
+                    for part in _limited(rows):
+                        fields = zip(group.stream, schema.types, strict=False)
+                        columns = [
+                            *[pa.repeat(pa.scalar(value, type), len(part)) for value, type in fields],
+                            *part.columns,
+                        ]
+                        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            except wf.WireformatError as error:
+                raise group.messages.located(error) from None
+            check_count(group.chunk, plan, capture)
+            dropped += capture.rows_dropped
     if dropped:
         logging.getLogger(__package__).warning(
             "DROPMALFORMED left out %s of %s in this task", counted(dropped, "record"), reading.format
@@ -162,11 +175,25 @@ def answer_batches(
 def check_count(chunk: int, plan: ChunkPlan | None, capture: ChunkCapture) -> None:
     """Raises BadRows if a chunk has other messages than when the capture was looked through."""
     if plan is not None and plan.messages not in (None, capture.messages_read):
-        raise wf.BadRows(
+        raise other_rows(
             f"{counted(plan.messages or 0, 'message')} in chunk {chunk}, as when the capture was looked through",
             f"{capture.messages_read}",
-            hint="the DataFrame gives other rows each time it is read: save it as a table or in files first",
         )
+
+
+def other_rows(expected: str, got: str) -> wf.BadRows:
+    """Returns the error for a DataFrame that is another one each time it is read."""
+    hint = "the DataFrame gives other rows, or another order of them, each time it is read: save it in files first"
+    return wf.BadRows(expected, got, hint=hint)
+
+
+@contextmanager
+def same_rows() -> Iterator[None]:
+    """Raises BadRows in place of FAULTS, which the passes before a question have not found."""
+    try:
+        yield
+    except (NotSorted, OtherPartitions):
+        raise other_rows("the same messages in each partition, in the same order, as before", "others") from None
 
 
 def _limited(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

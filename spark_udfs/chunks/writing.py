@@ -11,7 +11,7 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.stream.capture_position import CapturePosition
 
-from .work import Reading, check_count, part_of
+from .work import Reading, check_count, part_of, same_rows
 
 if TYPE_CHECKING:
     from wireformat.lake.chunks import LakePlan
@@ -41,25 +41,29 @@ class Write:
 
 def file_batches(reading: Reading, write: Write, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function for mapInArrow that writes the files of each chunk, and returns what they are."""
-    for group in reading.groups(batches):
-        plan = None if group.plan is None else group.plan.get(group.key)
-        if plan is None or plan.start is None:
-            continue  # the chunk in which the order of the stream broke raises the error
-        capture = reading.capture(group)
-        lake = write.lake.lake_of_chunk(group.chunk)
-        try:
-            files = capture.write_files(lake, write.listed, write.tables, write.lake.options.schemas)
-        except wf.WireformatError as error:
-            raise group.messages.located(error) from None
-        check_count(group.chunk, plan, capture)
-        yield part_of(group, files)
+    with same_rows():
+        for group in reading.groups(batches):
+            plan = None if group.plan is None else group.plan.get(group.key)
+            if plan is None or plan.start is None:
+                continue  # the chunk in which the order of the stream broke raises the error
+            capture = reading.capture(group)
+            lake = write.lake.lake_of_chunk(group.chunk)
+            try:
+                files = capture.write_files(lake, write.listed, write.tables, write.lake.options.schemas)
+            except wf.WireformatError as error:
+                raise group.messages.located(error) from None
+            check_count(group.chunk, plan, capture)
+            yield part_of(group, files)
 
 
 def current_batches(reading: Reading, write: Write, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function for mapInArrow that writes the tables as they stand, from all messages, in this one process."""
-    for group in reading.groups(batches):
-        capture = wf.Capture(group.messages.reader(), reading.format, after=write.after, threads=1, **reading.options)
-        try:
-            yield from capture.write_listed(write.lake, write.listed, write.tables).to_batches()
-        except wf.WireformatError as error:
-            raise group.messages.located(error) from None
+    with same_rows():
+        for group in reading.groups(batches):
+            capture = wf.Capture(
+                group.messages.reader(), reading.format, after=write.after, threads=1, **reading.options
+            )
+            try:
+                yield from capture.write_listed(write.lake, write.listed, write.tables).to_batches()
+            except wf.WireformatError as error:
+                raise group.messages.located(error) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -204,6 +204,56 @@ def test_messages_of_equal_positions_are_an_error(one_stream: tuple[DataFrame, l
     twice = df.unionAll(df.where(f"{OFFSET} = 5"))
     with pytest.raises(PythonException, match=f"two messages at {OFFSET}=5"):
         spark_udfs.capture(twice, "value", "pgoutput", order_by=[OFFSET]).tables()
+
+
+def rows_there(df: DataFrame, messages: Sequence[bytes], **options: Any) -> spark_udfs.Capture:
+    """Returns a capture of a DataFrame, whose answers are those of one machine."""
+    capture, one = (
+        spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET], **options),
+        wf.Capture(messages, "pgoutput"),
+    )
+    changes = one.changes().read_all()
+    wanted = changes.drop_columns(["message"]).add_column(0, OFFSET, changes["message"])
+    assert_same(capture.changes().toArrow(), wanted)
+    assert_same(capture.committed().toArrow(), one.committed().read_all().drop_columns(["message"]))
+    return capture
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_partitions_in_any_order(
+    one_stream: tuple[DataFrame, list[bytes]], set_conf: Callable[[str, Any], None], adaptive: str
+) -> None:
+    df, messages = one_stream
+    set_conf("spark.sql.adaptive.enabled", adaptive)
+    unsorted = df.orderBy(F.rand(1)).coalesce(1)
+    assert rows_there(unsorted, messages)._messages.are_chunks
+    assert not rows_there(df.repartition(3), messages)._messages.are_chunks
+    rows_there(df.orderBy(OFFSET), messages)
+
+
+def test_partitions_that_differ_from_query_to_query(one_stream: tuple[DataFrame, list[bytes]]) -> None:
+    """Adaptive execution may join the partitions of a shuffle in other ways in each query."""
+    df, messages = one_stream
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    ranges = capture._messages.ranges
+    assert ranges is not None
+    (found,) = ranges.values()
+    assert len(found) > 1
+    ranges["[]"] = dict(zip(found, reversed(found.values()), strict=True))
+    assert_same(
+        capture.committed().toArrow(), wf.Capture(messages, "pgoutput").committed().read_all().drop_columns(["message"])
+    )
+    assert not capture._messages.are_chunks
+
+
+def test_rows_that_differ_from_query_to_query(one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path) -> None:
+    df, messages = one_stream
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET], chunks=2)
+    capture.tables()
+    more = df.where(f"{OFFSET} < 5").withColumn(OFFSET, F.col(OFFSET) + len(messages))
+    capture._messages.df = df.unionAll(more)
+    with pytest.raises(PythonException, match="gives other rows"):
+        capture.committed().collect()
 
 
 def test_another_format_is_an_error(one_stream: tuple[DataFrame, list[bytes]]) -> None:
