@@ -26,6 +26,8 @@ from __future__ import annotations
 from wireformat.extras import needs
 
 with needs("spark", "spark_udfs"):
+    import pyspark  # noqa: F401 - before other packages, so that the error names the extra
+
     from .capture import Capture, capture
     from .dataframe import decode
     from .frame_readers import change_reader, typed_reader

@@ -42,4 +42,4 @@ def faults_of_source(path: Path) -> Iterator[str]:
 
 
 def _is_used(name: str) -> bool:
-    return name.endswith((".py", "py.typed", ".properties")) or ".dist-info/" in name
+    return name.endswith((".py", "py.typed", ".properties", ".html", ".css", ".js")) or ".dist-info/" in name

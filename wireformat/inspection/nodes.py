@@ -43,7 +43,7 @@ class Node:
 
     @property
     def is_word(self) -> bool:
-        """Whether it is a word of the grammar, such as ` INSERT:`, and not a field."""
+        """Whether it is a word of the grammar, such as `INSERT:`, and not a field."""
         return self.is_leaf and self.value is None and self.rule[:1] in ("'", '"')
 
     def walk(self) -> Iterator[Node]:
