@@ -263,7 +263,7 @@ class UnknownRelation(DecodeError):
     words = "unknown relation"
     usual_hint = (
         "the server describes a table before its first row on a connection: start earlier in the stream, "
-        "or on Spark pass relations=spark_udfs.relations(...)"
+        "or on Spark pass order_by to decode, or use spark_udfs.capture"
     )
 
 

@@ -111,6 +111,28 @@ def test_write(folder: Path, tmp_path: Path, format: str) -> None:
     assert len(again.stdout.splitlines()) == 2
 
 
+def test_advice_is_in_the_words_of_the_command(folder: Path) -> None:
+    result = run("latest", folder, "public.orders")
+    assert result.exit_code == 2
+    assert "name the key columns with --keys" in result.stderr
+
+
+def test_json_for_programs(folder: Path, tmp_path: Path) -> None:
+    for command in (("tables", folder), ("typed", folder, "public.orders"), ("latest", folder, "public.orders")):
+        keys = ("--keys", "id") if command[0] == "latest" else ()
+        result = run(*command, *keys, "--json")
+        assert result.exit_code == 0
+        assert result.stdout == run(*command, *keys, "-o", "-", "--to", "jsonl").stdout != ""
+        assert "standard output: " in result.stderr
+    result = run("write", folder, "--to", tmp_path / "lake", "--json")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.stderr == ""
+    assert {row["table_name"]: row["rows"] for row in rows if row["table_name"] == "orders"} == {
+        "orders": len(capture().typed("public.orders").read_all())
+    }
+    assert run("tables", folder, "--json", "-o", "x.csv").exit_code == 2
+
+
 def test_write_current_rows(folder: Path, tmp_path: Path) -> None:
     keys = [text for name in ("orders", "lines", "Notes") for text in ("--keys", f"public.{name}=id")]
     for path in (folder / "9.parquet", folder):

@@ -20,7 +20,7 @@ EXAMPLES = re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)+)", PAGE, re.MULTILINE)
 
 
 def test_the_examples_are_found() -> None:
-    assert len(EXAMPLES) == PAGE.count("\n$ ") == 12
+    assert len(EXAMPLES) == PAGE.count("\n$ ") == 13
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the examples are for a POSIX shell")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 
@@ -86,3 +87,14 @@ def test_bad_usage(arguments: list[str], text: str) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert text in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_json_for_programs() -> None:
+    rows = [json.loads(line) for line in run("options", "--json").stdout.splitlines()]
+    assert rows == [row._asdict() for row in wf.Options.table()]
+    (line,) = run("options", "--json", "--check", "parallel-decode-num=4").stdout.splitlines()
+    facts = json.loads(line)
+    assert (facts["mode"], facts["format"]) == ("parallel", "gaussdb-binary")
+    assert facts["start_replication"] == "(\"parallel-decode-num\" '4')"
+    assert facts["peek_changes"] is None
+    assert "needs START_REPLICATION" in facts["refused"]["peek_changes"]

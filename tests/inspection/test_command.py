@@ -94,6 +94,32 @@ def test_scan_of_records_without_length(tmp_path: Path) -> None:
     assert "have no length" in result.stderr
 
 
+@pytest.mark.parametrize("option", [("--scan",), ("--at", "0")])
+def test_a_parquet_file_has_no_bytes_to_search(option: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "capture.parquet"
+    pq.write_table(pa.table({"payload": [b"BEGIN 7"]}), path)
+    result = run("inspect", path, *option, "-f", "gaussdb-binary")
+    assert result.exit_code == 2
+    assert "of a Parquet file, pass --message N" in result.stderr
+
+
+def test_standard_input_has_a_name() -> None:
+    result = run("inspect", "-", "-f", "gaussdb-binary", stdin=SUPPORTED["gaussdb-binary"].good)
+    assert result.stdout.startswith("standard input, message 0, ")
+
+
+def test_a_page_needs_a_folder(tmp_path: Path) -> None:
+    result = run("inspect", tmp_path / "nothing.bin", "--html", tmp_path / "none" / "page.html")
+    assert (result.exit_code, result.stderr.count("is not a folder")) == (2, 1)
+
+
+def test_scan_that_finds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "zeros.bin"
+    path.write_bytes(bytes(100))
+    result = run("inspect", path, "--scan", "-f", "gaussdb-binary")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "0 records")
+
+
 def test_bad_bytes(tmp_path: Path, batch: bytes) -> None:
     path = tmp_path / "capture.parquet"
     pq.write_table(pa.table({"payload": [batch[:-9]]}), path)

@@ -22,9 +22,10 @@ def test_outputs_are_without_paths_and_times() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_it_shows_what_it_says() -> None:
     """Written again by `python -m tools.site.notebook`."""
-    for module in ("nbclient", "ipykernel", "polars", "duckdb", "matplotlib"):
+    for module in ("nbclient", "ipykernel", "polars", "duckdb", "matplotlib", "pyspark"):
         pytest.importorskip(module, reason="needs the extras bench and docs; Python 3.10 has no docs")
     import nbformat
 

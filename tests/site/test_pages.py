@@ -12,8 +12,11 @@ import pytest
 from tools.site.byte_tables import sections, with_section
 from tools.site.docstrings import convert
 from tools.site.draw import FOLDER, drawings
+from tools.site.grammar_tables import PAGES, text_sections
 from tools.site.links import broken_links
 from tools.site.pages import DOCS, ELSEWHERE, ROOT, copy_pages, site_name
+from wireformat.formats.registry import all_rows, find_format
+from wireformat.formats.text_format import TextFormat
 
 PUBLIC = (
     "wireformat",
@@ -157,3 +160,11 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     (tmp_path / "b.html").write_text('<img src="no.png"><a href="a.html#here"><a href="./"><a href="%61.html">')
     (tmp_path / "index.html").write_text("")
     assert broken_links(tmp_path) == ["a.html: b.html#no", "a.html: c.html", "b.html: no.png"]
+
+
+def test_every_text_format_has_tables_of_its_grammar() -> None:
+    texts = {row.name for row in all_rows().values() if isinstance(find_format(row.name), TextFormat)}
+    assert texts == set(PAGES)
+    shown = dict(text_sections())
+    assert "| `preparing streamed transaction TXN` StreamPrepare | `␣` | `gid` |" in shown["test-decoding"]
+    assert "| | `␣first_lsn:␣` or `␣commit_lsn:␣` | `first_lsn` | an LSN, as 0/CFE5C80 |" in shown["gaussdb-text"]

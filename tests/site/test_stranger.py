@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -53,3 +54,17 @@ def test_quickstart(python: Path, tmp_path: Path) -> None:
     expected = [line[2:] for block in found for line in block.splitlines() if line.startswith("# ")]
     assert session.stdout.splitlines() == expected
     check_commands("quickstart.md", tmp_path, python)
+
+
+def test_inspector(python: Path, tmp_path: Path) -> None:
+    """A message of the sample in the terminal, and a page of it that needs no network."""
+    shutil.copy(ROOT / "examples" / "sample_capture.parquet", tmp_path)
+    command = python.parent / "wireformat"
+    shown = run(tmp_path, command, "inspect", "--record", "1", "sample_capture.parquet")
+    assert shown.returncode == 0
+    assert re.search(r"58 +X +tag +'X'", shown.stdout), shown.stdout
+    made = run(tmp_path, command, "inspect", "--html", "page.html", "--records", "0-9", "sample_capture.parquet")
+    assert (made.returncode, made.stdout) == (0, "")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "51,934 records" in page
+    assert "default-src &#x27;none&#x27;" in page

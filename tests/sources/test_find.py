@@ -136,7 +136,7 @@ def test_the_column_is_found(tmp_path: Path) -> None:
         (pa.table([MESSAGES, MESSAGES], ["payload", "payload"]), {}, "expected one column 'payload', got several"),
         (TABLE, {"order_by": ["payload"]}, "expected integers or strings in 'payload', got binary"),
         (TABLE, {"order_by": "offset"}, "expected a list of strings"),
-        (MESSAGES, {"order_by": ["offset"]}, "expected Parquet files, a table or a dataset, got list"),
+        (MESSAGES, {"order_by": ["offset"]}, "a table, dataset or DataFrame with Arrow's C interface, got list"),
     ],
 )
 def test_what_is_refused(messages: Any, options: dict[str, Any], text: str) -> None:
@@ -185,6 +185,26 @@ def test_columns_order_the_messages_of_all_files(tmp_path: Path, ranges: list[li
     shuffled = TABLE.take([3, 1, 0, 2])
     assert read(shuffled, order_by=["offset"]) == MESSAGES[:4]
     assert read(ds.dataset([str(path) for path in paths]), order_by=["offset"]) == MESSAGES[:4]
+
+
+@pytest.mark.parametrize("make", [Stream, lambda table: table.to_reader(), lambda table: table.to_batches()[0]])
+def test_columns_order_all_that_has_the_c_interface(make: Callable[[pa.Table], Any]) -> None:
+    shuffled = TABLE.take([3, 1, 0, 2])
+    assert read(make(shuffled), order_by=["offset"]) == MESSAGES[:4]
+
+
+def test_columns_order_tables_of_views() -> None:
+    """Polars hands such columns over, and pyarrow does not sort them."""
+    shuffled = TABLE.take([3, 1, 0, 2])
+    views = [pa.array(["d", "b", "a", "c"], pa.string_view()), shuffled["payload"].cast(pa.binary_view())]
+    table = pa.table(views, names=["key", "payload"])
+    assert read(Stream(table), order_by=["key"]) == MESSAGES[:4]
+    assert read(table, order_by=["key"]) == MESSAGES[:4]
+
+
+def test_a_stream_of_arrays_has_no_columns_to_order_it() -> None:
+    with pytest.raises(wf.OptionError, match="got Stream"):
+        read(Stream(pa.chunked_array([ARRAY])), order_by=["offset"])
 
 
 def test_texts_and_several_columns_order_messages() -> None:

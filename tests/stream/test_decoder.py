@@ -223,3 +223,9 @@ def test_the_first_error_does_not_depend_on_the_cut() -> None:
                 found = (type(error), error.message, error.record, error.path, error.stream_offset)
             answers.append((found, events + decoder.events()))
         assert answers[0] == answers[1]
+
+
+def test_it_says_what_it_is() -> None:
+    decoder = wf.Decoder("mppdb-json")
+    decoder.decode(b"BEGIN 1")
+    assert repr(decoder) == "<wireformat.Decoder of mppdb-json, 1 message decoded>"

@@ -1,4 +1,4 @@
-"""The bytes of the binary formats as Markdown tables, from their declarations: `python -m tools.site.byte_tables`."""
+"""The records of the formats as Markdown tables, from their declarations: `python -m tools.site.byte_tables`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from wireformat.formats import gaussdb_binary
 from wireformat.formats.pgoutput import messages as pgoutput
 from wireformat.framing import copy_data
 
+from .grammar_tables import text_sections
 from .pages import DOCS
 
 HEAD = ["| bytes | field | type | content |", "|---|---|---|---|"]
@@ -184,6 +185,7 @@ def sections() -> dict[str, str]:
     return {
         "formats/gaussdb-binary.md": "\n\n".join(_gaussdb_binary()),
         "formats/pgoutput.md": "\n\n".join(_pgoutput()),
+        **{f"formats/{name}.md": tables for name, tables in text_sections()},
     }
 
 

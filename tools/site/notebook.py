@@ -30,6 +30,8 @@ def executed(path: Path = PATH) -> Any:
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
         cell.metadata = {}
+        if "outputs" in cell:  # Spark's log has times and addresses
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     return notebook
 
 

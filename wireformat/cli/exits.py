@@ -58,16 +58,18 @@ def exit_codes() -> Iterator[None]:
     except Failed as error:
         raise _reported(str(error), error.code, "command_line.md" if error.code == BAD_USAGE else "errors.md") from None
     except tuple(kind for kind, _, _ in _CODES) as error:
-        text = getattr(error, "strerror", None) or str(error)
+        text = in_words_of_the_command(getattr(error, "strerror", None) or str(error))
         code, page = next((code, page) for kind, code, page in _CODES if isinstance(error, kind))
         raise _reported(text, code, page) from None
 
 
 _WORDS = {
     "pass it, for example encoding='gbk'": "pass it, for example --encoding gbk",
-    ", or on Spark pass relations=spark_udfs.relations(...)": "",
+    ", or on Spark pass order_by to decode, or use spark_udfs.capture": "",
     "pass the format of the messages": "pass it with --format",
     "pass the format ": "pass --format ",
+    "name the key columns, or [] for the whole row": "name the key columns with --keys",
+    ", or [] for the whole row": "",
 }
 """Advice for Python and Spark, and what it is here."""
 

@@ -14,8 +14,7 @@ from ..formats.base import Format
 from ..sources.files import ParquetSource, file_source, growing_source, stream_source
 from ..sources.source import Source, SourceMessages
 from .exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command
-
-STDIN = "-"
+from .options import STDIN
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +21,7 @@ from .options import (
     Files,
     FormatName,
     GuessedFormat,
+    Json,
     Kinds,
     Mode,
     Output,
@@ -30,6 +30,7 @@ from .options import (
     split_kinds,
     split_lists,
 )
+from .screen import print_lines
 
 DEFAULT_FORMAT = "gaussdb-binary"
 
@@ -138,7 +139,7 @@ def inspect(
             metavar="LIST", help="Records of the file with a tree on the page, such as 0-99,500; 2,000 at most."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON per field, for programs.")] = False,
+    as_json: Json = False,
     column: CaptureColumn = None,
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
@@ -269,14 +270,13 @@ add_live_commands(app)
 
 @app.command()
 def formats(
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON per format, for programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the formats."""
     with exit_codes():
         rows = all_rows()
         if as_json:
-            for row in rows.values():
-                typer.echo(json.dumps({"name": row.name, "sentence": row.sentence}))
+            print_lines({"name": row.name, "sentence": row.sentence} for row in rows.values())
             return
         width = max(map(len, rows))
         for row in rows.values():
@@ -303,6 +303,7 @@ def options(
     max_process_memory: Annotated[
         int | None, typer.Option(metavar="MB", help="Memory of the server; two ranges depend on it.", min=1)
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """List the logical-decoding options of GaussDB and openGauss, or check some."""
     with exit_codes():
@@ -310,9 +311,14 @@ def options(
 
         if check:
             command.print_check(
-                settings or (), plugin=plugin, product=product, via=via, max_process_memory_mb=max_process_memory
+                settings or (),
+                plugin=plugin,
+                product=product,
+                via=via,
+                max_process_memory_mb=max_process_memory,
+                as_json=as_json,
             )
         elif settings:
             raise typer.BadParameter("options to check need --check")
         else:
-            command.print_table()
+            command.print_table(as_json=as_json)

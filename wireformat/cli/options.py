@@ -65,6 +65,11 @@ Dialect = Annotated[
     str, typer.Option(metavar="postgresql|opengauss", help="Dialect of pgoutput; other formats ignore it.")
 ]
 
+Json = Annotated[bool, typer.Option("--json", help="Print lines of JSON, for programs.")]
+
+STDIN = "-"
+"""The argument for standard input."""
+
 _ITEM = re.compile(r'(?:"[^"]*"|[^,"])+|"')
 
 

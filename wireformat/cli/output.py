@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 import pyarrow as pa
 
 from .exits import BAD_USAGE, Failed
-from .inputs import STDIN
+from .options import STDIN
 from .table_writers import Write, arrow_file, arrow_stream, csv_rows, json_rows, parquet_rows
 
 STDOUT = "-"

@@ -1,13 +1,15 @@
-"""Text for a terminal: characters that would steer it are printed as escapes."""
+"""Text for a terminal, where characters that would steer it are printed as escapes, and lines of JSON for programs."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import typer
 
@@ -40,6 +42,12 @@ def coloured(line: bytes, kind: str) -> bytes:
 def say(text: str) -> None:
     """Print a line to standard error, whatever the names in it hold."""
     typer.echo(printable(text), err=True)
+
+
+def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print a line of JSON for each row to standard output, for programs."""
+    for row in rows:
+        typer.echo(json.dumps(row, default=str))
 
 
 @contextmanager

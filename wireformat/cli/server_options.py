@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -13,14 +14,18 @@ from ..errors import OptionError
 from ..options import Options
 from ..printable import printable
 from .options import parse_settings
+from .screen import print_lines
 
 WIDE = 500
 """Columns of the table where nobody looks at it: no cell is wrapped."""
 
 
-def print_table() -> None:
+def print_table(*, as_json: bool = False) -> None:
     """Every option of GaussDB and openGauss, a line each; on a terminal as wide as that."""
     rows = Options.table()
+    if as_json:
+        print_lines(row._asdict() for row in rows)
+        return
     table = Table(*rows[0]._fields, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*row)
@@ -31,7 +36,13 @@ def print_table() -> None:
 
 
 def print_check(
-    settings: Sequence[str], *, plugin: str, product: str, via: str, max_process_memory_mb: int | None
+    settings: Sequence[str],
+    *,
+    plugin: str,
+    product: str,
+    via: str,
+    max_process_memory_mb: int | None,
+    as_json: bool = False,
 ) -> None:
     """What the settings `name=value` ask of the server, and how to read what it then sends. Raises OptionError."""
     options = Options.gaussdb(
@@ -41,6 +52,9 @@ def print_check(
         via=via,
         max_process_memory_mb=max_process_memory_mb,
     )
+    if as_json:
+        print_lines([_facts(options)])
+        return
     lines = [
         ("mode", options.mode),
         ("format", options.format),
@@ -52,6 +66,22 @@ def print_check(
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
         typer.echo(printable(f"{name:{width}}  {text}"))
+
+
+def _facts(options: Options) -> dict[str, Any]:
+    """What the settings mean, for programs. A command that refuses them is null, and `refused` says why."""
+    facts: dict[str, Any] = {"mode": options.mode, "format": options.format}
+    refused: dict[str, str] = {}
+    for name, make in (
+        ("start_replication", options.start_replication),
+        ("peek_changes", options.peek_changes),
+        ("area_changes", options.area_changes),
+    ):
+        try:
+            facts[name] = make()
+        except OptionError as error:
+            facts[name], refused[name] = None, str(error)
+    return {**facts, "refused": refused, "filters": dict(options.filters)}
 
 
 def _text_or_error(make: Callable[[], str]) -> str:

@@ -10,11 +10,11 @@ from .rows import error_lines, rows
 MOST_ROWS = 2000
 """How many rows a notebook shows; more would slow it down."""
 
-_STYLE = (
+_STYLE = (  # Without a background of its own: the one red reads on white and on nearly black.
     "<style>.wireformat-tree{font-family:monospace;font-size:12px;border-collapse:collapse}"
     ".wireformat-tree td{text-align:left;padding:1px 8px;white-space:pre;vertical-align:top}"
     ".wireformat-tree .rule{opacity:.65}.wireformat-tree .value{font-weight:bold}"
-    ".wireformat-tree .bad{color:#c00}</style>"
+    ".wireformat-tree .bad{color:#e02f3a}</style>"
 )
 
 

@@ -77,6 +77,8 @@ class MessageSource:
     """Messages one after the other, as they came from the server.
 
     chunks   returns the bytes, cut anywhere
+    path     of the file, if it is a regular one
+    start    the byte of the file that the chunks begin with; a message begins there
     """
 
     def __init__(
@@ -87,18 +89,22 @@ class MessageSource:
         format: Format,
         *,
         is_repeatable: bool = True,
+        path: Path | None = None,
+        start: int = 0,
     ) -> None:
         self.name = name
         self.size = size
         self.is_repeatable = is_repeatable
+        self.path = path
+        self.start = start
         self._chunks = chunks
-        self._format = format
+        self.format = format
 
     def read(self) -> Iterator[SourceMessages]:
         """See Source.read."""
-        separator = self._format.separator
-        buffer = MessageBuffer(self._format.find_end, separator)
-        offset = 0
+        separator = self.format.separator
+        buffer = MessageBuffer(self.format.find_end, separator)
+        offset = self.start
         with errors_of(self.name):
             for chunk in chain(self._chunks(), [None]):
                 is_lost = buffer.lost is not None
@@ -115,9 +121,9 @@ class MessageSource:
         try:
             return buffer.feed(chunk)
         except OptionError:
-            hint = line_file_hint(chunk, self._format.name) or "give a Parquet file with one message per row"
+            hint = line_file_hint(chunk, self.format.name) or "give a Parquet file with one message per row"
             raise OptionError(
-                f"option format: {self.name}: messages of {self._format.name} do not say where they end, so none can "
+                f"option format: {self.name}: messages of {self.format.name} do not say where they end, so none can "
                 f"be found in a file of them; {hint}"
             ) from None
 
@@ -144,7 +150,13 @@ def file_source(path: Path, name: str, format: Format, column: str | None) -> So
     size = path.stat().st_size
     if is_parquet:
         return ParquetSource(name, path, size, column)
-    return MessageSource(name, size, partial(_chunks_of_file, path), format)
+    return message_file(path, name, format)
+
+
+def message_file(path: Path, name: str, format: Format, start: int = 0) -> MessageSource:
+    """Returns the source of a file of messages from a byte on where a message begins."""
+    size = path.stat().st_size - start
+    return MessageSource(name, size, partial(_chunks_of_file, path, start), format, path=path, start=start)
 
 
 def growing_source(path: Path, name: str, format: Format) -> Source:
@@ -168,8 +180,9 @@ def stream_source(name: str, file: BinaryIO, format: Format, column: str | None,
         return ParquetSource(name, copy, copy.tell(), column)
 
 
-def _chunks_of_file(path: Path) -> Iterator[bytes]:
+def _chunks_of_file(path: Path, start: int) -> Iterator[bytes]:
     with path.open("rb") as file:
+        file.seek(start)
         yield from _chunks(file)
 
 

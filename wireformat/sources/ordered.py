@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class _Table:
     """A Parquet file or Arrow table, and the range of its positions."""
 
     def __init__(self, data: Any, column: str | None, order_by: Sequence[str]) -> None:
-        self._data = data
+        self._data = _as_table(data)
         self.name = str(data) if isinstance(data, Path) else "the table"
         schema = self._schema()
         self.column = find_column(self.name, schema, column)
@@ -74,11 +75,6 @@ class _Table:
         if isinstance(self._data, Path):
             with errors_of(self.name):
                 return pq.read_schema(self._data)
-        if not isinstance(self._data, (pa.Table, pa.RecordBatch, ds.Dataset)):
-            raise OptionError(
-                f"option order_by: expected Parquet files, a table or a dataset, got {type(self._data).__name__}; "
-                "other messages are in order as they come"
-            )
         return self._data.schema
 
     def read(self, columns: Sequence[str]) -> pa.Table:
@@ -89,6 +85,28 @@ class _Table:
         if isinstance(self._data, ds.Dataset):
             return self._data.to_table(columns=[*columns])
         return pa.table({name: self._data[name] for name in columns})
+
+
+def _as_table(data: Any) -> Path | pa.Table | ds.Dataset:
+    """Returns files and datasets as they are, and a table of all that has Arrow's C interface; raises OptionError."""
+    if isinstance(data, (Path, ds.Dataset)):
+        return data
+    table = data if isinstance(data, pa.Table) else None
+    if table is None and hasattr(data, "__arrow_c_stream__"):
+        with suppress(pa.ArrowException, TypeError):  # a stream of arrays, such as a Series
+            table = pa.RecordBatchReader.from_stream(data).read_all()
+    if table is None:
+        raise OptionError(
+            "option order_by: expected Parquet files, or a table, dataset or DataFrame with Arrow's C interface, got "
+            f"{type(data).__name__}; other messages are in order as they come"
+        )
+    for index, field in enumerate(table.schema):  # views cannot be sorted
+        if field.type in _VIEWS:
+            table = table.set_column(index, field.name, table[index].cast(_VIEWS[field.type]))
+    return table
+
+
+_VIEWS = {pa.binary_view(): pa.large_binary(), pa.string_view(): pa.large_string()}
 
 
 def ordered_sources(tables: Sequence[Any], column: str | None, order_by: Sequence[str]) -> list[Source]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
@@ -11,11 +12,15 @@ from ..formats.guess import Guess, guess_format
 from ..formats.registry import find_format
 from ..framing.buffer import MessageBuffer
 from .columns import find_column
-from .files import LINES, LINES_HEAD_BYTES, ParquetSource, errors_of
-from .source import Source
+from .files import LINES, LINES_HEAD_BYTES, MessageSource, ParquetSource, errors_of, message_file
+from .skipping import Skipped, skip_messages
+from .source import Source, SourceMessages
 
 BATCH_ROWS = 4096
 """How many rows of a Parquet file are read at a time while a message is looked for."""
+
+PYTHON_BYTES = 8 << 20
+"""How much of a file of messages is read in Python, in less time than it takes to load compiled code for the rest."""
 
 
 class Picked(NamedTuple):
@@ -38,17 +43,42 @@ def pick_message(source: Source, index: int) -> Picked:
     """
     if isinstance(source, ParquetSource):
         return _of_parquet(source, index)
-    count = 0
+    passed = Skipped(0, 0)
     for given in source.read():
-        messages = given.messages
-        if index < count + len(messages):
-            begin = index - count
-            offset = None
-            if given.stream_offset is not None:
-                offset = given.stream_offset + sum(len(message) for message in messages[:begin])
-            return Picked(_bytes(messages[begin]), list(messages[:begin]), offset)
-        count += len(messages)
+        if index < passed.messages + len(given.messages):
+            return _chosen(source, given, index - passed.messages)
+        passed = Skipped(_offset(source, given, len(given.messages)) or 0, passed.messages + len(given.messages))
+        if passed.offset < PYTHON_BYTES or given.is_lost:
+            continue
+        if isinstance(source, MessageSource) and source.path is not None:
+            return _after_skipping(source, source.path, passed, index)
+    raise _too_few(source, passed.messages, index)
+
+
+def _after_skipping(source: MessageSource, path: Path, passed: Skipped, index: int) -> Picked:
+    """The same for a file of which some messages were passed already."""
+    with errors_of(source.name):
+        offset, count = skip_messages(path, source.format, passed, index)
+        rest = message_file(path, source.name, source.format, offset)
+    for given in rest.read():
+        if index < count + len(given.messages):
+            return _chosen(rest, given, index - count)
+        count += len(given.messages)
     raise _too_few(source, count, index)
+
+
+def _chosen(source: Source, given: SourceMessages, place: int) -> Picked:
+    """The message at a place of some messages of a source."""
+    messages = given.messages
+    return Picked(_bytes(messages[place]), list(messages[:place]), _offset(source, given, place))
+
+
+def _offset(source: Source, given: SourceMessages, place: int) -> int | None:
+    """The byte of the source where the message at this place begins; None if the source has message bounds."""
+    if given.stream_offset is None or not isinstance(source, MessageSource):
+        return None
+    sizes = sum(len(message) for message in given.messages[:place])
+    return given.stream_offset + sizes + place * len(source.format.separator)
 
 
 def guess_of_source(source: Source) -> Guess:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from ..errors import DecodeError, OptionError
+from ..errors import DecodeError, OptionError, counted
 from ..events import Event
 from ..formats.base import Format
 from ..framing.buffer import MessageBuffer
@@ -47,6 +47,9 @@ class Decoder:
         self._events: list[Event] = []
         self._messages = 0
         self._stream_offset = 0
+
+    def __repr__(self) -> str:
+        return f"<wireformat.Decoder of {self._format.name}, {counted(self._messages, 'message', ',')} decoded>"
 
     @property
     def dropped(self) -> int:

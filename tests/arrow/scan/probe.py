@@ -7,8 +7,10 @@ import importlib
 import json
 import pkgutil
 import sys
+import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -18,6 +20,8 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.arrow.jit import compiler as compiled
 from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
+from wireformat.formats.registry import find_format
+from wireformat.sources.skipping import Skipped, skip_messages
 
 from ...engines import FORMAT, rows
 from ...handmade import SAMPLES, commit, message, row_bodies, u16, u32, u64, user
@@ -126,6 +130,8 @@ def use_everything() -> str:
             changes.slice(1),
         ):
             digest.update(repr(wf.arrow.encode(copy, format).to_pylist()).encode())
+    for format, messages in ((FORMAT, TYPED), ("test-decoding", [b"BEGIN 1", b"COMMIT 1"])):
+        digest.update(repr(_skipped(format, messages)).encode())
     digest.update(repr(wf.Capture(TYPED, FORMAT).typed("s.t").read_all().to_pylist()).encode())
     return digest.hexdigest()
 
@@ -133,6 +139,15 @@ def use_everything() -> str:
 def use_little() -> str:
     """Decode one message of one format; the digest of its rows."""
     return hashlib.sha256(repr(rows(wf.arrow.changes([b"BEGIN 1"], "test-decoding"))).encode()).hexdigest()
+
+
+def _skipped(format: str, messages: list[bytes]) -> Any:
+    """How far the messages of a file can be passed."""
+    found = find_format(format)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"".join(message + found.separator for message in messages))
+        file.flush()
+        return skip_messages(Path(file.name), found, Skipped(0, 0), len(messages))
 
 
 def _as_stream(table: pa.Table) -> pa.Buffer:

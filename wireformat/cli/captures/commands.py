@@ -10,7 +10,7 @@ import typer
 
 from ...formats.registry import FORMATS
 from ..exits import exit_codes
-from ..options import Dialect, Encoding, EncodingErrors, FormatName, Mode, Tables, split_lists
+from ..options import STDIN, Dialect, Encoding, EncodingErrors, FormatName, Json, Mode, Tables, split_lists
 
 DEFAULT_FORMAT = "gaussdb-binary"
 ROWS = 50
@@ -52,6 +52,15 @@ OPTIONS = ("format", "column", "mode", "encoding", "encoding_errors", "dialect",
 """The arguments of the commands that a capture takes as they are."""
 
 
+def _result(output: Path | None, to: str | None, as_json: bool) -> tuple[Path | None, str | None]:
+    """Returns the output and its format; --json is short for lines of JSON on standard output."""
+    if not as_json:
+        return output, to
+    if output is not None or to is not None:
+        raise typer.BadParameter("--json is `-o - --to jsonl`: leave out -o and --to")
+    return Path(STDIN), "jsonl"
+
+
 def _options(given: dict[str, Any]) -> dict[str, Any]:
     """Returns the options of a capture out of the arguments of a command."""
     found = {name: given[name] for name in OPTIONS if name in given}
@@ -70,9 +79,11 @@ def tables(
     threads: Threads = None,
     output: Result = None,
     to: To = None,
+    as_json: Json = False,
 ) -> None:
     """List the tables of a stream: columns, types, keys, changes, and where they begin and end."""
     options = _options(locals())
+    output, to = _result(output, to, as_json)
     with exit_codes():
         from . import tables as command
 
@@ -98,6 +109,7 @@ def typed(
     threads: Threads = None,
     output: Result = None,
     to: To = None,
+    as_json: Json = False,
     rows: Rows = ROWS,
     complete: Annotated[
         bool, typer.Option("--complete", help="Fill values that were not sent from the old row.")
@@ -105,6 +117,7 @@ def typed(
 ) -> None:
     """Print or write the committed changes of a table, with real column types."""
     options = _options(locals())
+    output, to = _result(output, to, as_json)
     with exit_codes():
         from . import tables as command
 
@@ -133,6 +146,7 @@ def latest(
     threads: Threads = None,
     output: Result = None,
     to: To = None,
+    as_json: Json = False,
     rows: Rows = ROWS,
     keys: Annotated[
         list[str] | None, typer.Option(metavar="LIST", help="Key columns; default: the replica identity.")
@@ -140,6 +154,7 @@ def latest(
 ) -> None:
     """Print or write the rows of a table as it stands at the end of the stream."""
     options = _options(locals())
+    output, to = _result(output, to, as_json)
     with exit_codes():
         from . import tables as command
 
@@ -191,6 +206,7 @@ def write(
     dialect: Dialect = "postgresql",
     two_phase: TwoPhase = "commit",
     threads: Threads = None,
+    as_json: Json = False,
 ) -> None:
     """Write all tables of a stream to a lake, a folder each."""
     options = _options(locals())
@@ -209,6 +225,7 @@ def write(
             keys=split_keys(keys),
             rejects=rejects,
             go_on=go_on,
+            as_json=as_json,
             **options,
         )
 

@@ -17,7 +17,7 @@ from ...formats.registry import find_format
 from ...sources.find import find_sources
 from ...sources.source import Source
 from ..exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command
-from ..inputs import STDIN
+from ..options import STDIN
 from ..progress import progress
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ... import lake
 from ...errors import OptionError
 from ...options.table_names import written
+from ..screen import print_lines
 from .opened import opened
 from .screen_table import print_table
 
@@ -33,11 +34,13 @@ def write(
     keys: Mapping[str, Sequence[str]] | None,
     rejects: str | None,
     go_on: bool,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Writes all tables to a lake, and prints what was written.
 
-    go_on   the messages follow those of the lake, and do not begin before them
+    go_on    the messages follow those of the lake, and do not begin before them
+    as_json  whether to print a line of JSON for each row of what `Capture.write` returns
 
     Raises Failed.
     """
@@ -53,6 +56,9 @@ def write(
             keys=keys,
             rejects=rejects,
         )
+    if as_json:
+        print_lines(found.to_pylist())
+        return
     rows = [
         {
             "table": "" if row["table_name"] is None else written((row["table_schema"], row["table_name"])),

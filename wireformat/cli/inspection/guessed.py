@@ -9,7 +9,7 @@ from pathlib import Path
 from ...formats.registry import find_format
 from ...sources.files import LINES_HEAD_BYTES, PARQUET_MAGIC, file_source
 from ...sources.picked import choose_format, guess_of_bytes, guess_of_source
-from ..inputs import STDIN
+from ..options import STDIN
 from ..screen import say
 
 USUAL = "gaussdb-binary"

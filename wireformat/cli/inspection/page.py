@@ -28,6 +28,8 @@ def write_page(
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     wanted = _wanted(records)
+    if not output.parent.is_dir():  # known before the file is read, which may take minutes
+        raise Failed(f"{output}: {output.parent} is not a folder", BAD_USAGE)
     checked = ReadOptions.check(mode="PERMISSIVE", **options)
     name = guessed_format([path], format, column)
     found = find_format(name)

@@ -22,6 +22,7 @@ from ...inspection.rows import Row, error_lines, rows, shown_value
 from ...inspection.scan import find_records
 from ...options import ReadOptions
 from ...printable import printable
+from ...sources.files import PARQUET_MAGIC
 from ...sources.picked import pick_message
 from ..exits import BAD_USAGE, Failed
 from ..inputs import find_inputs
@@ -71,7 +72,7 @@ def inspect(
             reader.learn(earlier if isinstance(earlier, bytes) else earlier.as_py() or b"")
         data, first = picked.message, picked.stream_offset or 0
         found = reader.slices(data)
-        title = f"{path}, message {message}, {counted(len(data), 'byte', ',')} of {name}"
+        title = f"{source.name}, message {message}, {counted(len(data), 'byte', ',')} of {name}"
     pieces = list(enumerate(found if record is None else islice(found, record + 1)))
     if record is not None and not 0 <= record < len(pieces):
         raise Failed(f"--record: expected a number below {len(pieces)}, got {record}", BAD_USAGE)
@@ -95,7 +96,8 @@ def inspect(
                     (wrong, "red"),
                 )
             )
-        console.print(Text(f"{counted(len(chosen), 'record', ',')}; --record N shows one of them", style="dim"))
+        advice = "; --record N shows one of them" if chosen else ""
+        console.print(Text(counted(len(chosen), "record", ",") + advice, style="dim"))
         return
     for index, piece in chosen:
         _print_tree(console, data, reader.node(data, piece, index))
@@ -145,6 +147,10 @@ def _print_json(reader: RecordReader, data: bytes, chosen: Sequence[tuple[int, S
 def _bytes_of(path: str, first: int) -> bytes:
     try:
         with Path(path).open("rb") as file:
+            if file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC:
+                raise Failed(
+                    f"{path}: --at and --scan are for files of messages; of a Parquet file, pass --message N", BAD_USAGE
+                )
             file.seek(first)
             return file.read(SCANNED_BYTES)
     except OSError as error:

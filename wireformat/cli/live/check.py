@@ -9,15 +9,20 @@ import typer
 from ... import lake, live
 from ...printable import printable
 from ..exits import BAD_DATA, Failed
-from ..screen import say
+from ..screen import print_lines, say
 
 
-def check(dsn: str, *, slot: str, publication: Sequence[str] | None, folder: str | None, driver: str) -> None:
-    """Prints what was found; raises Failed if no stream can start."""
+def check(
+    dsn: str, *, slot: str, publication: Sequence[str] | None, folder: str | None, driver: str, as_json: bool = False
+) -> None:
+    """Prints what was found, a line each; raises Failed if no stream can start."""
     position = None if folder is None else lake.position(folder)
     found = live.check(dsn, slot=slot, publication=publication or None, position=position, driver=driver)
-    for finding in found:
-        typer.echo(printable(str(finding)))
+    if as_json:
+        print_lines(finding._asdict() for finding in found)
+    else:
+        for finding in found:
+            typer.echo(printable(str(finding)))
     errors = sum(finding.level == "error" for finding in found)
     if errors:
         raise Failed(f"{errors} of {len(found)} checks keep the stream from starting", BAD_DATA)

@@ -9,7 +9,7 @@ import typer
 
 from ..captures.commands import Threads, split_keys
 from ..exits import exit_codes
-from ..options import Encoding, EncodingErrors, Mode, Tables, parse_settings, split_lists
+from ..options import Encoding, EncodingErrors, Json, Mode, Tables, parse_settings, split_lists
 
 Dsn = Annotated[
     str,
@@ -40,6 +40,7 @@ def check(
     ] = False,
     plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of a new slot.")] = "pgoutput",
     failover: Annotated[bool, typer.Option("--failover", help="Standbys keep a copy of a new slot.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check what a stream from a slot needs, and say what to do about what is missing."""
     if create_slot and drop_slot:
@@ -52,7 +53,7 @@ def check(
             return
         if create_slot:
             command.create(dsn, slot, plugin=plugin, failover=failover, driver=driver)
-        command.check(dsn, slot=slot, publication=publication, folder=to, driver=driver)
+        command.check(dsn, slot=slot, publication=publication, folder=to, driver=driver, as_json=as_json)
 
 
 def follow(
