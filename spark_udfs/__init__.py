@@ -1,13 +1,7 @@
 """spark_udfs decodes logical-decoding streams on Spark: DataFrames, SQL functions, and a local session.
 
-capture         the questions of wireformat.Capture about a DataFrame of raw messages (capture, chunks)
+capture         the questions of wireformat.Capture about a DataFrame of raw messages (capture, chunks, streams)
 decode          a DataFrame of messages to a DataFrame of row changes        (dataframe)
-relations       the messages of pgoutput that describe tables, for decode    (relations)
-transactions    row changes of committed transactions, batch or streaming    (transactions)
-open_transactions  the rows of those that have not ended                     (transactions)
-unknown_prepared  prepared ones that ended without a known PREPARE           (transactions)
-tables          the tables of a stream, with their columns over time         (tables)
-typed           the changes of one table, with its columns                   (typed)
 latest          the current rows of a table, from its typed changes          (latest)
 change_reader   a function of a pandas Series to a DataFrame of row changes  (frame_readers)
 typed_reader    the same, to the typed changes of one table                  (frame_readers)
@@ -16,8 +10,7 @@ register        the SQL functions, once a session                            (re
 local_session   a Spark session on this machine                              (session)
 
 The driver runs dataframe, registration, session and schemas. The workers run task, which decodes, and one file for each
-way in which Spark calls Python: batches, frames, table_function, scalar_functions. For transactions, chunked plans a
-batch and its workers run labels; streaming runs in the workers of a stream; transactions_function is for SQL.
+way in which Spark calls Python: batches, frames, table_function, scalar_functions, transactions_function.
 For latest, typed_rows reads the columns; latest_by_key and latest_by_row are the two ways to identify rows.
 """
 
@@ -33,11 +26,7 @@ with needs("spark", "spark_udfs"):
     from .frame_readers import change_reader, typed_reader
     from .latest import latest
     from .registration import register
-    from .relations import relations
     from .session import local_session
-    from .tables import tables
-    from .transactions import open_transactions, transactions, unknown_prepared
-    from .typed import typed
     from .unconverted import arrow_results
 
 __all__ = [
@@ -48,12 +37,6 @@ __all__ = [
     "decode",
     "latest",
     "local_session",
-    "open_transactions",
     "register",
-    "relations",
-    "tables",
-    "transactions",
-    "typed",
     "typed_reader",
-    "unknown_prepared",
 ]

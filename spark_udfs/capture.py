@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import wireformat as wf
 from wireformat.arrow.schemas import committed_schema
-from wireformat.arrow.typed_tables.listed import check_listed, check_one_version, replica_identity
-from wireformat.arrow.unread import ReadSummary
+from wireformat.arrow.typed_tables.listed import check_listed, check_one_version, replica_identity, rows_of
+from wireformat.events import Relation
 from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import number, one_of, shown
 from wireformat.options.table_names import one_table
 from wireformat.sources.resumption import going_on
 from wireformat.stream.capture_position import CapturePosition
+from wireformat.stream.chunk_plan import ChunkPlan
 from wireformat.stream.transactions import TWO_PHASE
 
 from .carriers import column_of
 from .chunks.frames import Messages
-from .chunks.groups import NotSorted, OtherPartitions, stream_key
-from .chunks.plan import StreamPlan, plan_stream
+from .chunks.groups import Plans, stream_key
+from .chunks.light_pass import LightPass
 from .chunks.work import (
-    FAULTS,
     PARTS,
     Ask,
     Reading,
@@ -42,15 +42,14 @@ from .chunks.work import (
     ask_open,
     ask_position,
     ask_typed,
-    needed_batches,
-    summary_batches,
 )
 from .chunks.writing import RESULT, Write, current_batches, file_batches
 from .fields import check_frame, field_of
 from .latest import latest
 from .positions import MOST_CHUNKS, PositionColumns
 from .schemas import arrow_schema, arrow_types, change_names, with_format
-from .typed_columns import spark_columns
+from .streams.answers import StreamAnswers, check_stream
+from .typed_columns import arrow_columns, spark_columns
 
 if TYPE_CHECKING:
     from wireformat.lake.lake import Lake
@@ -75,7 +74,7 @@ def capture(
     after: Any = None,
     chunks: int | None = None,
 ) -> Capture:
-    """Returns the streams of messages in a batch DataFrame, and what happened in them.
+    """Returns the streams of messages in a batch or streaming DataFrame, and what happened in them.
 
     payload     the binary column with the messages; null is no message
     order_by    columns (integers or strings) that order the messages; their values must be unique within a stream
@@ -85,12 +84,13 @@ def capture(
                 partitions of df as they are, without a shuffle, if each has ranges of its own of the streams, as
                 files and Kafka have; otherwise it is spark.sql.shuffle.partitions. It does not affect the results
 
-    The other options are those of `wireformat.Capture`. The first question looks at the positions of all messages.
-    Raises OptionError and TypeError. docs/spark.md has examples.
+    The other options are those of `wireformat.Capture`. In a batch, the first question looks at the positions of all
+    messages. A streaming DataFrame takes no `after` and `chunks`, and answers fewer questions.
+    Raises OptionError and TypeError. docs/spark_capture.md has examples.
     """
     check_frame("df", df)
     if df.isStreaming:
-        raise wf.OptionError("df: expected a batch, got a streaming DataFrame; use decode and transactions for it")
+        check_stream(after=after, chunks=chunks)
     messages = field_of(df, "payload", payload)
     if not isinstance(messages.dataType, BinaryType):
         kind = messages.dataType.simpleString()
@@ -111,14 +111,29 @@ def capture(
     wf.Capture([], name, **options)  # raises what is wrong with the options
     if chunks is not None and number("chunks", chunks, 1) > MOST_CHUNKS:
         raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {shown(chunks)}")
-    return Capture(Messages(df, column_of(messages), positions, chunks), name, options, _checked_after(after, name))
+    make = StreamCapture if df.isStreaming else Capture
+    return make(
+        Messages(df, column_of(messages), positions, chunks),
+        name,
+        options,
+        _checked_after(after, name, positions.stream_by),
+    )
 
 
-def _checked_after(after: Any, format: str) -> dict[str, CapturePosition]:
+def _checked_after(after: Any, format: str, stream_by: Sequence[StructField]) -> dict[str, CapturePosition]:
     """Returns the position of each stream, by its key."""
-    given = after if isinstance(after, Mapping) else {} if after is None else {(): after}
+    if after is None:
+        return {}
+    if isinstance(after, Mapping) is not bool(stream_by):
+        expected = "a dict of the streams' values to their positions" if stream_by else "the position of one stream"
+        got = "a dict" if isinstance(after, Mapping) else "one position"
+        raise wf.OptionError(f"option after: expected {expected}, as `position` of an earlier capture is, got {got}")
     found = {}
-    for stream, position in given.items():
+    for stream, position in after.items() if isinstance(after, Mapping) else [((), after)]:
+        types = [str if isinstance(field.dataType, StringType) else int for field in stream_by]
+        if not isinstance(stream, tuple) or [*map(type, stream)] != types:
+            expected = ", ".join(f"{field.name} ({field.dataType.simpleString()})" for field in stream_by)
+            raise wf.OptionError(f"option after: expected a tuple of the values of {expected} for each stream")
         wf.Capture([], format, after=position)  # raises what is wrong with it
         found[stream_key(stream)] = CapturePosition.from_json(position) if isinstance(position, str) else position
     return found
@@ -140,6 +155,7 @@ class Capture:
         self._format = format
         self._options = options
         self._after = after
+        self._light = LightPass(messages, format, options, after)
         self._spark = messages.df.sparkSession
 
     def __repr__(self) -> str:
@@ -165,7 +181,7 @@ class Capture:
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        return self._answer(ask, schema, None, is_sorted="_summaries" not in self.__dict__)
+        return self._answer(ask, schema, None, is_sorted=not self._light.was_made)
 
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
         """Returns the row changes of committed transactions with the facts of their transactions, in no order.
@@ -220,7 +236,7 @@ class Capture:
             check_listed(self._listed, table, self._format)
             if evolution == "error":
                 check_one_version(self._listed, table)
-        given = arrow_types(schema) if isinstance(schema, StructType) else self._listed if schema is None else schema
+        given = arrow_columns(schema) if isinstance(schema, StructType) else self._listed if schema is None else schema
         options = {
             "images": images,
             "evolution": evolution,
@@ -231,7 +247,7 @@ class Capture:
         asked = TypedTable(
             table,
             spark_columns(given, table, self._format),
-            self._listed if schema is None else None,
+            self._versions(table),
             self._format,
             str(self._options["mode"]),
             options,
@@ -302,7 +318,8 @@ class Capture:
         plan = LakePlan(folder, options, self._format, lake.manifest)
         write = Write(plan, capture._listed, tables, position)
         if state == "latest":
-            rows = self._messages.in_one().mapInArrow(partial(current_batches, self._first_reading, write), RESULT)
+            reading = replace(self._light.first_reading, ranges=None)  # one task has all messages, not its own range
+            rows = self._messages.in_one().mapInArrow(partial(current_batches, reading, write), RESULT)
             return self._spark.createDataFrame(rows.toArrow())
         return capture._write_changes(lake, write)
 
@@ -315,7 +332,7 @@ class Capture:
         position = self.position or CapturePosition(self._format)
         reading = self._reading_with(self._plans)
         rows = self._messages.in_chunks(self._plans).mapInArrow(partial(file_batches, reading, write), PARTS)
-        files = joined(self._parts_of(rows).get(stream_key(()), {}).values())
+        files = joined(self._light.parts_of(rows).get(stream_key(()), {}).values())
         try:
             publish(lake, files, position)
         except BaseException:
@@ -328,38 +345,58 @@ class Capture:
     def position(self) -> Any:
         """Where to go on: a CapturePosition, or with stream_by a dict of the streams' values to their positions.
 
-        It covers all transactions that have ended.
+        It covers all transactions that have ended. Streams of `after` without new messages stay where they were.
         """
-        found = {plan.stream: self._position_of(plan) for plan in self._planned.values()}
+        planned = self._light.planned
+        needed: dict[int, dict[str, ChunkPlan]] = {}  # the chunks in which the oldest open transactions began
+        for key, plan in planned.items():
+            oldest = plan.oldest_open
+            if oldest is not None:
+                needed.setdefault(oldest, {})[key] = plan.plans[oldest]
+        relations = self._relations_before(needed)
+        found = dict(self._after)
+        for key, plan in planned.items():
+            said = self._light.reading.said.get(key, ())
+            found[key] = plan.position(self._format, said, relations.get(key))
         if self._messages.positions.stream_by:
-            return found
-        return found.get((), self._after.get(stream_key(()), CapturePosition(self._format)))
+            return {tuple(json.loads(key)): position for key, position in found.items()}
+        return found.get(stream_key(()), CapturePosition(self._format))
 
     @property
     def unknown_prepared(self) -> tuple[str, ...]:
         """The gids of prepared transactions that ended without a known PREPARE."""
-        return tuple(gid for plan in self._planned.values() for gid in plan.planned.machine.unknown_prepared)
+        found: list[str] = []
+        for plan in self._light.planned.values():
+            plan.check()
+            found += plan.planned.machine.unknown_prepared
+        return tuple(found)
 
     @property
     def dropped(self) -> int:
         """The number of records that DROPMALFORMED skipped."""
-        return sum(summary.dropped for found in self._summaries.values() for summary in found.values())
+        return sum(summary.dropped for found in self._light.summaries.values() for summary in found.values())
 
-    def _position_of(self, plan: StreamPlan) -> CapturePosition:
-        oldest = plan.oldest_open
-        key = stream_key(plan.stream)
-        if oldest is None:
-            return plan.position(self._format, self._reading.said.get(key, ()))
-        schema = pa.schema([("position", pa.string())])
-        plans = {oldest: {key: plan.plans[oldest]}}
-        stream_by = len(self._messages.positions.stream_by)
-        rows = self._answer(ask_position, schema, plans).collect()
-        (text,) = [row[-1] for row in rows if tuple(row[:stream_by]) == plan.stream]
-        return plan.position(self._format, (), CapturePosition.from_json(text).relations)
+    @property
+    def _listed(self) -> pa.Table:
+        return self._light.listed
 
-    def _answer(
-        self, ask: Ask, schema: pa.Schema, plans: Mapping[int, Any] | None, *, is_sorted: bool = False
-    ) -> DataFrame:
+    def _versions(self, table: str) -> pa.Table | None:
+        """Returns the list of the tables, of which a chunk sees only some versions; None if it lacks this one."""
+        return self._listed if rows_of(self._listed, table) else None
+
+    @property
+    def _plans(self) -> Plans:
+        return self._light.plans
+
+    def _relations_before(self, plans: Plans) -> dict[str, tuple[Relation, ...]]:
+        """Returns the relations before the oldest message that each of these chunks needs, by stream."""
+        if not plans:
+            return {}
+        count = len(self._messages.positions.stream_by)
+        rows = self._answer(ask_position, pa.schema([("position", pa.string())]), plans).collect()
+        return {stream_key(row[:count]): CapturePosition.from_json(row[-1]).relations for row in rows}
+
+    def _answer(self, ask: Ask, schema: pa.Schema, plans: Plans | None, *, is_sorted: bool = False) -> DataFrame:
         """Returns the answers of all chunks, with the columns stream_by first.
 
         schema      of an answer
@@ -373,120 +410,11 @@ class Capture:
         rows = self._messages.in_chunks(plans, is_sorted=is_sorted)
         return rows.mapInArrow(answer, StructType([*streams, *fields]))
 
-    def _reading_with(self, plans: Mapping[int, Any] | None) -> Reading:
+    def _reading_with(self, plans: Plans | None) -> Reading:
         """Returns the reading with the plans of chunks, if they are not among the messages."""
         own = plans if self._messages.are_chunks else None
-        return replace(self._reading, is_planned=plans is not None, plans=own)
+        return replace(self._light.reading, is_planned=plans is not None, plans=own)
 
-    @cached_property
-    def _reading(self) -> Reading:
-        reading = self._first_reading
-        if self._format != "pgoutput":
-            return reading
-        from wireformat.chunks.relations import said_of_stream
 
-        try:
-            parts = self._parts(partial(needed_batches, reading), relations_only=True)
-        except OtherPartitions:
-            self._messages.shuffle()
-            reading = self._first_reading
-            parts = self._parts(partial(needed_batches, reading), relations_only=True)
-        options = wf.ReadOptions.check(
-            encoding=self._options["encoding"],
-            encoding_errors=self._options["encoding_errors"],
-            dialect=self._options["dialect"],
-            mode="PERMISSIVE",
-        )
-        streams = {*parts, *self._after}
-        said = {
-            stream: tuple(
-                said_of_stream(
-                    [(reading.rank(stream, chunk), found) for chunk, found in parts.get(stream, {}).items()],
-                    options,
-                    self._after[stream].relations if stream in self._after else (),
-                )
-            )
-            for stream in streams
-        }
-        return replace(reading, said=said)
-
-    @property
-    def _first_reading(self) -> Reading:
-        positions = self._messages.positions
-        streams, order = (tuple(f.name for f in fields) for fields in (positions.stream_by, positions.order_by))
-        delivered = {stream: position.delivered for stream, position in self._after.items()}
-        ranges = self._messages.ranges
-        return Reading(self._format, self._options, streams, order, delivered=delivered, ranges=ranges)
-
-    @cached_property
-    def _summaries(self) -> dict[str, dict[int, Any]]:
-        """The ChunkSummary of each chunk of each stream. Raises the first error of the messages."""
-        try:
-            found = self._parts(partial(summary_batches, self._reading))
-        except OtherPartitions:
-            self._messages.shuffle()
-            self.__dict__.pop("_reading", None)
-            found = self._parts(partial(summary_batches, self._reading))
-        seen = ReadSummary()
-        for of_stream in found.values():
-            for summary in of_stream.values():
-                if summary.error is not None:
-                    raise summary.error
-                seen = seen.and_these(summary.seen)
-        seen.check(self._format)
-        return found
-
-    @cached_property
-    def _planned(self) -> dict[str, StreamPlan]:
-        return {
-            stream: plan_stream(
-                stream,
-                summaries,
-                self._after.get(stream),
-                str(self._options["two_phase"]),
-                bool(self._options["drop_resent"]),
-            )
-            for stream, summaries in self._summaries.items()
-        }
-
-    @property
-    def _plans(self) -> dict[int, dict[str, Any]]:
-        """The plans of all chunks: of each number, those of its streams."""
-        found: dict[int, dict[str, Any]] = {}
-        for stream, plan in self._planned.items():
-            for chunk, one in plan.plans.items():
-                found.setdefault(chunk, {})[stream] = one
-        return found
-
-    def _parts(self, find: Any, *, relations_only: bool = False) -> dict[str, dict[int, Any]]:
-        """Returns what is found in each chunk, by stream and number of the chunk, in the order of the stream.
-
-        find   the function for mapInArrow, whose rows are PARTS
-        """
-        found = self._messages.in_chunks(relations_only=relations_only).mapInArrow(find, PARTS)
-        try:
-            return self._parts_of(found)
-        except NotSorted:
-            self._messages.sort()
-            return self._parts(find, relations_only=relations_only)
-
-    def _parts_of(self, parts: DataFrame) -> dict[str, dict[int, Any]]:
-        rank = self._first_reading.rank
-        found: dict[str, dict[int, Any]] = {}
-        for row in parts.collect():
-            if row["stream"] in FAULTS:
-                raise FAULTS[row["stream"]]
-            found.setdefault(row["stream"], {})[row["chunk"]] = pickle.loads(row["found"])
-        return {
-            stream: dict(sorted(chunks.items(), key=lambda item: rank(stream, item[0])))
-            for stream, chunks in found.items()
-        }
-
-    @cached_property
-    def _listed(self) -> pa.Table:
-        from wireformat.arrow.typed_tables.observations import tables_of_observations
-
-        summaries = (summary for _, chunks in sorted(self._summaries.items()) for summary in chunks.values())
-        observed = (one for summary in summaries for one in summary.observed)
-        order = arrow_types(StructType([*self._messages.positions.order_by, StructField("record", IntegerType())]))
-        return tables_of_observations(observed, self._format, pa.struct(list(order)))
+class StreamCapture(StreamAnswers, Capture):
+    """Streams of messages in a streaming DataFrame; `capture` makes it. See StreamAnswers for what is different."""

@@ -1,4 +1,4 @@
-"""The data source `wireformat`: captures in files as tables, in SQL alone."""
+"""The data source `wireformat`: captures in files as tables, in SQL alone; a live slot as a stream."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import wireformat as wf
+from wireformat.formats.registry import find_format_name
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
 
-from .schemas import arrow_types, change_fields, change_names
-from .typed_columns import spark_columns
+from .schemas import arrow_types, as_declared, change_fields, change_names
+from .source.options import SlotOptions, names_slot
+from .typed_columns import spark_columns, typed_part
 
 if TYPE_CHECKING:
     from wireformat.chunks.files import FileChunk, Survey
@@ -50,10 +52,12 @@ class SourceOptions:
         for name in ("path", "format"):
             if name not in given:
                 raise wf.OptionError(f"option {name}: the data source needs it, as in OPTIONS ({name} '…')")
-        found = cls(**given)
+        found = cls(**{**given, "format": find_format_name(given["format"])})
         one_of("state", found.state, STATES)
         if found.table is None and (found.state == "latest" or found.keys is not None):
             raise wf.OptionError("option table: state 'latest' and keys need it, as in OPTIONS (table 'public.orders')")
+        if found.keys is not None and not split(found.keys):
+            raise wf.OptionError("option keys: expected names of columns between commas, got none")
         if found.keys is not None and found.state != "latest":
             raise wf.OptionError("option keys: expected state 'latest', which needs them; changes have no key")
         return found
@@ -83,6 +87,9 @@ class WireformatSource(DataSource):
     `register` registers it: CREATE TEMPORARY VIEW orders USING wireformat OPTIONS (path 'captures/', format 'pgoutput',
     table 'public.orders', state 'latest'). The options are path, format, table, state (changes or latest), keys and
     known_tables (names between commas), column, mode, encoding, encoding_errors and dialect.
+
+    With `spark.readStream` it reads a live slot: the committed changes of all tables, or the typed changes of one.
+    docs/spark_live.md describes its options.
     """
 
     @classmethod
@@ -91,7 +98,11 @@ class WireformatSource(DataSource):
         return "wireformat"
 
     def schema(self) -> StructType:
-        """Returns the columns. Those of a table are found by a look through the files."""
+        """Returns the columns. Those of a table are found by a look through the files, or in the server's catalogue."""
+        if names_slot(self.options):
+            from .source.reader import schema_of  # loads numba
+
+            return schema_of(SlotOptions.check(self.options))
         options = SourceOptions.check(self.options)
         if options.table is None:
             return StructType(change_fields(change_names(), options.format))
@@ -99,29 +110,34 @@ class WireformatSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns what reads the rows."""
+        if names_slot(self.options):
+            raise wf.OptionError(
+                "option slot: a slot is a stream; read it with spark.readStream, as batches of your size"
+            )
         return WireformatReader(SourceOptions.check(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Returns what reads a slot."""
+        if "path" in self.options:
+            raise wf.OptionError(
+                "option path: files are read with spark.read; a stream needs url, slot and publication"
+            )
+        from .source.reader import SlotStreamReader  # loads numba
+
+        return SlotStreamReader(SlotOptions.check(self.options), schema)
 
 
 class _Table:
     """A table of the files, as Spark reads it."""
 
     def __init__(self, options: SourceOptions, listed: pa.Table) -> None:
-        from wireformat.arrow.typed_tables.batch import TypedOptions
         from wireformat.arrow.typed_tables.latest import LatestRows
         from wireformat.arrow.typed_tables.listed import check_listed, replica_identity
-        from wireformat.arrow.typed_tables.table import TypedPart
 
         assert options.table is not None, "one table is read"
         check_listed(listed, options.table, options.format)
-        self.part = TypedPart(
-            options.table,
-            schema=spark_columns(listed, options.table, options.format),
-            options=TypedOptions(options.mode, "new", False, False, None),
-            evolution="union",
-            kept=(),
-            format=options.format,
-            versions=listed,
-        )
+        columns = spark_columns(listed, options.table, options.format)
+        self.part = typed_part(columns, options.table, options.mode, options.format, listed)
         self.latest: LatestRows | None = None
         self.schema = self.part.schema
         if options.state == "latest":
@@ -160,17 +176,14 @@ class WireformatReader(DataSourceReader):
         assert isinstance(partition, FilePartition), "made by `partitions`"
         schema = arrow_types(self._schema)
         for rows in self._rows(partition):
-            columns = [rows[field.name] for field in schema]
-            cast = [
-                column if column.type == field.type else column.cast(field.type)
-                for column, field in zip(columns, schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(cast, schema=schema)
+            yield as_declared(rows, schema)
 
     def _rows(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
         options = self._options
         table = None if partition.listed is None else _Table(options, partition.listed)
         for chunk in partition.chunks:
+            if table is not None and chunk.plan.start is None:
+                continue  # the order of the stream broke in an earlier file, whose task raises the error
             capture = chunk.capture(options.format, **options.reading)
             if table is None:
                 yield from capture.changes()

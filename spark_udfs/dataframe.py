@@ -15,7 +15,8 @@ from .batches import decode_batches
 from .carriers import ARROW_CANNOT, IN_ARROW, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
 from .fields import check_frame, field_of
 from .frames import decode_frames
-from .relations import Timeline
+from .positions import PositionColumns
+from .relations import Timeline, needed_rows
 from .schemas import arrow_types, change_fields, change_names
 from .task import Kept, Plan
 
@@ -35,7 +36,8 @@ def decode(
     heartbeat_unit: str | None = None,
     known_tables: Sequence[str] | None = None,
     dialect: str = "postgresql",
-    relations: DataFrame | None = None,
+    order_by: Sequence[str] = (),
+    stream_by: Sequence[str] = (),
     engine: str = "arrow",
 ) -> DataFrame:
     """Decodes a column of messages into rows, one per record.
@@ -44,16 +46,16 @@ def decode(
     payload     the binary column with the messages; null gives no rows
     keep        columns of df that come first in the result, repeated for each record of their message
     columns     columns of the row-change table; None for all, without `message`
-    relations   for pgoutput: the result of `relations`. It allows partitions of df that are not whole streams. df must
-                have the columns that `relations` was called with
+    order_by    for pgoutput: columns (integers or strings) that order the messages. With them, the partitions of a
+                batch can be any parts of the streams: the call collects the messages that describe tables. Without,
+                each partition must hold a whole stream in its order. The rows of other formats need no order
+    stream_by   columns (integers or strings) that identify a stream, if df has more than one
     engine      arrow (mapInArrow), or pandas (mapInPandas), which returns the same rows
 
     The other options are those of `wireformat.ReadOptions`. Raises OptionError when called. Bad input is found when the
     result is computed: in FAILFAST mode, the query ends with the text of the DecodeError.
     """
     check_frame("df", df)
-    if relations is not None:
-        check_frame("relations", relations)
     run, cannot = ENGINES[one_of("engine", engine, tuple(ENGINES))]
     names = change_names(columns)
     kept = _kept_fields(df, keep, names)
@@ -76,14 +78,26 @@ def decode(
         known_tables=known_tables,
         dialect=dialect,
     )
-    timeline = None if relations is None else Timeline(relations, plan.options)
-    positions = [column_of(field_of(df, "relations", name)) for name in (timeline.columns if timeline else ())]
+    timeline, positions = None, []
+    if order_by or stream_by:
+        fields = PositionColumns.check(df, order_by, stream_by)
+        if plan.format == "pgoutput":
+            _check_is_batch(df)
+            timeline = Timeline(needed_rows(df, messages, fields), plan.options)
+            positions = [column_of(field) for field in fields.fields]
     sent = [column_of(messages), *[packed(field, cannot) for field in kept], *positions]
     columns_sent = [column.alias(str(index)) for index, column in enumerate(sent)]
     decoded = run(df.select(*columns_sent), plan, timeline, [carrier(field, cannot) for field in kept])
     if any(is_text(field, cannot) for field in kept):
         return decoded.select(*[unpacked(field, cannot) for field in kept], *names)
     return decoded
+
+
+def _check_is_batch(df: DataFrame) -> None:
+    if df.isStreaming:
+        raise wf.OptionError(
+            "option order_by: expected a batch DataFrame, got a streaming one; use capture(…).changes() for it"
+        )
 
 
 def _run_arrow(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:

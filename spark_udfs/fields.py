@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField
 
 import wireformat as wf
 from wireformat.options.checks import shown
 from wireformat.options.table import nearest
-
-from .schemas import TYPES, format_key
-
-
-def format_of(dfs: Sequence[DataFrame], given: str | None) -> str | None:
-    """Returns the format of row changes, from the metadata of their column `types`; None if it is not known.
-
-    dfs     row changes, and the result of `tables`
-    given   the format that the caller gives
-
-    Raises OptionError for an unknown format, and for two different ones.
-    """
-    from wireformat.arrow import schemas  # loads numba
-
-    fields = [field for df in dfs for field in df.schema if field.name == TYPES]
-    named = [
-        pa.schema([], {key: value for key, value in field.metadata.items() if key == format_key()}) for field in fields
-    ]
-    return schemas.format_of(named, given)
 
 
 def check_frame(name: str, value: Any) -> None:

@@ -77,24 +77,22 @@ def _never_null(field: StructField) -> Column:
     return F.when(column.isNull(), error).otherwise(column)
 
 
-def chunk_of(df: DataFrame, positions: PositionColumns, chunks: int, within: Sequence[Column]) -> Column:
+def chunk_of(df: DataFrame, positions: PositionColumns, chunks: int) -> Column:
     """Returns the number of a row's chunk: rows sorted by stream and position, split into chunks of about equal size.
 
-    within      columns that identify the rows of one message
-
-    A message is never split. The call samples rows to find the positions at which chunks begin, so every evaluation of
-    the column gives a row the same chunk.
+    The call samples rows to find the positions at which chunks begin, so every evaluation of the column gives a row
+    the same chunk.
     """
-    starts = _chunk_starts(df, positions, chunks, within) if chunks > 1 else []
+    starts = _chunk_starts(df, positions, chunks) if chunks > 1 else []
     return _search(positions.columns, starts, 0, len(starts))
 
 
-def _chunk_starts(df: DataFrame, positions: PositionColumns, chunks: int, within: Sequence[Column]) -> list[Row]:
+def _chunk_starts(df: DataFrame, positions: PositionColumns, chunks: int) -> list[Row]:
     """Returns the positions at which a chunk begins, at most chunks - 1, sorted."""
     names = [str(index) for index in range(len(positions.fields))]
     hashed = df.select(
         *[column.alias(name) for name, column in zip(names, positions.columns, strict=True)],
-        F.xxhash64(*positions.columns, *within).alias("hash"),
+        F.xxhash64(*positions.columns).alias("hash"),
     )
     sample = hashed.orderBy("hash", *names).limit(chunks * SAMPLES_PER_CHUNK)
     sorted_sample = sample.select(*names).orderBy(*names).collect()

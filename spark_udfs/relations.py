@@ -1,9 +1,9 @@
-"""relations: the pgoutput messages that describe tables, so that every task can read any part of a capture."""
+"""The pgoutput messages that describe tables, for `decode`: with them, every task can read any part of a stream."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -13,13 +13,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StringType, StructField, StructType
 
 import wireformat as wf
+from wireformat.chunks.relations import NEEDED_TAGS, said_in
 from wireformat.formats.pgoutput.messages import RECORDS
 from wireformat.formats.pgoutput.reader import PgOutput
 from wireformat.formats.pgoutput.relations import CLOSES, OPENS, TELLS, Relations, Said, role_of
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from .carriers import column_of
-from .fields import check_frame, field_of
 from .position_errors import no_position, not_unique
 from .positions import PositionColumns
 
@@ -38,42 +38,30 @@ SNAPSHOT_STEP = 64
 Key = tuple[Any, ...]
 
 
-def relations(
-    df: DataFrame, payload: str = "value", *, order_by: Sequence[str], stream_by: Sequence[str] = ()
-) -> DataFrame:
-    """Returns the pgoutput messages that later messages depend on, with their positions, for `decode`.
+def needed_rows(df: DataFrame, payload: StructField, positions: PositionColumns) -> DataFrame:
+    """Returns the pgoutput messages that later messages depend on, with their positions.
 
-    These messages describe tables, and begin or end streamed blocks. The result also has the BEGIN of each transaction,
-    a few bytes each: if a connection broke inside a block, the next BEGIN ends the block. `decode` collects only those
-    BEGINs.
+    These messages describe tables, and begin or end streamed blocks. The result also has the BEGIN of each transaction:
+    if a connection broke inside a block, the next BEGIN ends the block. `Timeline` collects only those BEGINs.
 
-    order_by    columns that order the messages; their values must be unique within a stream
-    stream_by   columns that identify a stream, if df holds more than one
-    returns     position, a struct of the columns order_by; stream, a struct of stream_by, if there are any; payload
-
-    The columns must hold integers or strings. You can save the result as a table and append to it. Raises OptionError.
+    returns   position, a struct of the columns order_by; stream, a struct of stream_by, if there are any; payload
     """
-    check_frame("df", df)
-    PositionColumns.check(df, order_by, stream_by)
-    message = column_of(field_of(df, "payload", payload))
-    columns = [_struct(df, "order_by", order_by).alias(POSITION)]
-    if stream_by:
-        columns.append(_struct(df, "stream_by", stream_by).alias(STREAM))
-    return df.where(_kind(message).isin(*map(_hex, STATE_TAGS + BEGIN_TAGS))).select(*columns, message.alias(PAYLOAD))
+    message = column_of(payload)
+    columns = [_struct(positions.order_by).alias(POSITION)]
+    if positions.stream_by:
+        columns.append(_struct(positions.stream_by).alias(STREAM))
+    return df.where(is_of_kind(message, NEEDED_TAGS)).select(*columns, message.alias(PAYLOAD))
 
 
-def _hex(tag: int) -> str:
-    return f"{tag:02X}"
-
-
-def _kind(message: Column) -> Column:
-    """Returns the kind byte of the message, after its envelope if it has one, as hex digits."""
+def is_of_kind(message: Column, tags: Iterable[int]) -> Column:
+    """Returns whether the kind byte of the message, after its envelope if it has one, is one of these."""
     first, enveloped = (F.hex(F.substring(message, number, 1)) for number in (1, ENVELOPE_BYTES + 1))
-    return F.when(first == f"{ENVELOPE:02X}", enveloped).otherwise(first)
+    kind = F.when(first == f"{ENVELOPE:02X}", enveloped).otherwise(first)
+    return kind.isin(*[f"{tag:02X}" for tag in tags])
 
 
-def _struct(df: DataFrame, option: str, names: Sequence[str]) -> Any:
-    return F.struct(*[column_of(field_of(df, option, name)).alias(name) for name in names])
+def _struct(fields: Sequence[StructField]) -> Column:
+    return F.struct(*[column_of(field).alias(field.name) for field in fields])
 
 
 class _Stream(NamedTuple):
@@ -90,12 +78,11 @@ class Timeline:
     """
 
     def __init__(self, found: DataFrame, options: wf.ReadOptions) -> None:
-        """Collects the result of `relations`. Raises OptionError for another table, and BadRows for positions that are
-        null or not unique."""
+        """Collects the `needed_rows`. Raises BadRows for positions that are null or not unique."""
         fields = {field.name: field.dataType for field in found.schema}
-        order, stream = fields.get(POSITION), fields.get(STREAM, StructType())
-        if not isinstance(order, StructType) or not isinstance(stream, StructType) or PAYLOAD not in fields:
-            raise wf.OptionError("option relations: expected the DataFrame that spark_udfs.relations returns")
+        order, stream = fields[POSITION], fields.get(STREAM, StructType())
+        assert isinstance(order, StructType), "`needed_rows` made it"
+        assert isinstance(stream, StructType), "`needed_rows` made it"
         self.order_by = order.names
         self.stream_by = stream.names
         self._streams: dict[Key, _Stream] = {}
@@ -111,7 +98,7 @@ class Timeline:
             given.sort()
             positions = [position for position, _ in given]
             if len(set(positions)) < len(positions):
-                raise not_unique("two messages in relations with the same position")
+                raise not_unique("two messages at the same position")
             self._streams[key] = _read(given, options)
 
     @property
@@ -180,8 +167,8 @@ class MessageRun(NamedTuple):
 
 def _collected(found: DataFrame) -> list[Row]:
     """Collects the messages of STATE_TAGS and, after each block without a stop, the first message of BEGIN_TAGS."""
-    kind = _kind(F.col(PAYLOAD))
-    rows = found.where(kind.isin(*map(_hex, STATE_TAGS))).collect()
+    payload = F.col(PAYLOAD)
+    rows = found.where(is_of_kind(payload, STATE_TAGS)).collect()
     broken = _broken([(row[STREAM] if STREAM in found.columns else None, row[POSITION], row[PAYLOAD]) for row in rows])
     if not broken:
         return rows
@@ -197,7 +184,7 @@ def _collected(found: DataFrame) -> list[Row]:
     here = F.col(STREAM) if STREAM in fields else F.lit(None)
     position = F.col(POSITION)
     inside = here.eqNullSafe(of) & (position > begin) & (end.isNull() | (position < end))
-    others = found.where(kind.isin(*map(_hex, BEGIN_TAGS))).join(blocks, inside)
+    others = found.where(is_of_kind(payload, BEGIN_TAGS)).join(blocks, inside)
     first = F.min(F.struct(position, *([here.alias(STREAM)] if STREAM in fields else []), F.col(PAYLOAD)))
     return rows + others.groupBy(of, begin).agg(first.alias("first")).select("first.*").collect()
 
@@ -209,8 +196,9 @@ def _broken(messages: Sequence[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, An
     """
     bounds: dict[Key, list[tuple[Key, int, Any, Any]]] = {}
     for stream, position, payload in messages:
-        kind, *more = payload[ENVELOPE_BYTES:] if payload[0] == ENVELOPE else payload
-        is_bad_stop = kind == ord("E") and more  # a CORRUPT record that closes no block
+        body = payload[ENVELOPE_BYTES:] if payload[0] == ENVELOPE else payload
+        kind = body[0]
+        is_bad_stop = kind == ord("E") and len(body) > 1  # a CORRUPT record that closes no block
         if kind != ord("R") and not is_bad_stop and None not in tuple(position):
             key = () if stream is None else tuple(stream)
             bounds.setdefault(key, []).append((tuple(position), kind, stream, position))
@@ -233,15 +221,5 @@ def _after(relations: Relations, events: Sequence[Said]) -> Relations:
 def _read(given: Sequence[tuple[Key, bytes]], options: wf.ReadOptions) -> _Stream:
     """Returns the events of a stream's messages."""
     reader = PgOutput()
-    events = [_read_one(reader, message, options) for _, message in given]
+    events = [said_in(reader, message, options) for _, message in given]
     return _Stream([position for position, _ in given], events)
-
-
-def _read_one(reader: PgOutput, message: bytes, options: wf.ReadOptions) -> Said:
-    """Returns the event of a message. An unreadable one becomes what a decoder of the whole stream makes of it."""
-    frame = None
-    try:
-        (frame,) = reader.frames(message)
-        return reader.read(message, frame, options)
-    except wf.DecodeError:
-        return (frame and reader.lost(message, frame, options)) or wf.Unknown(raw=b"")

@@ -73,6 +73,17 @@ def arrow_types(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, **zone)
 
 
+def as_declared(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the columns of a schema, with its types; raises OptionError if the rows do not have one."""
+    columns = []
+    for field in schema:
+        if field.name not in rows.schema.names:
+            raise wf.OptionError(f"option schema: no column {field.name!r}; there are {', '.join(rows.schema.names)}")
+        column = rows[field.name]
+        columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def rows_of_message() -> ArrayType:
     """Returns the type of the result of wal_decode: an array of rows."""
     return ArrayType(StructType(change_fields(change_names())))
@@ -81,11 +92,6 @@ def rows_of_message() -> ArrayType:
 def rows_of_table() -> StructType:
     """Returns the schema of wal_changes: `seq`, then the row-change table."""
     return StructType([StructField("seq", LongType()), *change_fields(change_names())])
-
-
-def added_fields() -> list[StructField]:
-    """Returns the fields that `transactions` adds to those of the changes: `sequence`, then the others."""
-    return list(from_arrow_schema(wf.arrow.committed_schema(pa.schema([]))).fields)
 
 
 def committed_table() -> pa.Schema:

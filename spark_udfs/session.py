@@ -60,7 +60,7 @@ REMOTE = "SPARK_REMOTE"
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-"""The setting of the state store of streaming queries, and the store that `transactions` needs."""
+"""The setting of the state store of streaming queries, and the store that a `capture` of a stream needs."""
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 

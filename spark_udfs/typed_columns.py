@@ -3,11 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
+from pyspark.sql.types import StructType
 
 import wireformat as wf
+
+from .schemas import arrow_types
+
+if TYPE_CHECKING:
+    from wireformat.arrow.typed_tables.table import TypedPart
+
+
+def typed_part(schema: pa.Schema, table: str, mode: str, format: str, versions: pa.Table | None = None) -> TypedPart:
+    """Returns what reads the changes of a table.
+
+    schema     the columns of the table
+    versions   the list of the tables of the stream
+    """
+    from wireformat.arrow.typed_tables.batch import TypedOptions
+    from wireformat.arrow.typed_tables.table import TypedPart
+
+    return TypedPart(
+        table,
+        schema=schema,
+        options=TypedOptions(mode, "new", False, False, None),
+        evolution="union",
+        kept=(),
+        format=format,
+        versions=versions,
+    )
 
 
 def spark_columns(schema: Any, table: str, format: str | None) -> Any:
@@ -30,3 +57,11 @@ def _without_time(type: pa.DataType) -> pa.DataType:
     if pa.types.is_list(type):
         return pa.list_(type.value_field.with_type(_without_time(type.value_type)))
     return pa.string() if pa.types.is_time(type) else type
+
+
+def arrow_columns(schema: StructType) -> pa.Schema:
+    """Returns a Spark schema as Arrow; raises OptionError for a type that Arrow does not have."""
+    try:
+        return arrow_types(schema)
+    except PySparkTypeError as error:
+        raise wf.OptionError(f"option schema: expected types that Arrow has: {error}") from None

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from wireformat.formats.registry import ROWS
 
-FIRST = ("spark", "servers", "live", "arrow/jit/test_compiler.py", "spark/test_connect.py")
+FIRST = (
+    *("spark", "servers", "live", "arrow/jit/test_compiler.py", "spark/test_connect.py"),
+    *("lake/test_captures.py", "test_wheel.py"),
+)
 """Folders with one session or server for all their tests, and files that take longest: these groups begin first."""
 
 

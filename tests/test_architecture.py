@@ -79,9 +79,8 @@ MOST_FILES = 16
 PICKLES = {
     "wireformat.arrow.committed.spill": "files in a temporary folder, which the same process reads",
     "spark_udfs.frames": "measures how large a row is for Spark",
-    "spark_udfs.labels": "errors on their way from task to task of one query",
     **dict.fromkeys(
-        ("spark_udfs.capture", "spark_udfs.chunks.frames", "spark_udfs.chunks.groups", "spark_udfs.chunks.work"),
+        (f"spark_udfs.chunks.{name}" for name in ("frames", "groups", "light_pass", "work")),
         "summaries and plans of chunks, between the driver and the tasks of one capture",
     ),
 }

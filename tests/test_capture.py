@@ -438,3 +438,18 @@ def test_streamed_transactions_of_test_decoding_in_pieces(first_block_is_there: 
     except wf.OrderError:
         return
     assert len(handed_out) + len(more) == len(whole)
+
+
+def test_a_schema_without_the_key_of_a_delete() -> None:
+    """INSERTs of sql-decoding name no columns, and the DELETE names its key, which would be lost."""
+    messages = [
+        b"BEGIN 5",
+        b"insert into public.t values (1, 'x');",
+        b"delete from public.t where id = 1;",
+        b"COMMIT 5",
+    ]
+    capture = wf.Capture(messages, "sql-decoding")
+    found = capture.typed("public.t", schema={"id": "integer", "size": "text"}).read_all()
+    assert found["id"].to_pylist() == [1, 1]
+    with pytest.raises(wf.OptionError, match="name a column 'id', which is not in the schema, did you mean 'idd'"):
+        capture.typed("public.t", schema={"idd": "integer", "size": "text"}).read_all()

@@ -43,6 +43,8 @@ CASES_ENOUGH = {
     "tests/benchmarks/test_readers.py::test_the_readers_by_hand_give_the_rows_of_the_package": 1,
     "tests/chunks/test_chunks.py::test_captures_of_gaussdb": 9,
     "tests/chunks/test_chunks.py::test_captures_of_servers": 3,
+    "tests/chunks/test_endless.py::test_captures_of_gaussdb": 3,
+    "tests/chunks/test_endless.py::test_captures_of_servers": 2,
     "tests/cli/test_documentation.py::test_example": 1,
     "tests/cli/test_output.py::test_a_reader_that_has_enough_ends_it_without_a_word": 1,
     "tests/cli/test_process.py::test_a_closed_pipe_ends_a_table_without_a_word": 1,

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from wireformat.chunks.relations import NEEDED_TAGS
-from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from ..positions import MOST_CHUNKS, PositionColumns, chunk_of
+from ..relations import is_of_kind
 from .groups import Range, stream_key
 
 MOST_PARTITIONS = 20_000
@@ -35,7 +35,7 @@ class Messages:
     def __init__(self, df: DataFrame, payload: Column, positions: PositionColumns, chunks: int | None) -> None:
         self.df = df
         self.positions = positions
-        self._payload = payload
+        self.payload = payload
         self._given = chunks
         self._is_sorted = False
 
@@ -69,6 +69,9 @@ class Messages:
             .limit(MOST_PARTITIONS)
             .collect()
         )
+        if all(row["chunk"] == 0 for row in found):
+            # Of a local relation, Spark computes the column `chunk` before it makes partitions.
+            self.df = self.df.coalesce(1)
         found_ranges: dict[str, dict[int, Range]] = {}
         for stream, ranges in groupby(found, lambda row: [row[name] for name in names]):
             of_stream = [*ranges]
@@ -98,7 +101,7 @@ class Messages:
         """The number of a message's chunk. It is sampled once, so each reading has the same chunks."""
         if self.are_chunks:
             return F.spark_partition_id()
-        return chunk_of(self.df, self.positions, self._chunks, [])
+        return chunk_of(self.df, self.positions, self._chunks)
 
     def sort(self) -> None:
         """From now on, sorts the messages of each partition."""
@@ -112,7 +115,7 @@ class Messages:
 
     def in_one(self) -> DataFrame:
         """Returns all messages in one partition, sorted, with the columns of `in_chunks`."""
-        columns = [F.lit(0), *self.positions.columns, self._payload]
+        columns = [F.lit(0), *self.positions.columns, self.payload]
         rows = self.df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])
         return rows.repartition(1).sortWithinPartitions(*[field.name for field in self.fields[:-1]])
 
@@ -128,8 +131,8 @@ class Messages:
 
         Where partitions are chunks, their order is that of df until `sort` is called, if is_sorted is not set.
         """
-        df = self.df.where(_is_needed(self._payload)) if relations_only else self.df
-        columns = [self._chunk, *self.positions.columns, self._payload]
+        df = self.df.where(is_of_kind(self.payload, NEEDED_TAGS)) if relations_only else self.df
+        columns = [self._chunk, *self.positions.columns, self.payload]
         rows = df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])
         order = [field.name for field in self.fields[:-1]]
         if self.are_chunks:
@@ -139,10 +142,3 @@ class Messages:
             given = [(number, *nothing, pickle.dumps(plan)) for number, plan in plans.items()]
             rows = rows.unionAll(self.df.sparkSession.createDataFrame(given, StructType(self.fields)))
         return rows.repartitionById(self._chunks, "0").sortWithinPartitions(*order)
-
-
-def _is_needed(message: Column) -> Column:
-    """Returns whether the kind byte, after the envelope if there is one, is one of NEEDED_TAGS."""
-    first, enveloped = (F.hex(F.substring(message, number, 1)) for number in (1, ENVELOPE_BYTES + 1))
-    kind = F.when(first == f"{ENVELOPE:02X}", enveloped).otherwise(first)
-    return kind.isin(*[f"{tag:02X}" for tag in NEEDED_TAGS])

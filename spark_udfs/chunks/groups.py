@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
+from wireformat.stream.chunk_plan import ChunkPlan
 
 from ..position_errors import not_unique
 from ..task import shown_value
@@ -24,13 +25,13 @@ class Group(NamedTuple):
     """The messages of one stream in one chunk.
 
     chunk       number of the chunk
-    plan        what came before the first message; None if nothing came
+    plan        what the group needs of the other chunks; None if the question needs nothing
     stream      the values of stream_by
     messages    read once
     """
 
     chunk: int
-    plan: Any
+    plan: ChunkPlan | None
     stream: tuple[Any, ...]
     messages: GroupMessages
 
@@ -67,16 +68,24 @@ class GroupMessages:
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in self._slices:
                 *order, messages = batch.columns
-                self._read.append(order)
+                everything = pa.array(np.arange(len(messages)))
+                # copies, since all columns of a batch from the JVM lie in one buffer, with the messages
+                self._read.append([column.take(everything) for column in order])
                 self._firsts.append(self._firsts[-1] + len(messages))
                 yield pa.RecordBatch.from_arrays([messages.cast(pa.binary())], schema=schema)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
 
     def columns(self, messages: pa.Array) -> list[pa.Array]:
-        """Returns the columns order_by of messages, by their indices in the group."""
-        joined = [pa.chunked_array(column).combine_chunks() for column in zip(*self._read, strict=True)]
-        return [column.take(messages) for column in joined]
+        """Returns the columns order_by of messages, by their indices in the group. One call for many is cheaper."""
+        indices = messages.to_numpy(zero_copy_only=False)
+        bounds = [indices.min(), indices.max()] if len(indices) else [0, 0]
+        first, last = (int(at) for at in np.searchsorted(self._firsts, bounds, "right") - 1)
+        joined = (
+            pa.chunked_array(column).combine_chunks() for column in zip(*self._read[first : last + 1], strict=True)
+        )
+        own = pa.array(indices - self._firsts[first])
+        return [column.take(own) for column in joined]
 
     def note(self, message: int) -> str:
         """Returns what identifies a message in an error: `partition=3, offset=17`."""
@@ -117,12 +126,15 @@ class Range(NamedTuple):
 Ranges = Mapping[str, Mapping[int, Range]]
 """By stream and number of the chunk."""
 
+Plans = Mapping[int, Mapping[str, ChunkPlan]]
+"""By number of the chunk and stream."""
+
 
 def groups(
     batches: Iterable[pa.RecordBatch],
     streams: Sequence[str],
     order: Sequence[str],
-    plans: Mapping[int, Any] | None = None,
+    plans: Plans | None = None,
     ranges: Ranges | None = None,
 ) -> Iterator[Group]:
     """Yields the groups of a task; each must be read before the next one.
@@ -135,16 +147,20 @@ def groups(
 
     Raises BadRows for equal positions, NotSorted, OtherPartitions.
     """
-    plan: Any = None
+    of_chunk: Mapping[str, ChunkPlan] = {}
     for (chunk, *stream), slices in groupby(_slices(batches, streams, order), itemgetter(0)):
         rows: Iterator[pa.RecordBatch] = (of_group for _, of_group in slices)
         if stream == [PLAN]:
-            plan = pickle.loads(next(rows).column(0)[0].as_py())
+            of_chunk = pickle.loads(next(rows).column(0)[0].as_py())
             continue
-        own = plan if plans is None else plans.get(chunk)
+        if plans is not None:
+            of_chunk = plans.get(chunk, {})
+        key = stream_key(stream)
         if ranges is not None:
-            rows = _checked(rows, ranges.get(stream_key(stream), {}).get(chunk))
-        yield Group(chunk, own, tuple(stream), GroupMessages(rows, [*zip(streams, stream, strict=True)], order))
+            rows = _checked(rows, ranges.get(key, {}).get(chunk))
+        yield Group(
+            chunk, of_chunk.get(key), tuple(stream), GroupMessages(rows, [*zip(streams, stream, strict=True)], order)
+        )
 
 
 def _checked(slices: Iterable[pa.RecordBatch], known: Range | None) -> Iterator[pa.RecordBatch]:

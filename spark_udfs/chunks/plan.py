@@ -11,8 +11,7 @@ from wireformat.chunks.relations import SaidInChunk, relations_before
 from wireformat.events import Relation
 from wireformat.sources.resumption import Resumption
 from wireformat.stream.capture_position import CapturePosition, OpenTransaction
-from wireformat.stream.chunk_plan import ChunkItem, ChunkPlan, CountedRows, PlannedStream, plan_chunks
-from wireformat.stream.controls import Control
+from wireformat.stream.chunk_plan import ChunkPlan, PlannedStream, controls_of, plan_chunks
 from wireformat.stream.transactions import TransactionMachine
 
 if TYPE_CHECKING:
@@ -85,21 +84,10 @@ def plan_stream(
     if after is not None:
         machine.continue_after(after.delivered, {one.xid for one in after.open if one.stage in ("block", "streamed")})
         for number in numbers:
-            resumption.take_controls(_controls(chunks[number].items))
+            resumption.take_controls(controls_of(chunks[number].items))
     planned = plan_chunks((chunks[number].items for number in numbers), machine)
     plans = {
         number: plan._replace(messages=chunks[number].messages)
         for number, plan in zip(numbers, planned.plans, strict=True)
     }
-    broken = [number for number in numbers if chunks[number].items_error is not None]
-    for number in numbers:
-        if broken and numbers.index(number) > numbers.index(broken[0]):
-            plans[number] = ChunkPlan(None)
-    error = planned.error or (chunks[broken[0]].items_error if broken else None)
-    return StreamPlan(tuple(json.loads(key)), plans, planned._replace(error=error), resumption.unseen)
-
-
-def _controls(items: Iterable[ChunkItem]) -> Iterable[Control]:
-    for item in items:
-        if not isinstance(item, CountedRows):
-            yield item if isinstance(item, Control) else item.begin
+    return StreamPlan(tuple(json.loads(key)), plans, planned, resumption.unseen)

@@ -14,13 +14,13 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.chunks.relations import SaidInChunk, needed_messages, relations_before
 from wireformat.errors import counted
-from wireformat.stream.chunk_plan import ChunkPlan
 from wireformat.stream.positions import Position
 
 from ..batches import BATCH_BYTES
-from .groups import Group, NotSorted, OtherPartitions, Ranges, groups
+from .groups import Group, GroupMessages, NotSorted, OtherPartitions, Plans, Ranges, groups
 
 if TYPE_CHECKING:
+    from wireformat.arrow.typed_tables.observations import Observation
     from wireformat.chunks.capture import ChunkCapture
 
 
@@ -46,7 +46,7 @@ class Reading:
     said: Mapping[str, Sequence[SaidInChunk]] = field(default_factory=dict)
     delivered: Mapping[str, Position] = field(default_factory=dict)
     is_planned: bool = False
-    plans: Mapping[int, Mapping[str, ChunkPlan]] | None = None
+    plans: Plans | None = None
     ranges: Ranges | None = None
 
     def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
@@ -66,11 +66,10 @@ class Reading:
         """Returns the capture of a group, with its part of the plan if there is one."""
         from wireformat.chunks.capture import ChunkCapture  # loads numba, which the driver does not need
 
-        plan = None if group.plan is None else group.plan.get(group.key)
         return ChunkCapture(
             group.messages.reader(),
             self.format,
-            plan=plan,
+            plan=group.plan,
             relations=relations_before(self.rank(group.key, group.chunk), self.said.get(group.key, ())),
             threads=1,
             **self.options,
@@ -97,12 +96,10 @@ def summary_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iter
     with _faults() as parts:
         for group in reading.groups(batches):
             summary = summarized(reading.capture(group), reading.delivered.get(group.key))
-            for error in (summary.error, summary.items_error):
-                if error is not None:
+            for error in (summary.error, summary.items[-1] if summary.items else None):
+                if isinstance(error, wf.WireformatError):
                     group.messages.located(error)
-            for index, one in enumerate(summary.observed):
-                ends = [_position(group, position, reading.order) for position in (one.first, one.last)]
-                summary.observed[index] = one._replace(first=ends[0], last=ends[1])
+            summary.observed = _with_order(summary.observed, group.messages)
             parts.append(part_of(group, summary))
     yield from parts
 
@@ -123,10 +120,18 @@ def _faults() -> Iterator[list[pa.RecordBatch]]:
         parts[:] = [pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])]
 
 
-def _position(group: Group, position: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
-    """Returns the position of a row with the columns order_by in place of the message."""
-    values = group.messages.columns(pa.array([position["message"]]))
-    return {**{name: value[0].as_py() for name, value in zip(order, values, strict=True)}, "record": position["record"]}
+def _with_order(observed: Sequence[Observation], messages: GroupMessages) -> list[Observation]:
+    """Returns the observations with the columns order_by in their positions, in place of the message."""
+    ends = [position for one in observed for position in (one.first, one.last)]
+    columns = messages.columns(pa.array([end["message"] for end in ends], pa.int64())) if ends else []
+    values = zip(*(column.to_pylist() for column in columns), strict=True)
+    named = [
+        {**dict(zip(messages.names, of_end, strict=True)), "record": end["record"]}
+        for of_end, end in zip(values, ends, strict=True)
+    ]
+    return [
+        one._replace(first=first, last=last) for one, first, last in zip(observed, named[::2], named[1::2], strict=True)
+    ]
 
 
 def part_of(group: Group, found: Any) -> pa.RecordBatch:
@@ -149,13 +154,12 @@ def answer_batches(
     dropped = 0
     with same_rows():
         for group in reading.groups(batches):
-            plan = None if group.plan is None else group.plan.get(group.key)
-            if reading.is_planned and (plan is None or plan.start is None):
+            if reading.is_planned and (group.plan is None or group.plan.start is None):
                 continue  # without a start, the order of the stream broke in an earlier chunk, which raises the error
             capture = reading.capture(group)
             try:
                 for rows in ask(capture, group):
-                    for part in _limited(rows):
+                    for part in limited(rows):
                         fields = zip(group.stream, schema.types, strict=False)
                         columns = [
                             *[pa.repeat(pa.scalar(value, type), len(part)) for value, type in fields],
@@ -164,7 +168,7 @@ def answer_batches(
                         yield pa.RecordBatch.from_arrays(columns, schema=schema)
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None
-            check_count(group.chunk, plan, capture)
+            check_count(group, capture)
             dropped += capture.rows_dropped
     if dropped:
         logging.getLogger(__package__).warning(
@@ -172,11 +176,12 @@ def answer_batches(
         )
 
 
-def check_count(chunk: int, plan: ChunkPlan | None, capture: ChunkCapture) -> None:
-    """Raises BadRows if a chunk has other messages than when the capture was looked through."""
+def check_count(group: Group, capture: ChunkCapture) -> None:
+    """Raises BadRows if a group has another number of messages than when the capture was looked through."""
+    plan = group.plan
     if plan is not None and plan.messages not in (None, capture.messages_read):
         raise other_rows(
-            f"{counted(plan.messages or 0, 'message')} in chunk {chunk}, as when the capture was looked through",
+            f"{counted(plan.messages or 0, 'message')} in chunk {group.chunk}, as when the capture was looked through",
             f"{capture.messages_read}",
         )
 
@@ -196,14 +201,14 @@ def same_rows() -> Iterator[None]:
         raise other_rows("the same messages in each partition, in the same order, as before", "others") from None
 
 
-def _limited(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def limited(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yields the rows in batches of at most BATCH_BYTES, or of one row."""
     if rows.nbytes <= BATCH_BYTES or len(rows) < 2:
         yield rows
         return
     middle = len(rows) // 2
-    yield from _limited(rows.slice(0, middle))
-    yield from _limited(rows.slice(middle))
+    yield from limited(rows.slice(0, middle))
+    yield from limited(rows.slice(middle))
 
 
 def ask_changes(

@@ -43,8 +43,7 @@ def file_batches(reading: Reading, write: Write, batches: Iterable[pa.RecordBatc
     """The function for mapInArrow that writes the files of each chunk, and returns what they are."""
     with same_rows():
         for group in reading.groups(batches):
-            plan = None if group.plan is None else group.plan.get(group.key)
-            if plan is None or plan.start is None:
+            if group.plan is None or group.plan.start is None:
                 continue  # the chunk in which the order of the stream broke raises the error
             capture = reading.capture(group)
             lake = write.lake.lake_of_chunk(group.chunk)
@@ -52,7 +51,7 @@ def file_batches(reading: Reading, write: Write, batches: Iterable[pa.RecordBatc
                 files = capture.write_files(lake, write.listed, write.tables, write.lake.options.schemas)
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None
-            check_count(group.chunk, plan, capture)
+            check_count(group, capture)
             yield part_of(group, files)
 
 

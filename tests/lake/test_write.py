@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import resource
+import select
+import shutil
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -178,14 +184,22 @@ def test_a_write_that_stops_after_its_commit(tmp_path: Path, monkeypatch: pytest
 
 
 PROGRAM = """
+import os
 import sys
-import wireformat as wf
-from tests.lake.histories import messages_of, transactions
-from tests.lake.test_write import write
-print("ready", flush=True)
-sys.stdin.readline()
-write(messages_of([*transactions(60)]), sys.argv[1], sys.argv[2], sys.argv[3])
+from tests.lake.test_write import MESSAGES, expected, write
+
+expected(MESSAGES, "orders", "latest")  # loads what the processes that write would load
+for folder in iter(sys.stdin.readline, ""):
+    writer = os.fork()
+    if not writer:
+        write(MESSAGES, folder.strip(), sys.argv[1], sys.argv[2])
+        os._exit(0)
+    print(writer, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1]), flush=True)
 """
+"""Writes to each folder that it reads, in a process of its own; prints the number of the process, then how it ended."""
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
@@ -193,35 +207,41 @@ write(messages_of([*transactions(60)]), sys.argv[1], sys.argv[2], sys.argv[3])
 def test_a_process_that_is_killed(format: str, state: str, tmp_path: Path) -> None:
     """At 20 random moments. Each table is as it was or as it should be, and the next write adds nothing twice."""
     chance = random.Random(11)
-    ended = 0
+    before, after = ({table: expected(part, table, state) for table in TABLES} for part in (MESSAGES[:20], MESSAGES))
+    write(MESSAGES[:20], tmp_path / "begun", format, state)
+    command = [sys.executable, "-c", PROGRAM, format, state]
+    with subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as program:
+        assert _written(program, _copy(tmp_path, "whole")) == 0
+        started = time.monotonic()
+        assert _written(program, _copy(tmp_path, "timed")) == 0
+        seconds = time.monotonic() - started
+        ended = [_written(program, _copy(tmp_path, str(n)), chance.uniform(0, 1.2 * seconds)) for n in range(20)]
+    assert -signal.SIGKILL in ended
+    assert {*ended} <= {0, -signal.SIGKILL}
     for number in range(20):
         folder = tmp_path / str(number)
-        write(MESSAGES[:20], folder, format, state)
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder), format, state],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=Path(__file__).parents[2],
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-        try:
-            process.wait(chance.uniform(0, 2.5 if format == "delta" else 2))
-            ended += 1
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdin.close()
-        process.stdout.close()
         for table in TABLES:
-            found = values(_seen(folder, table))
-            assert found in (expected(MESSAGES[:20], table, state), expected(MESSAGES, table, state)), (number, table)
+            assert values(_seen(folder, table)) in (before[table], after[table]), (number, table)
         write(MESSAGES, folder, format, state)
-        check(MESSAGES, folder, state)
-    assert ended < 20
+        for table in TABLES:
+            assert values(read(folder, ("public", table))) == after[table], (number, table)
+
+
+def _copy(folder: Path, name: str) -> Path:
+    """A copy of the lake that holds the first part."""
+    return Path(shutil.copytree(folder / "begun", folder / name, dirs_exist_ok=True))
+
+
+def _written(program: subprocess.Popen[bytes], folder: Path, seconds: float | None = None) -> int:
+    """Lets the program write to a folder, and kills the writing process after these seconds; returns how it ended."""
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(f"{folder}\n".encode())
+    writer = int(program.stdout.readline())
+    if not select.select([program.stdout], [], [], seconds)[0]:
+        with suppress(ProcessLookupError):  # it ends just now
+            os.kill(writer, signal.SIGKILL)
+    return int(program.stdout.readline())
 
 
 def _seen(folder: Path, table: str) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ def few_rows(set_conf: Callable[[str, Any], None]) -> None:
     set_conf("spark.sql.adaptive.enabled", "false")
     set_conf("spark.sql.shuffle.partitions", 1)
     set_conf("spark.sql.inMemoryColumnarStorage.compressed", "false")
-    set_conf("spark.sql.inMemoryColumnarStorage.batchSize", 500)  # sorted by table, most batches need not be read
+    set_conf("spark.sql.execution.arrow.localRelationThreshold", 0)  # else the messages lie in one partition
 
 
 @pytest.fixture(autouse=True)
@@ -92,15 +92,17 @@ def messages_of(reading: str) -> tuple[str, list[bytes]]:
     return reading, list(wf.encode(said, reading, options=GAUSSDB))
 
 
-def decoded(spark: SparkSession, format: str, readings: Mapping[str, list[bytes]]) -> DataFrame:
-    """The records of some readings of one format, whose messages lie in three partitions."""
+def captured(spark: SparkSession, format: str, readings: Mapping[str, list[bytes]]) -> spark_udfs.Capture:
+    """The readings of one format, a stream each; they lie in two partitions, and one of them in both.
+
+    In PERMISSIVE, for two tables have values of every type, also such that no type holds: these are null.
+    """
     parts = [
         pa.table({READING: [name] * len(found), "seq": range(len(found)), "payload": pa.array(found, pa.binary())})
-        for name, found in readings.items()
+        for name, found in sorted(readings.items())
     ]
-    raw = spark.createDataFrame(pa.concat_tables(parts)).repartition(3)
-    known = spark_udfs.relations(raw, "payload", **STREAM) if format == "pgoutput" else None
-    return spark_udfs.decode(raw, "payload", format, keep=[READING, "seq"], relations=known)
+    raw = spark.createDataFrame(pa.concat_tables(parts))
+    return spark_udfs.capture(raw, "payload", format, mode="PERMISSIVE", **STREAM)
 
 
 @dataclass(frozen=True)
@@ -117,25 +119,26 @@ class Wanted:
     unsaid: Set[tuple[str, Table] | tuple[str, Table, str]] = frozenset()
 
 
-def assert_current(changes: DataFrame, wanted: Wanted) -> None:
-    """Every table of the records ends as its server holds it, by each reading.
+def current(typed: DataFrame, table: Table) -> pa.Table:
+    """The table by these changes, for which the messages are read once."""
+    typed = typed.cache()
+    found = spark_udfs.latest(typed, keys_of(table), stream_by=[READING]).toArrow()
+    typed.unpersist()
+    return found
 
-    In PERMISSIVE, for two tables have values of every type, also such that no type holds: these are null.
-    """
-    listed = spark_udfs.tables(changes, order_by=[READING, "seq"]).toArrow()
-    names = {(row["table_schema"], row["table_name"]) for row in listed.to_pylist()}
-    assert all(held.keys() <= names for held in wanted.servers.values())
+
+def for_each(names: Set[Table], check: Callable[[Table], None]) -> None:
     assert len(names) > 25
-    rows = spark_udfs.transactions(changes, **STREAM).sort("table_schema", "table_name").cache()
-
-    def check(table: Table) -> None:
-        typed = spark_udfs.typed(rows, quoted(table), listed, mode="PERMISSIVE", keep=[READING]).cache()
-        found = spark_udfs.latest(typed, keys_of(table), stream_by=[READING]).toArrow()
-        typed.unpersist()
-        assert_rows(table, found, listed, wanted)
-
     with ThreadPoolExecutor(2) as pool:  # one plans while the other runs
         assert len(list(pool.map(check, sorted(names)))) == len(names)
+
+
+def names_of(listed: pa.Table, wanted: Wanted) -> set[Table]:
+    """The tables of a list, which has all that the servers hold, without those that the readings cannot say."""
+    names = {(row["table_schema"], row["table_name"]) for row in listed.to_pylist()}
+    unsaid = {one[1] for one in wanted.unsaid if len(one) == 2}
+    assert all(held.keys() - unsaid <= names for held in wanted.servers.values())
+    return names
 
 
 def assert_rows(table: Table, found: pa.Table, listed: pa.Table, wanted: Wanted) -> None:
@@ -146,9 +149,6 @@ def assert_rows(table: Table, found: pa.Table, listed: pa.Table, wanted: Wanted)
     for row in found.to_pylist():
         got[row[READING]].append(row)
     for reading, server in wanted.readings.items():
-        if (reading, table) in wanted.unsaid:
-            assert not got[reading]
-            continue
         names = held[server][0] if held[server] else ()
         shown = [name for name in names if (reading, table, name) not in wanted.unsaid]
         assert lines(got[reading], shown) == lines(typed[server], shown), (reading, table)
@@ -156,9 +156,10 @@ def assert_rows(table: Table, found: pa.Table, listed: pa.Table, wanted: Wanted)
         assert unsent == [None] * len(unsent), (reading, table)  # columns that the table got after the row
 
 
-def binary_columns(changes: DataFrame) -> set[tuple[str, Table, str]]:
+def binary_columns(capture: spark_udfs.Capture) -> set[tuple[str, Table, str]]:
     """Columns of readings that had values in a binary form that the package does not read."""
     names = F.from_json(F.col("detail")["binary"], "array<string>")
+    changes = capture.changes(columns=["table_schema", "table_name", "detail"])
     found = changes.where("detail['binary'] is not null and table_name is not null")
     rows = found.select(READING, "table_schema", "table_name", F.explode(names)).distinct().collect()
     return {(reading, (schema, name), column) for reading, schema, name, column in rows}
@@ -170,6 +171,10 @@ def held_by(readings: Iterable[str]) -> Wanted:
     return Wanted({server: read_tables(server) for server in set(servers.values())}, servers)
 
 
+STATED_KEYS = {("public", name) for name in ("by_key", "by_two_keys", "by_row", "by_nothing")}
+"""Tables whose keys are not named: the streams state one column, two, the whole row, and none."""
+
+
 def test_every_table_by_pgoutput(spark: SparkSession, live: Live | None) -> None:
     """By all captures and a slot that is read live, at once: nothing of one stream gets into the tables of another."""
     stored = held_by(BY_PGOUTPUT)
@@ -177,25 +182,57 @@ def test_every_table_by_pgoutput(spark: SparkSession, live: Live | None) -> None
     servers, held = dict(stored.readings), dict(stored.servers)
     if live:
         readings[SLOT], servers[SLOT], held[SLOT] = live.payloads, SLOT, live.tables
-    changes = decoded(spark, "pgoutput", readings).cache()
-    in_binary = binary_columns(changes)
+    capture = captured(spark, "pgoutput", readings)
+    in_binary = binary_columns(capture)
     assert {reading for reading, _, _ in in_binary} == {name for name in BY_PGOUTPUT if name.endswith("-binary")}
-    assert_current(changes, Wanted(held, servers, in_binary))
+    wanted = Wanted(held, servers, in_binary)
+    listed = capture.tables().toArrow()
+
+    def check(table: Table) -> None:
+        if table in STATED_KEYS:
+            found = capture.latest(quoted(table)).toArrow()
+        else:
+            found = current(capture.typed(quoted(table)), table)
+        assert_rows(table, found, listed, wanted)
+
+    for_each(names_of(listed, wanted), check)
+    with pytest.raises(wf.OptionError, match=r"replica identity of public\.altered changed: id; the whole row"):
+        capture.latest("public.altered")
 
 
 def test_every_table_by_text(spark: SparkSession) -> None:
-    """By test_decoding and by GaussDB's styles; JSON cannot say a row without columns."""
+    """By test_decoding and by GaussDB's styles, which state no keys; JSON cannot say a row without columns.
+
+    The changes of a table by several formats are put together where they have the same types.
+    """
     by_format: dict[str, dict[str, list[bytes]]] = {}
     for reading in BY_TEXT:
         format, messages = messages_of(reading)
         by_format.setdefault(format, {})[reading] = messages
-    changes = reduce(DataFrame.unionByName, [decoded(spark, *one) for one in by_format.items()]).cache()
-    stored = held_by(BY_TEXT)
-    assert_current(changes, Wanted(stored.servers, stored.readings, {("gaussdb-json", WITHOUT_COLUMNS)}))
+    captures = {format: captured(spark, format, readings) for format, readings in by_format.items()}
+    lists = {format: capture.tables().toArrow() for format, capture in captures.items()}
+    wanted = {format: held_by(readings) for format, readings in by_format.items()}
+    wanted["gaussdb-json"] = replace(wanted["gaussdb-json"], unsaid={("gaussdb-json", WITHOUT_COLUMNS)})
+    names = {format: names_of(lists[format], wanted[format]) for format in captures}
+    assert WITHOUT_COLUMNS not in names["gaussdb-json"]
+
+    def check(table: Table) -> None:
+        alike: dict[str, dict[str, DataFrame]] = {}
+        for format, capture in captures.items():
+            if table in names[format]:
+                typed = capture.typed(quoted(table))
+                alike.setdefault(typed.schema.simpleString(), {})[format] = typed
+        for frames in alike.values():
+            found = current(reduce(DataFrame.unionAll, frames.values()), table)
+            servers = {name: held for format in frames for name, held in wanted[format].servers.items()}
+            readings = {name: server for format in frames for name, server in wanted[format].readings.items()}
+            assert_rows(table, found, lists[next(iter(frames))], Wanted(servers, readings))
+
+    for_each(set().union(*names.values()), check)
 
 
 def test_streamed_text_says_no_rows(spark: SparkSession) -> None:
     name = "15-test-decoding-streaming"
-    rows = spark_udfs.transactions(decoded(spark, "test-decoding", {name: read_capture(name).messages}), **STREAM)
+    capture = captured(spark, "test-decoding", {name: read_capture(name).messages})
     with pytest.raises(Exception, match="got STREAM_CHANGE, a change of which nothing but its transaction was sent"):
-        spark_udfs.typed(rows, "public.by_key", {"id": "integer"}).toArrow()
+        capture.typed("public.by_key", schema={"id": "integer"}).toArrow()

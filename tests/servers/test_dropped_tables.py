@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import wireformat as wf
+from wireformat.arrow.typed_tables.latest import earlier_tables
 
 from ..spark.conftest import spark
 from .installations import MISSING, installations
@@ -57,18 +58,19 @@ def test_changes_carry_the_oid(done, reading, engine) -> None:
 @pytest.mark.spark
 @pytest.mark.slow  # a second session, beside the servers
 @pytest.mark.parametrize("reading", BY_PGOUTPUT, ids=lambda reading: reading.name)
-def test_the_current_table_is_the_new_one(done, reading, spark) -> None:
+def test_the_current_table_is_the_new_one(done, reading, spark, caplog) -> None:
     import spark_udfs
 
-    server, _ = done
+    server, oids = done
     with server.connect() as session:
         messages = [(place, bytes(one.data)) for place, one in enumerate(peek(session, reading))]
     raw = spark.createDataFrame(messages, "seq bigint, payload binary").coalesce(1)
-    records = spark_udfs.decode(raw, "payload", "pgoutput", keep=["seq"])
-    committed = spark_udfs.transactions(records, order_by=["seq"])
-    changes = spark_udfs.typed(committed, "public.orders", {"id": "integer", "v": "text"})
-    assert spark_udfs.latest(changes, ["id"]).select("id", "v").collect() == [(4, "new")]
-    no_truncate = changes.where("_change_type <> 'truncate'")
+    capture = spark_udfs.capture(raw, "payload", "pgoutput", order_by=["seq"])
+    assert capture.latest("public.orders").select("id", "v").collect() == [(4, "new")]
+    assert [record.getMessage() for record in caplog.records if "latest" in record.getMessage()] == [
+        earlier_tables(oids)
+    ]
+    no_truncate = capture.typed("public.orders").where("_change_type <> 'truncate'")
     assert sorted(spark_udfs.latest(no_truncate, ["id"]).select("id", "v").collect()) == [
         *((1, "new"), (3, "new"), (4, "new"))
     ]

@@ -16,6 +16,7 @@ JAVA = "spark.driver.extraJavaOptions"
 SETTINGS = {
     JAVA: f"{QUIET[JAVA]} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short queries: compile little, collect simply
     "spark.default.parallelism": 2,
+    "spark.python.daemon.module": f"{__package__}.daemon",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each column notes its line in Python
     "spark.sql.shuffle.partitions": 2,
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",

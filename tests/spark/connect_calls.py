@@ -76,32 +76,17 @@ class Input:
         return spark_udfs.capture(self.capture.where(where), "payload", "pgoutput", **PLACE, **options)
 
     @cached_property
-    def relations(self) -> DataFrame:
-        """What the capture says about its tables."""
-        return spark_udfs.relations(self.capture, "payload", **PLACE)
-
-    @cached_property
     def records(self) -> DataFrame:
         """The records of the capture."""
         return self.decoded().cache()
 
-    @cached_property
-    def committed(self) -> DataFrame:
-        """Those of committed transactions."""
-        return spark_udfs.transactions(self.records, **PLACE).cache()
-
-    @cached_property
-    def tables(self) -> DataFrame:
-        """Their tables."""
-        return spark_udfs.tables(self.records, **PLACE)
-
     def decoded(self, **options: Any) -> DataFrame:
         """The capture by `decode`."""
-        return spark_udfs.decode(self.capture, "payload", "pgoutput", keep=["seq"], relations=self.relations, **options)
+        return spark_udfs.decode(self.capture, "payload", "pgoutput", keep=["seq"], **PLACE, **options)
 
-    def typed(self, table: str, schema: Any = None, **options: Any) -> Any:
-        """Changes of a table by `typed`."""
-        return spark_udfs.typed(self.committed, table, schema, **options)
+    def typed(self, table: str, *, mode: str = "FAILFAST", **options: Any) -> DataFrame:
+        """Changes of a table."""
+        return self.questions(mode=mode).typed(table, **options)
 
     def _frame(self, messages: list[Any]) -> DataFrame:
         columns = {"seq": pa.array(range(len(messages)), pa.int64()), "payload": pa.array(messages, pa.binary())}
@@ -126,9 +111,18 @@ def _decode_all_kept(data: Input, **options: Any) -> DataFrame:
 
 
 def _typed_by_spark_schema(data: Input) -> DataFrame:
-    fields = data.typed("public.by_key", data.tables).schema.fields
+    fields = data.typed("public.by_key").schema.fields
     names = [field.name for field in fields]
-    return data.typed("public.by_key", StructType(fields[: names.index("_change_type")]))
+    return data.typed("public.by_key", schema=StructType(fields[: names.index("_change_type")]))
+
+
+def _unknown_prepared(data: Input) -> DataFrame:
+    ends = data.questions("substring(payload, 1, 1) = X'4B'")  # COMMIT PREPARED
+    return data.spark.createDataFrame([(gid,) for gid in ends.unknown_prepared], "gid string")
+
+
+def _committed(rows: DataFrame) -> DataFrame:
+    return spark_udfs.capture(rows, "payload", "pgoutput", **PLACE).committed()
 
 
 CALLS: dict[str, Callable[[Input], DataFrame]] = {
@@ -139,6 +133,9 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
     "decode, pgoutput, pandas": lambda data: data.decoded(engine="pandas", tables=["public.big"]),
     "capture.changes": lambda data: data.questions().changes(),
     "capture.committed": lambda data: data.questions(chunks=4).committed(),
+    "capture.committed of a stream": lambda data: data.streamed(
+        data.capture, _committed, f"seq < {HALF}", f"seq >= {HALF}"
+    ),
     "capture.open": lambda data: data.questions(f"seq < {HALF}").open(),
     "capture.tables": lambda data: data.questions().tables(),
     "capture.typed": lambda data: data.questions().typed("public.by_key"),
@@ -149,7 +146,6 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
     "decode of a stream": lambda data: data.streamed(
         data.raw, lambda rows: spark_udfs.decode(rows, "payload", keep=["seq"])
     ),
-    "relations": lambda data: data.relations,
     "wal_changes": lambda data: data.spark.sql(
         f"SELECT * FROM wal_changes(TABLE(connect_torn), '{FORMAT}', mode => 'PERMISSIVE')"
     ),
@@ -165,44 +161,26 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
     "lsn_text, lsn_value": lambda data: data.spark.sql(
         "SELECT lsn_text(lsn) AS text, lsn FROM connect_records WHERE lsn >= lsn_value('0/1')"
     ),
-    "transactions": lambda data: data.committed,
-    "transactions, chunks": lambda data: spark_udfs.transactions(
-        data.spark.table("connect_records"), **PLACE, stream_by=["stream"], chunks=5, two_phase="prepare"
-    ),
-    "transactions of a stream": lambda data: data.streamed(
-        data.records, lambda rows: spark_udfs.transactions(rows, **PLACE), f"seq < {HALF}", f"seq >= {HALF}"
-    ),
-    "open_transactions": lambda data: spark_udfs.open_transactions(data.records.where(f"seq < {HALF}"), **PLACE),
-    "unknown_prepared": lambda data: spark_udfs.unknown_prepared(
-        data.records.where("kind = 'COMMIT_PREPARED'"), **PLACE
-    ),
-    "tables": lambda data: data.tables,
-    "tables, by sequence": lambda data: spark_udfs.tables(data.committed),
-    "typed": lambda data: data.typed("public.by_key"),
+    "capture.committed, at prepare": lambda data: data.questions(chunks=5, two_phase="prepare").committed(),
+    "capture.unknown_prepared": _unknown_prepared,
     "typed, all types": lambda data: data.typed("public.every_type", mode="PERMISSIVE").drop(*NOT_ALIKE),
-    "typed, by a list": lambda data: data.typed("public.by_row_with_key", data.tables, images="both"),
+    "typed, both images": lambda data: data.typed("public.by_row_with_key", images="both"),
     "typed, by a schema": _typed_by_spark_schema,
-    "typed, by names": lambda data: data.typed("public.big", {"id": "bigint"}, complete=True),
-    "typed, kept": lambda data: data.typed("public.by_key", keep=["seq", "username"]),
-    "typed, a version": lambda data: data.typed("public.altered", evolution="versions")[5],
-    "latest": lambda data: spark_udfs.latest(data.typed("public.long_by_key").cache(), ["id"]),
-    "latest, by row": lambda data: spark_udfs.latest(data.typed("public.by_row").cache(), []),
-    "latest, of streams": lambda data: spark_udfs.latest(
-        data.typed("public.by_index", keep=["record"]).cache(), ["id"], stream_by=["record"]
-    ),
+    "typed, by names": lambda data: data.typed("public.big", schema={"id": "bigint"}, complete=True),
+    "latest of typed changes": lambda data: spark_udfs.latest(data.typed("public.long_by_key"), ["id"]),
+    "latest, by row": lambda data: data.questions().latest("public.by_row"),
 }
 
 
 def _corrupt(data: Input) -> DataFrame:
-    rows = spark_udfs.decode(data.torn, "payload", keep=["seq"], mode="PERMISSIVE")
-    return spark_udfs.transactions(rows, **PLACE)
+    return spark_udfs.capture(data.torn, "payload", mode="PERMISSIVE", **PLACE).committed()
 
 
 def _other_state_store(data: Input) -> DataFrame:
     before = data.spark.conf.get(STATE_STORE)
     data.spark.conf.set(STATE_STORE, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     try:
-        return data.streamed(data.records, lambda rows: spark_udfs.transactions(rows, **PLACE))
+        return data.streamed(data.capture, _committed)
     finally:
         data.spark.conf.set(STATE_STORE, str(before))
 
@@ -212,8 +190,8 @@ FAULTS: dict[str, Callable[[Input], DataFrame]] = {
     "decode of a stream": lambda data: data.streamed(
         data.torn, lambda rows: spark_udfs.decode(rows, "payload", keep=["seq"])
     ),
-    "transactions": _corrupt,
-    "transactions of a stream": _other_state_store,
+    "capture": _corrupt,
+    "capture of a stream": _other_state_store,
     "an option": lambda data: spark_udfs.decode(data.raw, "payload", mode="FAILFST"),
     "local_session": lambda data: spark_udfs.local_session().range(1),
 }

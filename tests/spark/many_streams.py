@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from hypothesis import Phase, given, settings
 
 import wireformat as wf
-from spark_udfs.packing import in_order
 
 from .. import engines
 from ..histories import histories, table
@@ -21,6 +22,22 @@ from ..servers.captures import capture_names, read_capture
 
 STREAM, OFFSET = "stream", "offset"
 ORDER = (STREAM, OFFSET, "record")
+
+
+def truncate_ties(rows: pa.RecordBatch) -> pa.Array:
+    """Returns `sql_rules.truncate_tie` for a record batch, as texts, which Arrow sorts by their bytes."""
+    names = [pc.fill_null(rows[name], "") for name in ("table_schema", "table_name")]
+    return pc.if_else(pc.equal(rows["kind"], "TRUNCATE"), pc.binary_join_element_wise(*names, "\0"), "")
+
+
+def in_order(rows: pa.RecordBatch, within: Sequence[str]) -> pa.RecordBatch:
+    """Returns the rows of one stream, sorted by position."""
+    keys = [rows[name] for name in within]
+    if pc.any(pc.equal(rows["kind"], "TRUNCATE")).as_py():
+        keys.append(truncate_ties(rows))
+    table = pa.table({str(index): key for index, key in enumerate(keys)})
+    indices = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
+    return rows if np.array_equal(indices, np.arange(len(indices))) else rows.take(indices)
 
 
 def generated(count: int) -> dict[str, pa.Table]:

@@ -10,13 +10,11 @@ import shutil
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..arrow.saved_state import HISTORIES
-from ..histories import table
-from . import killed_query
-from .many_streams import one_table
+from ..chunks.saved_stream import STOPS, stopped
+from . import killed_capture
+from .raw_streams import rows_of
 
 KEPT = Path(__file__).parent / "saved"
 BEFORE, AFTER = "before.parquet", "after.parquet"
@@ -30,28 +28,16 @@ BEGUN = 1_700_000_000
 SETTINGS = {"spark.sql.shuffle.partitions": 1}
 
 
-def streams() -> tuple[pa.Table, pa.Table]:
-    """Rows before and after the restart: a stream is in the middle of a transaction, another one in a block."""
-    found = []
-    for part in range(2):
-        tables = {}
-        for name, (_, before, after) in HISTORIES.items():
-            rows = table([*before, *after])
-            first = len(table(before))
-            tables[name] = rows.slice(first) if part else rows.slice(0, first)
-        found.append(one_table(tables))
-    return found[0], found[1]
-
-
 def keep(folder: Path) -> None:
-    """Run a query over the rows before the restart, and tidy what it leaves."""
-    before, after = streams()
+    """Runs a query over the messages before the restart, and tidies what it leaves."""
+    messages, count = stopped("pgoutput", STOPS["pgoutput"])
+    rows = rows_of("one", messages, range(len(messages)))
     (folder / "rows").mkdir(parents=True)
-    pq.write_table(before, folder / "rows" / BEFORE)
+    pq.write_table(rows.slice(0, count), folder / "rows" / BEFORE)
     os.utime(folder / "rows" / BEFORE, (BEGUN, BEGUN))
-    killed_query.main(folder, SETTINGS)
+    killed_capture.main(folder, SETTINGS)
     (folder / "rows" / BEFORE).rename(folder / BEFORE)
-    pq.write_table(after, folder / AFTER)
+    pq.write_table(rows.slice(count), folder / AFTER)
     shutil.rmtree(folder / "rows")
     shutil.rmtree(folder / "found")
     for path in folder.rglob("*.crc"):
@@ -60,12 +46,18 @@ def keep(folder: Path) -> None:
 
 
 def restore(kept: Path, folder: Path) -> None:
-    """A checkpoint in FOLDER as the query left it, and the rows that come next in FOLDER/rows."""
+    """Puts a checkpoint into FOLDER as the query left it, and the messages that come next into FOLDER/rows."""
     shutil.copytree(kept / CHECKPOINT, folder / CHECKPOINT)
     _replace(folder, NOWHERE, str(folder.resolve()))
     (folder / "rows").mkdir()
     shutil.copy(kept / AFTER, folder / "rows")
     os.utime(folder / "rows" / AFTER, (BEGUN + 1, BEGUN + 1))
+
+
+def messages_of(kept: Path) -> tuple[list[bytes], list[bytes]]:
+    """Returns the messages before and after the restart."""
+    before, after = (pq.read_table(kept / name)["value"].to_pylist() for name in (BEFORE, AFTER))
+    return before, after
 
 
 def _replace(folder: Path, old: str, new: str) -> None:

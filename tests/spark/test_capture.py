@@ -16,11 +16,22 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import spark_udfs
 import wireformat as wf
 from wireformat.options.table_names import written
+from wireformat.stream.capture_position import CapturePosition
 
 from ..golden_cases import CASES
 from ..lake.reading import read, tables_of, values
 from ..servers.captures import capture_names, read_capture
-from .raw_streams import OFFSET, PLACE, STREAM, assert_same, capture_of, expected, write_in_order, write_shuffled
+from .raw_streams import (
+    OFFSET,
+    PLACE,
+    STREAM,
+    assert_same,
+    capture_of,
+    expected,
+    rows_of,
+    write_in_order,
+    write_shuffled,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -163,6 +174,7 @@ def test_tables_and_latest(one_stream: tuple[DataFrame, list[bytes]]) -> None:
             assert_same(capture.latest(table).toArrow(), one.latest(table))
 
 
+@pytest.mark.slow
 def test_going_on_after_a_position(spark: SparkSession, tmp_path: Path) -> None:
     """Each part is the rest of the stream from the oldest message on that was open at the position before."""
     streams = streams_of("pgoutput")
@@ -175,6 +187,18 @@ def test_going_on_after_a_position(spark: SparkSession, tmp_path: Path) -> None:
         position = capture.position
     wanted = of_one_machine(streams, "pgoutput", lambda one: one.committed().read_all())
     assert_same(pa.concat_tables(found), wanted)
+
+
+def test_a_stream_without_new_messages_keeps_its_position(spark: SparkSession, tmp_path: Path) -> None:
+    streams = {name: streams_of("pgoutput")[name] for name in ("generated 0", "generated 1")}
+    positions = []
+    for number, of_part in enumerate((streams, {"generated 1": streams["generated 1"]})):
+        df = spark.read.parquet(write_in_order(of_part, tmp_path / str(number), Random(3)))
+        after = positions[-1] if positions else None
+        positions.append(spark_udfs.capture(df, "value", "pgoutput", after=after, **PLACE).position)
+    assert {*positions[0]} == {(name,) for name in streams}
+    assert positions[1]["generated 0",] == positions[0]["generated 0",]
+    assert positions[1]["generated 1",].delivered.lsn == positions[0]["generated 1",].delivered.lsn
 
 
 def test_errors_say_where(one_stream: tuple[DataFrame, list[bytes]], spark: SparkSession) -> None:
@@ -231,6 +255,14 @@ def test_partitions_in_any_order(
     rows_there(df.orderBy(OFFSET), messages)
 
 
+def test_local_relations(spark: SparkSession) -> None:
+    """Spark numbers the partitions of rows that lie in the plan before it makes them."""
+    messages = streams_of("pgoutput")["generated 0"]
+    df = spark.createDataFrame(rows_of("one", messages, range(len(messages))))
+    assert df.select(F.spark_partition_id()).distinct().count() == 1 < df.rdd.getNumPartitions()
+    rows_there(df, messages)
+
+
 def test_partitions_that_differ_from_query_to_query(one_stream: tuple[DataFrame, list[bytes]]) -> None:
     """Adaptive execution may join the partitions of a shuffle in other ways in each query."""
     df, messages = one_stream
@@ -269,6 +301,9 @@ def test_a_table_that_is_not_there(one_stream: tuple[DataFrame, list[bytes]]) ->
         spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET]).typed("shop.orders")
 
 
+POSITION = CapturePosition("pgoutput")
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -278,6 +313,14 @@ def test_a_table_that_is_not_there(one_stream: tuple[DataFrame, list[bytes]]) ->
         ({"mode": "fast"}, "mode"),
         ({"chunks": 0}, "chunks"),
         ({"after": "{}"}, "position"),
+        ({"after": {("one",): POSITION}}, "option after: expected the position of one stream"),
+        ({"after": POSITION, "stream_by": [STREAM]}, "option after: expected a dict"),
+        (
+            {"after": {"one": POSITION}, "stream_by": [STREAM]},
+            f"option after: expected a tuple of the values of {STREAM}",
+        ),
+        ({"after": {("one", 2): POSITION}, "stream_by": [STREAM]}, "option after: expected a tuple"),
+        ({"after": {(1,): POSITION}, "stream_by": [STREAM]}, r"option after: .* stream \(string\)"),
     ],
 )
 def test_wrong_options(spark: SparkSession, options: dict[str, Any], named: str) -> None:
@@ -316,11 +359,12 @@ def test_write(spark: SparkSession, tmp_path: Path, kind: str, layout: str) -> N
     assert position.delivered.lsn == wf.lake.position(tmp_path / "one machine").delivered.lsn
 
 
-def test_write_the_tables_as_they_stand(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("write", [write_in_order, write_shuffled])
+def test_write_the_tables_as_they_stand(spark: SparkSession, tmp_path: Path, write: Callable[..., str]) -> None:
     messages = streams_of("pgoutput")["generated 2"]
     for share in (0.5, 1.0):
         some = messages[: int(len(messages) * share)]
-        path = write_shuffled({"one": some}, tmp_path / f"raw {share}", Random(3))
+        path = write({"one": some}, tmp_path / f"raw {share}", Random(3))
         capture = spark_udfs.capture(spark.read.parquet(path), "value", "pgoutput", order_by=[OFFSET])
         capture.write(str(tmp_path / "lake"), format="delta", state="latest")
     one = wf.Capture(messages, "pgoutput")
@@ -350,3 +394,13 @@ def test_a_write_of_several_streams_is_an_error(spark: SparkSession, tmp_path: P
     df = spark.createDataFrame([], f"{STREAM} string, {OFFSET} long, value binary")
     with pytest.raises(wf.OptionError, match="stream_by"):
         spark_udfs.capture(df, "value", "pgoutput", **PLACE).write(str(tmp_path / "lake"))
+
+
+@pytest.mark.slow
+def test_local_relations_beside_files(one_stream: tuple[DataFrame, list[bytes]], spark: SparkSession) -> None:
+    """In a union, rows that lie in the plan have the number of another partition."""
+    df, messages = one_stream
+    half = len(messages) // 2
+    local = spark.createDataFrame(rows_of("one", messages, range(half)))
+    both = local.unionAll(df.where(f"{OFFSET} >= {half}").select(*local.columns))
+    rows_there(both, messages)

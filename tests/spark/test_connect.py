@@ -23,14 +23,13 @@ import pyarrow.feather as feather
 import pytest
 
 import wireformat as wf
-from spark_udfs.packing import in_order
-from spark_udfs.relations import BEGIN_TAGS, STATE_TAGS
 from wireformat.times import FIRST_MICROS
 
 from ..engines import FORMAT
 from ..servers.captures import read_capture, read_tables
 from ..servers.current_tables import typed_rows
 from .connect_calls import CALLS, CAPTURE, FAULTS, HALF, MESSAGES, NOT_ALIKE, TORN_MESSAGES
+from .many_streams import in_order
 from .messages import TORN
 from .test_errors import place
 
@@ -118,8 +117,7 @@ def tables() -> pa.Table:
 
 
 def typed(table: str, **options: Any) -> pa.Table:
-    schema = wf.arrow.tables(committed(), format="pgoutput")
-    return wf.arrow.typed(committed(), table, **{"schema": schema, "format": "pgoutput", **options})
+    return one_machine().typed(table, **options).read_all()
 
 
 def changes(messages: Any = MESSAGES, format: str = FORMAT, **options: Any) -> Rows:
@@ -133,12 +131,6 @@ def with_kept(rows: Rows) -> Rows:
         row |= {"months": f"INTERVAL '{seq}' MONTH", "time": FIRST_MICROS}
         row |= {"a.b": [seq, None], "pairs": [("k", Decimal(f"{seq}.000"))]}
     return rows
-
-
-def said_of_relations() -> Rows:
-    messages = enumerate(read_capture(CAPTURE).messages)
-    tags = STATE_TAGS + BEGIN_TAGS
-    return [{"position.seq": seq, "payload": payload} for seq, payload in messages if payload[0] in tags]
 
 
 def held(name: str) -> Rows:
@@ -171,6 +163,7 @@ WANTED: dict[str, Callable[[], pa.Table | Rows]] = {
         {"message": "seq"}
     ),
     "capture.committed": lambda: one_machine().committed().read_all().drop_columns(["message"]),
+    "capture.committed of a stream": lambda: one_machine().committed().read_all().drop_columns(["message"]),
     "capture.open": lambda: one_machine(HALF).open().drop_columns(["message"]),
     "capture.tables": lambda: [
         {name.replace(".message", ".seq"): value for name, value in row.items()}
@@ -180,7 +173,6 @@ WANTED: dict[str, Callable[[], pa.Table | Rows]] = {
     "capture.latest": lambda: held("long_by_key"),
     "capture.write": written,
     "decode of a stream": changes,
-    "relations": said_of_relations,
     "wal_changes": lambda: changes(TORN_MESSAGES, mode="PERMISSIVE"),
     "wal_decode": changes,
     "wal_decode_pandas": lambda: changes(tables=["public.*"]),
@@ -188,28 +180,21 @@ WANTED: dict[str, Callable[[], pa.Table | Rows]] = {
     "lsn_text, lsn_value": lambda: [
         {"text": wf.lsn_text(lsn), "lsn": lsn} for lsn in records()["lsn"].drop_null().to_pylist() if lsn
     ],
-    "transactions": committed,
-    "transactions, chunks": lambda: streamed(committed("prepare")),
-    "transactions of a stream": committed,
-    "open_transactions": lambda: wf.arrow.open_transactions(records().filter(pc.field("seq") < HALF)),
-    "unknown_prepared": lambda: [
+    "capture.committed, at prepare": lambda: (
+        one_machine(two_phase="prepare").committed().read_all().drop_columns(["message"])
+    ),
+    "capture.unknown_prepared": lambda: [
         {"gid": dict(detail)["gid"]}
         for detail in records().filter(pc.field("kind") == "COMMIT_PREPARED")["detail"].to_pylist()
     ],
-    "tables": lambda: [
-        {name.replace(".message", ".seq"): value for name, value in row.items()} for row in rows_of(tables())
-    ],
-    "tables, by sequence": lambda: wf.arrow.tables(committed()),
-    "typed": lambda: typed("public.by_key"),
-    "typed, all types": lambda: typed("public.every_type", mode="PERMISSIVE").drop_columns(list(NOT_ALIKE)),
-    "typed, by a list": lambda: typed("public.by_row_with_key", schema=tables(), images="both"),
+    "typed, all types": lambda: (
+        one_machine(mode="PERMISSIVE").typed("public.every_type").read_all().drop_columns(list(NOT_ALIKE))
+    ),
+    "typed, both images": lambda: typed("public.by_row_with_key", images="both"),
     "typed, by a schema": lambda: typed("public.by_key"),
     "typed, by names": lambda: typed("public.big", schema={"id": "bigint"}, complete=True),
-    "typed, kept": lambda: typed("public.by_key", keep=["seq", "username"]),
-    "typed, a version": lambda: typed("public.altered", evolution="versions")[5],
-    "latest": lambda: held("long_by_key"),
+    "latest of typed changes": lambda: held("long_by_key"),
     "latest, by row": lambda: held("by_row"),
-    "latest, of streams": lambda: [{"record": 0, **row} for row in held("by_index")],
 }
 
 
@@ -249,8 +234,8 @@ TORN_WORDS = f"{place(TORN)}, row seq=1]"
 WORDS: dict[str, tuple[str, ...]] = {
     "decode": ("PythonException: ", TORN_WORDS),
     "decode of a stream": ("StreamingQueryException: ", TORN_WORDS),
-    "transactions": ("bad order: ", "expected records that could be read", "record 2, open nothing, at seq=1]"),
-    "transactions of a stream": ("OptionError: transactions of a streaming DataFrame need a RocksDB state store",),
+    "capture": ("bad order: ", "expected records that could be read", "record 2, open nothing, at seq=1]"),
+    "capture of a stream": ("OptionError: a capture of a streaming DataFrame needs a RocksDB state store",),
     "an option": ("OptionError: option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'FAILFST'",),
     "local_session": ("RemoteProcess: local_session: expected a process that does not use Spark Connect",),
 }

@@ -73,6 +73,7 @@ def test_the_chunks_are_the_files(files: Path) -> None:
         ({"state": "latest"}, "option table"),
         ({"table": TABLE, "state": "last"}, "option state"),
         ({"table": TABLE, "keys": "id"}, "option keys"),
+        ({"table": TABLE, "state": "latest", "keys": ""}, "option keys"),
         ({"tabel": TABLE}, "did you mean"),
         ({"table": "public.nothing"}, "public.nothing"),
         ({"format": "gauss"}, "format"),

@@ -53,8 +53,6 @@ def test_page(spark: SparkSession) -> None:
         exec(compile(block, "docs/spark.md", "exec"), names)
     assert names["changes"].count() == 3  # type: ignore[attr-defined]
     assert names["pg_changes"].count() == 4  # type: ignore[attr-defined]
-    assert names["committed"].count() == 1  # type: ignore[attr-defined]
-    assert names["unfinished"].count() == 0  # type: ignore[attr-defined]
     assert names["spark"] is spark
 
 
@@ -129,11 +127,13 @@ def test_page_of_current_tables(spark: SparkSession, monkeypatch: pytest.MonkeyP
             exec(compile(block, "docs/current_tables.md", "exec"), names)
     assert printed.getvalue().count("\n") == 12
     assert names["orders"].count() == 1631  # type: ignore[attr-defined]
+    (view,) = re.findall(r"^    (CREATE .*);$", page, re.MULTILINE)
+    spark.sql(view)
+    assert spark.table("all_orders").count() == 1631
     found = {
         statement: spark.sql(statement).collect() for statement in re.findall(r"^    (SELECT .*);$", page, re.MULTILINE)
     }
     assert [len(rows) for rows in found.values()] == [3, 4848, 1631, 1631]
     assert sum(row["orders"] for row in next(iter(found.values()))) == 1631
-    source = names["order_changes"](names["committed"], {"order_id": "bigint"})  # type: ignore[operator]
+    source = names["order_changes"](names["capture"], {"order_id": "bigint"})  # type: ignore[operator]
     assert source.columns == ["order_id", *names["changes"].columns[8:]]  # type: ignore[attr-defined]
-    names["changes"].unpersist()  # type: ignore[attr-defined]

@@ -116,13 +116,3 @@ def test_large_kept_columns_come_in_small_batches(spark: SparkSession) -> None:
     messages = messages.selectExpr("value", "repeat('x', 1000000) AS big")
     rows = spark_udfs.decode(messages, keep=["big"], columns=["record"])
     assert rows.selectExpr("sum(length(big))", "count(*)").collect() == [(302_000_000, 302)]
-
-
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_typed_keeps_columns_of_any_type(everything: DataFrame, zone: str, set_conf: Any) -> None:
-    set_conf("spark.sql.session.timeZone", zone)
-    names = list(VALUES)
-    changes = spark_udfs.decode(everything, keep=["n", *names])
-    rows = spark_udfs.typed(changes, "public.t", {"id": "text"}, keep=["n", *names])
-    wanted = as_text(everything.where("n = '0'"), names)
-    assert as_text(rows.where("n = '0'"), names) == wanted * 2

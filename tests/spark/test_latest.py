@@ -86,6 +86,7 @@ def test_histories(spark: SparkSession, seed: int, truncate: float, is_split: bo
     assert len(set(places)) == len(places)
 
 
+@pytest.mark.slow
 def test_histories_that_begin_in_the_middle(spark: SparkSession) -> None:
     """Columns that no change has sent are null and named."""
     changes, _ = history(60, 30, 4)
@@ -212,6 +213,7 @@ def test_each_stream_has_its_own_oids(spark: SparkSession) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [KEYS, ()], ids=["by key", "by row"])
 def test_several_streams(spark: SparkSession, keys: Sequence[str]) -> None:
     """With the same keys and the same sequences; a TRUNCATE empties the table of its stream."""

@@ -12,7 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import spark_udfs
 import wireformat as wf
-from spark_udfs.relations import Timeline, _collected
+from spark_udfs.fields import field_of
+from spark_udfs.positions import PositionColumns
+from spark_udfs.relations import Timeline, _collected, needed_rows
 
 from ..handmade_pgoutput import (
     DESCRIBED,
@@ -80,8 +82,13 @@ def frame(spark: SparkSession, messages: Messages, **more: Any) -> DataFrame:
     return spark.createDataFrame(table).coalesce(1)
 
 
-def decode(df: DataFrame, known: DataFrame | None, keep: Sequence[str] = ("seq",), **options: Any) -> DataFrame:
-    return spark_udfs.decode(df, "payload", FORMAT, keep=list(keep), relations=known, **options)
+def decode(df: DataFrame, keep: Sequence[str] = ("seq",), **options: Any) -> DataFrame:
+    return spark_udfs.decode(df, "payload", FORMAT, keep=list(keep), **{"order_by": ["seq"], **options})
+
+
+def needed(df: DataFrame) -> DataFrame:
+    positions = PositionColumns.check(df, ["seq"], [])
+    return needed_rows(df, field_of(df, "payload", "payload"), positions)
 
 
 CUTS: dict[str, Callable[[DataFrame], DataFrame]] = {
@@ -96,16 +103,14 @@ CUTS: dict[str, Callable[[DataFrame], DataFrame]] = {
 def test_a_capture_in_any_cut(spark: SparkSession, cut: str) -> None:
     messages = read_capture("18-pgoutput-4-two-phase-binary").messages
     df = frame(spark, messages)
-    known = spark_udfs.relations(df, "payload", order_by=["seq"])
-    assert_same_rows(found_rows(decode(CUTS[cut](df), known)), wanted_rows(messages))
+    assert_same_rows(found_rows(decode(CUTS[cut](df))), wanted_rows(messages))
 
 
 @pytest.mark.parametrize("engine", ["arrow", "pandas"])
 @pytest.mark.parametrize("cut", CUTS)
 def test_an_altered_table_in_any_cut(spark: SparkSession, cut: str, engine: str) -> None:
     df = frame(spark, STREAM)
-    known = spark_udfs.relations(df, "payload", order_by=["seq"])
-    found = found_rows(decode(CUTS[cut](df), known, engine=engine))
+    found = found_rows(decode(CUTS[cut](df), engine=engine))
     assert_same_rows(found, wanted_rows(STREAM))
     assert not any(row["kind"] == "CORRUPT" for row in found)
 
@@ -114,17 +119,15 @@ def test_one_message_a_batch(spark: SparkSession, set_conf: Callable[[str, Any],
     """What was known is carried from batch to batch."""
     set_conf("spark.sql.execution.arrow.maxRecordsPerBatch", 1)
     df = frame(spark, STREAM)
-    known = spark_udfs.relations(df, "payload", order_by=["seq"])
-    assert_same_rows(found_rows(decode(df.repartitionByRange(2, "seq"), known)), wanted_rows(STREAM))
-    assert_same_rows(found_rows(decode(df, None)), wanted_rows(STREAM))
+    assert_same_rows(found_rows(decode(df.repartitionByRange(2, "seq"))), wanted_rows(STREAM))
+    assert_same_rows(found_rows(decode(df, order_by=[])), wanted_rows(STREAM))
 
 
 def test_two_streams_in_one_table(spark: SparkSession) -> None:
     """The same numbers of tables and transactions mean other things in another stream."""
     others = [ALTERED, LONGER, start(800), streamed(LONGER), STOP, LONGER]
     df = frame(spark, STREAM, stream="a").unionAll(frame(spark, others, stream="b"))
-    known = spark_udfs.relations(df, "payload", order_by=["seq"], stream_by=["stream"])
-    rows = decode(df.repartition(3, "seq"), known, ["stream", "seq"]).cache()
+    rows = decode(df.repartition(3, "seq"), ["stream", "seq"], stream_by=["stream"]).cache()
     for stream, messages in (("a", STREAM), ("b", others)):
         found = found_rows(rows.where(F.col("stream") == stream).drop("stream"))
         assert_same_rows(found, wanted_rows(messages))
@@ -152,8 +155,7 @@ BROKEN: Messages = [
 def test_connections_that_broke_inside_blocks(spark: SparkSession, cut: str) -> None:
     others = [*PLAIN, *PLAIN, start(7), streamed(INSERT), STOP, INSERT]
     df = frame(spark, BROKEN, stream="a").unionAll(frame(spark, others, stream="b"))
-    known = spark_udfs.relations(df, "payload", order_by=["seq"], stream_by=["stream"])
-    rows = decode(CUTS[cut](df), known, ["stream", "seq"], mode="PERMISSIVE").cache()
+    rows = decode(CUTS[cut](df), ["stream", "seq"], stream_by=["stream"], mode="PERMISSIVE").cache()
     for stream, messages in (("a", BROKEN), ("b", others)):
         found = found_rows(rows.where(F.col("stream") == stream).drop("stream"))
         assert_same_rows(found, wanted_rows(messages, mode="PERMISSIVE"))
@@ -164,7 +166,7 @@ def test_only_openings_behind_broken_blocks_are_collected(spark: SparkSession) -
     """Of each block without a stop, the first; also where the parts of a capture were looked at one by one."""
     df = frame(spark, BROKEN)
     parts = [df.where(f"seq {part} 15") for part in ("<", ">=")]  # the second begins with the BEGIN behind a block
-    first, second = (spark_udfs.relations(part, "payload", order_by=["seq"]) for part in parts)
+    first, second = map(needed, parts)
     found = [(*row.position, bytes(row.payload)[:1]) for row in _collected(first.unionAll(second))]
     assert sorted((seq, kind) for seq, kind in found if kind in b"Bbw") == [
         (15, b"B"),
@@ -184,15 +186,14 @@ def test_positions_of_several_columns(spark: SparkSession) -> None:
         (F.col("seq") % 4).cast("short").alias("line"),
         F.col("seq"),
     )
-    known = spark_udfs.relations(df, "payload", order_by=["file", "line"])
-    assert known.columns == ["position", "payload"]
-    assert_same_rows(found_rows(decode(df.repartition(3, "line"), known)), wanted_rows(STREAM))
+    found = decode(df.repartition(3, "line"), order_by=["file", "line"])
+    assert_same_rows(found_rows(found), wanted_rows(STREAM))
 
 
 def test_what_is_collected_is_little(spark: SparkSession) -> None:
     """Only what says something about relations or blocks, in an envelope or not."""
     df = frame(spark, [*STREAM, envelope(DESCRIBED, 5), envelope(INSERT, 5)])
-    kinds = {bytes(row.payload)[:1] for row in spark_udfs.relations(df, "payload", order_by=["seq"]).collect()}
+    kinds = {bytes(row.payload)[:1] for row in needed(df).collect()}
     assert kinds == {b"R", b"S", b"E", b"c", b"A", b"w"}
 
 
@@ -210,26 +211,23 @@ def test_bad_messages_in_any_cut(spark: SparkSession) -> None:
         LONGER,
     ]
     df = frame(spark, messages)
-    known = spark_udfs.relations(df, "payload", order_by=["seq"])
     for mode in ("PERMISSIVE", "DROPMALFORMED"):
         wanted = wanted_rows(messages, mode=mode)
         for cut in ("one", "ranged", "hashed"):
-            assert_same_rows(found_rows(decode(CUTS[cut](df), known, mode=mode)), wanted)
+            assert_same_rows(found_rows(decode(CUTS[cut](df), mode=mode)), wanted)
 
 
 def test_an_error_names_the_message(spark: SparkSession) -> None:
     """By its kept columns, also where the task has put messages in order."""
     df = frame(spark, [DESCRIBED, INSERT, change(b"I", image(b"N", NULL), oid=9)])
-    known = spark_udfs.relations(df, "payload", order_by=["seq"])
     with pytest.raises(Exception, match=r"got oid 9 \[pgoutput: byte 1, .*row seq=2\]; the server describes"):
-        decode(CUTS["backwards"](df), known).collect()
+        decode(CUTS["backwards"](df)).collect()
 
 
 def test_filters(spark: SparkSession) -> None:
     df = frame(spark, STREAM)
-    known = spark_udfs.relations(df, "payload", order_by=["seq"])
     for options in ({"kinds": ["INSERT"]}, {"tables": ["other.*"]}):
-        assert_same_rows(found_rows(decode(CUTS["hashed"](df), known, **options)), wanted_rows(STREAM, **options))
+        assert_same_rows(found_rows(decode(CUTS["hashed"](df), **options)), wanted_rows(STREAM, **options))
 
 
 def test_wal_changes(spark: SparkSession) -> None:
@@ -265,7 +263,7 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"order_by": []}, "order_by: expected the names of columns, got an empty list"),
+            ({"stream_by": ["stream"]}, "order_by: expected the names of columns, got an empty list"),
             ({"order_by": "seq"}, "expected a list of strings"),
             ({"order_by": ["seq"], "stream_by": "stream"}, "expected a list of strings"),
             ({"order_by": ["sequence"]}, "option order_by: no column 'sequence'"),
@@ -275,32 +273,25 @@ class TestOptions:
         ],
         ids=str,
     )
-    def test_relations(self, df: DataFrame, options: dict[str, Any], words: str) -> None:
+    def test_positions(self, df: DataFrame, options: dict[str, Any], words: str) -> None:
         with pytest.raises(wf.OptionError, match=words):
-            spark_udfs.relations(df, **{"payload": "payload", **options})
-
-    def test_another_table(self, df: DataFrame) -> None:
-        with pytest.raises(wf.OptionError, match=r"expected the DataFrame that spark_udfs\.relations returns"):
-            decode(df, df)
-
-    def test_columns_that_are_missing(self, df: DataFrame) -> None:
-        known = spark_udfs.relations(df, "payload", order_by=["seq"], stream_by=["stream"])
-        with pytest.raises(wf.OptionError, match="option relations: no column 'stream'"):
-            decode(df.drop("stream"), known)
+            spark_udfs.decode(df, **{"payload": "payload", "format": FORMAT, **options})
 
     def test_two_messages_of_one_position(self, df: DataFrame) -> None:
-        known = spark_udfs.relations(df.unionAll(df), "payload", order_by=["seq"])
-        with pytest.raises(wf.BadRows, match="two messages in relations with the same position"):
-            decode(df, known)
+        with pytest.raises(wf.BadRows, match="two messages at the same position"):
+            decode(df.unionAll(df))
 
     def test_a_position_that_is_null(self, df: DataFrame) -> None:
-        nulls = df.withColumn("seq", F.expr("nullif(seq, 0)"))
         with pytest.raises(wf.BadRows, match="a row that has no seq"):
-            decode(nulls, spark_udfs.relations(nulls, "payload", order_by=["seq"]))
-        known = spark_udfs.relations(df, "payload", order_by=["seq"])
+            decode(df.withColumn("seq", F.expr("nullif(seq, 0)")))
+        nulls = df.withColumn("seq", F.expr("nullif(seq, 1)"))  # that of a row change
         with pytest.raises(Exception, match=r"bad rows: .* a row that has no seq"):
-            decode(nulls, known, keep=()).collect()
+            decode(nulls, keep=()).collect()
+
+    def test_other_formats_need_no_order(self, spark: SparkSession) -> None:
+        df = frame(spark, [], stream="a")
+        assert spark_udfs.decode(df, "payload", "gaussdb-binary", order_by=["seq"]).count() == 0
 
     def test_the_dialect(self, df: DataFrame) -> None:
         with pytest.raises(wf.OptionError, match="option dialect: expected postgresql, opengauss"):
-            decode(df, None, dialect="oracle")
+            decode(df, dialect="oracle")

@@ -28,34 +28,24 @@ def options_of(function: Callable[..., Any], leave_out: int) -> list[str]:
 
 def test_wrong_arguments_are_refused_in_words(spark: SparkSession) -> None:
     messages = spark.createDataFrame([(1, message(BEGIN, COMMIT))], "seq bigint, value binary")
-    changes = spark_udfs.decode(messages, "value", FORMAT, keep=["seq"])
     row = {"part": 1, "id": 1, "step_0": "x", "Long a.b": None, "raw": None}
     typed = frame(spark, [Row("insert", row, sequence=(1, 0))], 1)
     placed: dict[str, Any] = {"order_by": ["seq"]}
-    schema = {"id": "integer"}
+    one = spark_udfs.capture(messages, "value", FORMAT, **placed)
 
-    def ordered(function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given, **options: function(*given, **{**placed, **options})
+    def capture(*given: Any, **options: Any) -> Any:
+        return spark_udfs.capture(*given, **{**placed, **options})
 
     def typed_changes(*given: Any, **options: Any) -> Any:
-        return spark_udfs.typed(*given, **{"schema": schema, **options})
+        return one.typed(*given, **{"schema": {"id": "integer"}, **options})
 
     calls: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
         "decode": (spark_udfs.decode, (messages, "value", FORMAT), options_of(spark_udfs.decode, 3)),
-        "relations": (ordered(spark_udfs.relations), (messages, "value"), options_of(spark_udfs.relations, 2)),
-        "transactions": (ordered(spark_udfs.transactions), (changes,), options_of(spark_udfs.transactions, 1)),
-        "open_transactions": (
-            ordered(spark_udfs.open_transactions),
-            (changes,),
-            options_of(spark_udfs.open_transactions, 1),
-        ),
-        "unknown_prepared": (
-            ordered(spark_udfs.unknown_prepared),
-            (changes,),
-            options_of(spark_udfs.unknown_prepared, 1),
-        ),
-        "tables": (ordered(spark_udfs.tables), (changes,), options_of(spark_udfs.tables, 1)),
-        "typed": (typed_changes, (changes, "s.t"), options_of(spark_udfs.typed, 2)),
+        "capture": (capture, (messages, "value", FORMAT), options_of(spark_udfs.capture, 3)),
+        "changes": (one.changes, (), options_of(one.changes, 0)),
+        "committed": (one.committed, (), options_of(one.committed, 0)),
+        "messages": (one.messages, (), options_of(one.messages, 0)),
+        "typed": (typed_changes, ("s.t",), options_of(one.typed, 1)),
         "latest": (spark_udfs.latest, (typed, KEYS), options_of(spark_udfs.latest, 2)),
         "register": (spark_udfs.register, (spark,), []),
     }

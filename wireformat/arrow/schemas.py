@@ -114,11 +114,6 @@ def committed_schema(changes: pa.Schema) -> pa.Schema:
     return with_format(committed, format_of([changes]))
 
 
-SEGMENT = pa.field("_segment", pa.int32(), nullable=False)
-"""In the rows of a chunk: from 0, the item of the chunk's summary that says what becomes of the row; below 0, the row's
-transaction lies whole in the chunk, and it is the stretch -1, -2, … of such transactions."""
-
-
 # Keys of the detail map, in its order.
 DETAIL_KEYS = (
     "first_lsn",

@@ -81,7 +81,7 @@ def said_of_stream(
         yield SaidInChunk(-1, relation)
     for number, messages in chunks:
         for message in messages:
-            said = _read(reader, message, options)
+            said = said_in(reader, message, options)
             if not isinstance(said, Relation) or relations.block is not None:
                 repeated.clear()
             else:
@@ -92,7 +92,7 @@ def said_of_stream(
             yield SaidInChunk(number, said)
 
 
-def _read(reader: PgOutput, message: bytes, options: ReadOptions) -> Said:
+def said_in(reader: PgOutput, message: bytes, options: ReadOptions) -> Said:
     """Returns the event of a message. An unreadable one becomes what a decoder of the whole stream makes of it."""
     frame = None
     try:

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ..arrow.committed.batch import Rows
 from ..arrow.committed.chunk_items import ChunkItems
 from ..arrow.noted.tables import NotedTables
 from ..arrow.typed_tables.observations import Observation, Observations
 from ..arrow.unread import ReadSummary
-from ..errors import OrderError, WireformatError
+from ..errors import WireformatError
 from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
 from .capture import ChunkCapture
@@ -24,16 +23,14 @@ class ChunkSummary:
     messages      the number of messages
     dropped       the number of records that DROPMALFORMED left out
     items         for `plan_chunks`
-    items_error   why the items end early: a record that could not be read
     observed      facts about the columns of the tables
     seen          whether anything could be read
-    error         why the reading failed; the rest is then missing
+    error         why the reading failed; the rest is that of the rows before
     """
 
     messages: int = 0
     dropped: int = 0
     items: list[ChunkItem] = field(default_factory=list)
-    items_error: OrderError | None = None
     observed: list[Observation] = field(default_factory=list)
     seen: ReadSummary = field(default_factory=ReadSummary)
     error: WireformatError | None = None
@@ -51,11 +48,7 @@ def summarized(capture: ChunkCapture, delivered: Position | None = None) -> Chun
         for rows in capture.noted():
             is_batch = isinstance(rows, pa.RecordBatch)
             summary.seen = summary.seen.and_of(rows) if is_batch else summary.seen.and_of_source(rows)
-            if summary.items_error is None:
-                try:
-                    items.take(Rows.of(rows) if is_batch else Rows.of_source(rows))
-                except OrderError as error:
-                    summary.items_error = error
+            items.take(rows)
             tables.take(rows)
     except WireformatError as error:
         summary.error = error

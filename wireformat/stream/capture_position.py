@@ -77,8 +77,8 @@ class CapturePosition(NamedTuple):
             "version": 1 if self.slot is None else 2,
             "format": self.format,
             "delivered": fields_of(self.delivered),
-            "open": _columns(_OPEN, self.open),
-            "relations": _columns(_RELATIONS, [_relation_row(relation) for relation in self.relations]),
+            "open": columns_of(_OPEN, self.open),
+            "relations": columns_of(RELATIONS, [relation_row(relation) for relation in self.relations]),
         }
         if self.slot is not None:
             fields["slot"] = self.slot._asdict()
@@ -104,8 +104,8 @@ class CapturePosition(NamedTuple):
         return cls(
             fields["format"],
             position_of(fields["delivered"]),
-            tuple(OpenTransaction(*row) for row in _rows(fields["open"], _OPEN)),
-            tuple(_relation(row) for row in _rows(fields["relations"], _RELATIONS)),
+            tuple(OpenTransaction(*row) for row in rows_of(fields["open"], _OPEN)),
+            tuple(relation_of(row) for row in rows_of(fields["relations"], RELATIONS)),
             SlotPosition(**fields["slot"]) if "slot" in fields else None,
         )
 
@@ -121,7 +121,7 @@ _OPEN = Table(
     }
 )
 _LISTS = ("columns", "type_oids", "typmods", "key_columns")
-_RELATIONS = Table(
+RELATIONS = Table(
     {
         "relation_id": UNSIGNED,
         "table_schema": TEXT,
@@ -136,30 +136,34 @@ _SHAPE_1: Shape = {
     "format": TEXT,
     "delivered": DELIVERED,
     "open": _OPEN,
-    "relations": _RELATIONS,
+    "relations": RELATIONS,
 }
 _SHAPES: dict[int, Shape] = {1: _SHAPE_1, 2: {**_SHAPE_1, "slot": {"system": TEXT, "slot": TEXT, "lsn": UNSIGNED}}}
 """The fields of each version, which are never changed. The lists of a relation are JSON texts. Version 2 is that of a
 stream from a slot."""
 
 
-def _columns(table: Table, rows: Any) -> dict[str, list[Any]]:
+def columns_of(table: Table, rows: Any) -> dict[str, list[Any]]:
+    """Returns rows as the columns of a saved table."""
     return {name: [row[index] for row in rows] for index, name in enumerate(table.columns)}
 
 
-def _rows(columns: dict[str, list[Any]], table: Table) -> Any:
+def rows_of(columns: dict[str, list[Any]], table: Table) -> Any:
+    """Returns the rows of a saved table, as tuples."""
     return zip(*(columns[name] for name in table.columns), strict=True)
 
 
-def _relation_row(relation: Relation) -> list[Any]:
+def relation_row(relation: Relation) -> list[Any]:
+    """Returns a relation as a row of RELATIONS."""
     return [
         json.dumps(getattr(relation, name), ensure_ascii=False) if name in _LISTS else getattr(relation, name)
-        for name in _RELATIONS.columns
+        for name in RELATIONS.columns
     ]
 
 
-def _relation(row: tuple[Any, ...]) -> Relation:
-    fields = dict(zip(_RELATIONS.columns, row, strict=True))
+def relation_of(row: tuple[Any, ...]) -> Relation:
+    """Returns the relation of a row of RELATIONS; raises StateError."""
+    fields = dict(zip(RELATIONS.columns, row, strict=True))
     try:
         lists = {name: tuple(json.loads(fields[name])) for name in _LISTS}
     except (TypeError, ValueError, RecursionError):

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from ..errors import OrderError
 from .attempts import Attempt, Fate, TransactionFacts
+from .chunk_start import AttemptKey, ChunkStart
 from .controls import Control
-from .transactions import AttemptKey, ChunkStart, TransactionMachine, WholeTransactions
+from .transactions import TransactionMachine, WholeTransactions
 
 
 class CountedRows(NamedTuple):
@@ -27,7 +28,8 @@ class CountedRows(NamedTuple):
     lone: bool = False
 
 
-ChunkItem = WholeTransactions | Control | CountedRows
+ChunkItem = WholeTransactions | Control | CountedRows | OrderError
+"""An OrderError is the last item: a record that could not be read, with its place."""
 
 
 class LaterFate(NamedTuple):
@@ -41,6 +43,9 @@ class LaterFate(NamedTuple):
     is_open: bool
     facts: TransactionFacts | None = None
     undone: frozenset[int] = frozenset()
+
+
+_OPEN = LaterFate(True)
 
 
 class ChunkPlan(NamedTuple):
@@ -59,7 +64,7 @@ class ChunkPlan(NamedTuple):
 class PlannedStream(NamedTuple):
     """The plans of all chunks, and the stream at its end.
 
-    machine   its open attempts have one handle for each chunk with some of their rows or records: its index
+    machine   each of its open attempts has one handle, the index of its first chunk, with the rows of all its chunks
     error     an OrderError in a chunk, which the chunk raises too, with the place
     """
 
@@ -88,7 +93,8 @@ def plan_chunks(chunks: Iterable[Sequence[ChunkItem]], machine: TransactionMachi
         if error is not None:
             plans.append(ChunkPlan(None))
             continue
-        plan = ChunkPlan(machine.begin_of_chunk(*_named(items)), {})
+        xids, gids = _named(items)
+        plan = ChunkPlan(machine.begin_of_chunk(xids, gids), {})
         plans.append(plan)
         try:
             for fates in _taken(machine, number, items):
@@ -96,17 +102,21 @@ def plan_chunks(chunks: Iterable[Sequence[ChunkItem]], machine: TransactionMachi
         except OrderError as raised:
             error = raised
             continue
-        for attempt in machine.take_touched():
-            attempt.handles[:] = _joined(attempt.handles)
-            waiting.setdefault(attempt, []).append((plan.fates, machine.key_of(attempt)))
+        touched = machine.take_touched()
+        for attempt, key in zip(touched, machine.keys_of(touched, gids), strict=True):
+            attempt.handles[:] = [(attempt.handles[0][0], sum(rows for _, rows in attempt.handles))]
+            waiting.setdefault(attempt, []).append((plan.fates, key))
     for attempt, chunks_of in waiting.items():
+        later = LaterFate(True, None, frozenset(attempt.undone)) if attempt.undone else _OPEN
         for found, key in chunks_of:
-            found[key] = LaterFate(True, None, frozenset(attempt.undone))
+            found[key] = later
     return PlannedStream(plans, machine, error)
 
 
 def _taken(machine: TransactionMachine[int], number: int, items: Sequence[ChunkItem]) -> Iterator[list[Fate[int]]]:
     for item in items:
+        if isinstance(item, OrderError):
+            raise item
         if isinstance(item, CountedRows):
             yield machine.take_rows(number, item.rows, item.lone)
         elif isinstance(item, Control):
@@ -115,17 +125,17 @@ def _taken(machine: TransactionMachine[int], number: int, items: Sequence[ChunkI
             yield machine.take_whole(item)
 
 
-def _joined(handles: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    counts: dict[int, int] = {}
-    for number, count in handles:
-        counts[number] = counts.get(number, 0) + count
-    return [*counts.items()]
+def controls_of(items: Iterable[ChunkItem]) -> Iterator[Control]:
+    """Yields the control records, of plain transactions that follow each other the first BEGIN."""
+    for item in items:
+        if isinstance(item, Control):
+            yield item
+        elif isinstance(item, WholeTransactions):
+            yield item.begin
 
 
 def _named(items: Sequence[ChunkItem]) -> tuple[set[int], set[str]]:
     """Returns the xids and the gids that the control records name."""
-    controls = [
-        item if isinstance(item, Control) else item.begin for item in items if not isinstance(item, CountedRows)
-    ]
+    controls = [*controls_of(items)]
     xids = {control.xid for control in controls if control.xid is not None}
     return xids, {control.gid for control in controls if control.gid is not None}

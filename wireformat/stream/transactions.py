@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple
 from ..errors import OptionError, OrderError
 from ..options.checks import flag, one_of, shown
 from .attempts import Attempt, Fate, Handle, TransactionFacts, facts_of
+from .chunk_start import AttemptKey, ChunkStart, OpenAtStart
 from .controls import Control, agree, commit_lsn_of, is_of_earlier, updated
 from .positions import Position
 
@@ -28,40 +29,6 @@ _NO_TRANSACTION = (
     "pg_logical_get_area_changes: decode all kinds, from the BEGIN of a transaction"
 )
 """Why rows can stand outside a transaction, and what to do."""
-
-
-AttemptKey = int | str | None
-"""What identifies an open attempt: the xid of a streamed one, the gid of a prepared one, None of a plain one."""
-
-
-class OpenAtStart(NamedTuple):
-    """An attempt that had not ended where a chunk starts.
-
-    stage, gid      as `TransactionMachine.staged` gives them
-    begin, undone   see Attempt
-    before          the number of its delivered rows in earlier chunks
-    """
-
-    stage: str
-    gid: str | None
-    begin: Control
-    before: int
-    undone: frozenset[int]
-
-
-class ChunkStart(NamedTuple):
-    """What the chunks before a chunk have left for it. Of many open attempts it has those that the chunk names.
-
-    position                  how far the stream has been delivered
-    open                      the attempts that have not ended
-    open_before               see TransactionMachine.continue_after
-    without_first_block       xids of streamed transactions of which only later blocks came
-    """
-
-    position: Position = Position()
-    open: tuple[OpenAtStart, ...] = ()
-    open_before: frozenset[int | None] | None = None
-    without_first_block: frozenset[int] = frozenset()
 
 
 class WholeTransactions(NamedTuple):
@@ -167,15 +134,6 @@ class TransactionMachine(Generic[Handle]):
         for gid, attempt in self._prepared.items():
             yield "prepared", gid, attempt
 
-    def key_of(self, attempt: Attempt[Handle]) -> AttemptKey:
-        """Returns what identifies an attempt among those that have not ended."""
-        xid = attempt.begin.xid
-        if attempt is self._plain:
-            return None
-        if xid is not None and self._streamed.get(xid) is attempt:
-            return xid
-        return next(gid for gid, prepared in self._prepared.items() if prepared is attempt)
-
     def begin_of_chunk(self, xids: Collection[int], gids: Collection[str]) -> ChunkStart:
         """Returns what a machine needs to take a chunk from here, whose records name only these transactions."""
         found: list[tuple[str, str | None, Attempt[Handle] | None]] = [("plain", None, self._plain)]
@@ -200,14 +158,19 @@ class TransactionMachine(Generic[Handle]):
         """Takes on what `begin_of_chunk` returned. Call it before anything is taken."""
         self.continue_after(start.position, start.open_before)
         self.without_first_block = {*start.without_first_block}
-        self.restore(
-            [(one.stage, one.gid, Attempt(one.begin, [], {*one.undone}, one.before)) for one in start.open], ()
-        )
+        self.restore([(one.stage, one.gid, Attempt(one.begin, [], one.undone, one.before)) for one in start.open], ())
 
     def take_touched(self) -> list[Attempt[Handle]]:
         """Returns the attempts that have not ended and got handles since the last call."""
         touched, self._touched = self._touched, {}
         return [*touched]
+
+    def keys_of(self, attempts: Iterable[Attempt[Handle]], gids: Iterable[str]) -> list[AttemptKey]:
+        """Returns what identifies each of these attempts that have not ended; `gids` has those of the prepared ones."""
+        keys: dict[Attempt[Handle], AttemptKey] = {self._prepared[gid]: gid for gid in gids if gid in self._prepared}
+        if self._plain is not None:
+            keys[self._plain] = None
+        return [keys.get(attempt, attempt.begin.xid) for attempt in attempts]
 
     def take_rows(self, handle: Handle | None, count: int, lone: bool = False) -> list[Fate[Handle]]:
         """Takes a range of rows of one transaction.
@@ -434,7 +397,7 @@ class TransactionMachine(Generic[Handle]):
             del self._streamed[attempt.begin.xid]  # type: ignore[arg-type]
             self._settle(attempt, None)
         elif record.subxid is not None:
-            attempt.undone.add(record.subxid)
+            attempt.undo(record.subxid)
             self._add(attempt, handle)
 
     def _end_streamed(self, record: Control) -> Attempt[Handle] | None:

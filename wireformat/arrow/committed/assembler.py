@@ -16,15 +16,17 @@ from ...options.keywords import checks_keywords
 from ...stream.attempts import Attempt, Fate
 from ...stream.capture_position import OpenTransaction
 from ...stream.chunk_plan import LaterFate
+from ...stream.chunk_start import AttemptKey, ChunkStart, key_of
 from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
-from ...stream.transactions import AttemptKey, ChunkStart, TransactionMachine
+from ...stream.transactions import TransactionMachine
 from ..arrays import Array
 from ..row_changes import RowSource, record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
 from .batch import ControlRow, Rows, RowsBetween, Stretch, check_columns
 from .cells import Column
+from .chunk_end import ChunkEnd, end_of_chunk
 from .facts import stretch_facts, whole_transactions
 from .open_rows import ORDINAL, ROW, OpenRows
 from .output import OUTPUT_BYTES, Output
@@ -78,6 +80,9 @@ class Transactions:
             self._rows_taken, self._columns = read_state(state, self._machine, self._open_rows)
         self._schema: pa.Schema | None = None
         self._firsts: dict[Attempt[RowRange], int | None] = {}
+        self._start = ChunkStart()
+        self._open_at_start: dict[Attempt[RowRange], int] = {}
+        self._ended: dict[int, LaterFate] = {}
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yields the committed rows that a batch completes, in commit order. Read the iterator to its end."""
@@ -107,6 +112,9 @@ class Transactions:
             except OrderError as error:
                 raise error.add(**rows.position_of_item(item)) from None
             for attempt, facts in fates:
+                if attempt in self._open_at_start:
+                    fate = LaterFate(False, facts, frozenset(attempt.undone))
+                    self._ended[self._open_at_start[attempt]] = fate
                 if facts is not None:
                     output.add(attempt, facts)
                 ended += [row_range for row_range, _ in attempt.handles if row_range[0] != HERE]
@@ -139,6 +147,13 @@ class Transactions:
         """Begins with a chunk of the stream, before which `start` was left; call it before anything is taken."""
         self._is_new = False
         self._machine.start_chunk(start)
+        self._start = start
+        self._open_at_start = {attempt: index for index, (_, _, attempt) in enumerate(self._machine.staged())}
+
+    def end_chunk(self) -> ChunkEnd:
+        """Returns what a chunk leaves for the next one; call it at the end of the chunk, before `settle_later`."""
+        self._check_is_read("the end of a chunk")
+        return end_of_chunk(self._machine, self._start, self._open_at_start, self._ended)
 
     def settle_later(self, fates: Mapping[AttemptKey, LaterFate]) -> Iterator[pa.RecordBatch]:
         """Yields the rows of open transactions that later chunks have committed; call it at the end of a chunk.
@@ -151,7 +166,7 @@ class Transactions:
         output = Output(rows, committed_schema(self.schema), self._rows_of_held, self._open_rows.row_bytes)
         open: list[tuple[str, str | None, Attempt[RowRange]]] = []
         for stage, gid, attempt in machine.staged():
-            fate = fates.get(machine.key_of(attempt))
+            fate = fates.get(key_of(stage, gid, attempt))
             if fate is not None and fate.is_open:
                 open.append((stage, gid, attempt))
             elif fate is not None and fate.facts is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -302,14 +302,6 @@ class Rows:
         """Returns the position of a row, for an error."""
         return self._positions(np.array([row]))[0]
 
-    def with_positions(self, items: Iterable[Item]) -> Iterator[tuple[Item, RowPosition]]:
-        """Yields each item with the position of its first row."""
-        found = [*items]
-        rows = np.array([int(item.begins[0]) if isinstance(item, Stretch) else item[0] for item in found], np.int64)
-        is_between = np.array([isinstance(item, RowsBetween) for item in found], bool)
-        rows[is_between] = np.flatnonzero(self.delivered)[self.counted_before[rows[is_between]]]
-        return zip(found, self._positions(rows), strict=True)
-
     def _positions(self, rows: Array) -> list[RowPosition]:
         """Returns message, record, and the kept columns that are integers or strings."""
         if self.source is not None:
@@ -388,9 +380,6 @@ _DETAIL_READERS: dict[str, Callable[[pa.StringArray], list[Any]]] = {
     "origin": pa.StringArray.to_pylist,
 }
 """The keys of `detail` that control records need, with functions that read their texts, in the order of Control."""
-
-NEEDED_DETAILS = (*_DETAIL_READERS, "transactional")
-"""The keys of `detail` that `transactions` needs: of control records, and whether a MESSAGE is transactional."""
 
 
 def _codes(batch: pa.RecordBatch) -> Array:

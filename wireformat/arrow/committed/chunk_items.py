@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
+from ...errors import OrderError
 from ...stream.attempts import facts_of
 from ...stream.chunk_plan import ChunkItem, CountedRows
 from ...stream.controls import Control
 from ...stream.positions import Position
 from ...stream.transactions import WholeTransactions
+from ..row_changes import RowSource
 from .batch import ControlRow, Rows, RowsBetween, Stretch
 from .facts import stretch_facts, whole_transactions
 from .plain_transactions import is_plain
@@ -17,15 +21,23 @@ class ChunkItems:
 
     delivered   how far the stream was delivered before, if it goes on after a position
     items       see wireformat.stream.chunk_plan. Plain transactions that follow each other are one item, but where the
-                first one begins that was not delivered before, another item begins
+                first one begins that was not delivered before, another item begins. After an OrderError nothing more
+                is taken
     """
 
     def __init__(self, delivered: Position | None = None) -> None:
         self.items: list[ChunkItem] = []
         self._delivered = delivered
 
-    def take(self, rows: Rows) -> None:
+    def take(self, rows: pa.RecordBatch | RowSource) -> None:
         """Takes the next rows."""
+        if not (self.items and isinstance(self.items[-1], OrderError)):
+            try:
+                self._take(Rows.of(rows) if isinstance(rows, pa.RecordBatch) else Rows.of_source(rows))
+            except OrderError as error:
+                self.items.append(error)
+
+    def _take(self, rows: Rows) -> None:
         for item in rows.items():
             if isinstance(item, RowsBetween):
                 self._take_rows(CountedRows(item.count, item.lone))

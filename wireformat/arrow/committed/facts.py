@@ -13,7 +13,6 @@ from ...stream.attempts import TransactionFacts
 from ...stream.positions import Position
 from ...stream.transactions import WholeTransactions
 from ..arrays import Array
-from ..schemas import SEGMENT
 from .batch import Rows, Stretch
 from .cells import Column
 from .settled import SettledRows
@@ -122,17 +121,12 @@ def _highest(values: Array, valid: Array) -> int | None:
     return int(values[valid].max()) if valid.any() else None
 
 
-def committed_rows(
-    rows: pa.RecordBatch, settled: SettledRows, schema: pa.Schema, segments: Array | None = None
-) -> pa.RecordBatch:
+def committed_rows(rows: pa.RecordBatch, settled: SettledRows, schema: pa.Schema) -> pa.RecordBatch:
     """Returns row changes with the facts of their transactions, and the columns of the schema.
 
-    rows       the rows of `settled`, with their own columns
-    segments   int64[n]: for `_segment`, if the schema has it
+    rows   the rows of `settled`, with their own columns
     """
     added = {name: settled.of_transactions(name) for name in TRANSACTION_FACTS.names}
     added["sequence"] = settled.sequence
-    if segments is not None and SEGMENT.name in schema.names:
-        added[SEGMENT.name] = pa.array(segments, SEGMENT.type)
     columns = [added[field.name].cast(field.type) if field.name in added else rows[field.name] for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

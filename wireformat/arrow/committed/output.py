@@ -28,7 +28,7 @@ class Output:
     """Collects row ranges of committed transactions, and builds batches of their rows.
 
     rows       the rows that are being read
-    schema     of the batches; with `_segment`, transactions are added with their segment
+    schema     of the batches
     held       returns a held batch by its number
     row_bytes  returns the average size of a row of a held batch, by its number
     """
@@ -47,12 +47,11 @@ class Output:
         self._count = 0
         self._waiting: list[tuple[int, int, int, int, int]] = []
         self._ranges: list[Array] = []
-        self._undone: dict[int, set[int]] = {}
+        self._undone: dict[int, set[int] | frozenset[int]] = {}
         self._new_facts: list[TransactionFacts] = []
         self._facts: list[pa.RecordBatch] = []
-        self._segments: list[int] = []
 
-    def add(self, attempt: Attempt[RowRange], facts: TransactionFacts, segment: int = 0) -> None:
+    def add(self, attempt: Attempt[RowRange], facts: TransactionFacts) -> None:
         """Adds the rows of one transaction."""
         first = attempt.before
         for row_range, count in attempt.handles:
@@ -62,12 +61,11 @@ class Output:
         if attempt.undone:
             self._undone[self._count] = attempt.undone
         self._new_facts.append(facts)
-        self._segments.append(segment)
         self._count += 1
         if len(self._new_facts) == RECORDS_AT_ONCE:
             self._take_new_facts()
 
-    def add_stretch(self, stretch: Stretch, facts: pa.RecordBatch, resent: Array, segment: int = 0) -> None:
+    def add_stretch(self, stretch: Stretch, facts: pa.RecordBatch, resent: Array) -> None:
         """Adds the rows of a stretch, without the transactions that were sent before."""
         self._take_new_facts()
         count = len(resent)
@@ -76,7 +74,6 @@ class Output:
         ranges = np.stack([np.full(count, HERE), stretch.begins + 1, stretch.commits, firsts, numbers])
         self._ranges.append(ranges[:, ~resent])
         self._facts.append(facts)
-        self._segments += [segment] * count
         self._count += count
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -92,7 +89,6 @@ class Output:
             return
         ranges = np.concatenate(self._ranges, axis=1)
         facts = pa.Table.from_batches(self._facts).combine_chunks().to_batches()[0]
-        segments = np.array(self._segments)
         for start, stop, is_settled in self._parts(ranges):
             part = ranges[:, start:stop]
             if is_settled:
@@ -100,7 +96,7 @@ class Output:
                 yield SettledRows(indices, facts, part[4][range_of], ordinals)
             else:
                 for first, last in self._bounds(part):
-                    yield from self._built(part[:, first:last], facts, segments)
+                    yield from self._built(part[:, first:last], facts)
 
     def _take_new_facts(self) -> None:
         if self._new_facts:
@@ -135,7 +131,7 @@ class Output:
             if start < stop:
                 yield start, stop
 
-    def _built(self, ranges: Array, facts: pa.RecordBatch, segments: Array) -> Iterator[pa.RecordBatch]:
+    def _built(self, ranges: Array, facts: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         sources = np.unique(ranges[0]).tolist()
         batches: dict[int, pa.RecordBatch] = {}
         found = []
@@ -161,7 +157,7 @@ class Output:
             done = rows_of_batch.stop
             own = transactions[rows_of_batch]
             settled = SettledRows(indices[rows_of_batch], facts, own, ordinals[rows_of_batch])
-            yield committed_rows(batch, settled, self._schema, segments[own])
+            yield committed_rows(batch, settled, self._schema)
 
     def _delivered(self, rows: Rows, ranges: Array, own: Array) -> tuple[Array, Array, Array]:
         """Returns the indices of the delivered rows of one batch, and for each the index of its range, and its ordinal.

@@ -39,7 +39,7 @@ from .row_ranges import RowRange
 
 KIND = "wireformat.transactions"
 
-_BEGIN: dict[str, Any] = {
+BEGIN: dict[str, Any] = {
     "kind": one_of(*CONTROL_KINDS),
     "lsn": maybe(UNSIGNED),
     "xid": maybe(UNSIGNED),
@@ -57,7 +57,7 @@ _BEGIN: dict[str, Any] = {
 
 _TABLES = {
     "batches": Table({"handle": NAME, "rows": COUNT, "row_bytes": COUNT}),
-    "open": Table({"stage": one_of(*STAGES), "prepared_gid": maybe(TEXT), **_BEGIN}),
+    "open": Table({"stage": one_of(*STAGES), "prepared_gid": maybe(TEXT), **BEGIN}),
     "parts": Table({"transaction": COUNT, "batch": COUNT, "start": COUNT, "stop": COUNT, "count": COUNT}),
     "undone": Table({"transaction": COUNT, "xid": UNSIGNED}),
 }
@@ -101,7 +101,7 @@ def write_state(
     )
     tables = {
         "batches": _columns_of(batches.values(), 3),
-        "open": [*_columns_of([(stage, gid) for stage, gid, _ in staged], 2), *(begins[name] for name in _BEGIN)],
+        "open": [*_columns_of([(stage, gid) for stage, gid, _ in staged], 2), *(begins[name] for name in BEGIN)],
         "parts": _columns_of(
             [(index, index_of[number], start, stop, count) for index, ((number, start, stop), count) in row_ranges], 5
         ),
@@ -149,7 +149,7 @@ def _read_1(payload: memoryview, machine: TransactionMachine[RowRange], open_row
         attempts[transaction].handles.append(((batch, start, stop), count))
     for transaction, xid in zip(found["undone"]["transaction"], found["undone"]["xid"], strict=True):
         _expect(transaction < len(attempts), "transactions of `open` in `undone`")
-        attempts[transaction].undone.add(xid)
+        attempts[transaction].undo(xid)
     machine.continue_after(position_of(found["position"]))
     machine.restore(staged, found["unknown_prepared"])
     open_rows.restore(zip(batches, open_counts, strict=True))

@@ -31,12 +31,15 @@ def check_one_version(listed: pa.Table, table: str) -> None:
     """Raises BadRows if the columns of a table changed."""
     for row in rows_of(listed, table):
         if row["version"] > 1:
+            first = {"message": None, **row["first"]}
+            order = ", ".join(f"{name}={value}" for name, value in first.items() if name not in ("message", "record"))
             raise BadRows(
                 "the same columns and types in all changes, because of evolution='error'",
                 "other columns or types: version 2 of the table",
                 table=table,
-                message=row["first"]["message"],
-                record=row["first"]["record"],
+                message=first["message"],
+                record=first["record"],
+                note=order or None,
             )
 
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..arrays import Array
 from ..schemas import with_format
@@ -98,81 +97,6 @@ def tables_of_observations(observed: Iterable[Observation], format: str | None, 
         for (table, number), total in sorted(totals.items(), key=itemgetter(0))
     ]
     return pa.Table.from_pylist(listed, with_format(tables_schema(position), format))
-
-
-def observations_schema(position: pa.DataType) -> pa.Schema:
-    """Returns the schema of observations, with positions of this type."""
-    return pa.schema(
-        [
-            pa.field("table_schema", pa.string()),
-            pa.field("table_name", pa.string()),
-            pa.field("facts", pa.string()),
-            pa.field("first", position),
-            pa.field("last", position),
-            pa.field("changes", pa.int64()),
-        ]
-    )
-
-
-def observations(batch: pa.RecordBatch, positions: pa.StructArray) -> pa.RecordBatch:
-    """Returns the observations of the rows of a batch, each once per table.
-
-    positions   the position of each row; the rows need not be in order
-    returns     table_schema, table_name; facts, as JSON; first and last position; changes: the number of rows, without
-                RELATION
-    """
-    rows = rows_of_tables(batch)
-    found = []
-    if len(rows.kinds):
-        chosen = chosen_of_batch(rows)
-        chosen_positions = positions.take(pa.array(chosen))
-        fields = pa.table({str(index): column for index, column in enumerate(chosen_positions.flatten())})
-        by_position = np.asarray(pc.sort_indices(fields, [(name, "ascending") for name in fields.column_names]))
-        codes = combined_codes([*_table_codes(rows), rows.layouts, _relation_codes(rows)])[by_position]
-        by_code = np.argsort(codes, kind="stable")
-        for group in np.split(by_code, np.flatnonzero(np.diff(codes[by_code])) + 1):
-            indices = by_position[group]
-            first = int(indices[0])
-            is_relation = rows.kinds[first] == TABLE_RELATION
-            facts = relation_facts(rows, first) if is_relation else image_facts(rows, first)
-            row = int(chosen[first])
-            found.append(
-                {
-                    "table_schema": batch["table_schema"][row].as_py(),
-                    "table_name": batch["table_name"][row].as_py(),
-                    "facts": _to_json(facts),
-                    "first": chosen_positions[first].as_py(),
-                    "last": chosen_positions[int(indices[-1])].as_py(),
-                    "changes": 0 if is_relation else len(indices),
-                }
-            )
-    return pa.RecordBatch.from_pylist(found, observations_schema(positions.type))
-
-
-def versions_of_observations(observed: Iterable[dict[str, Any]], position: pa.DataType) -> pa.Table:
-    """Returns the versions of one table, as `tables` lists them.
-
-    observed   all observations of the table, the rows with equal facts joined into one
-    """
-    versions = TableVersions()
-    totals: dict[int, dict[str, Any]] = {}
-    for row in sorted(observed, key=lambda row: (tuple(row["first"].values()), row["facts"])):
-        number = versions.find(_from_json(row["facts"]))
-        versions.current = number
-        total = totals.setdefault(number, {**row, "changes": 0})
-        total["last"] = max(total["last"], row["last"], key=lambda sequence: tuple(sequence.values()))
-        total["changes"] += row["changes"]
-    listed = [
-        {**total, "version": number + 1, **version_columns(versions.versions[number])}
-        for number, total in sorted(totals.items())
-    ]
-    return pa.Table.from_pylist(listed, tables_schema(position))
-
-
-def _table_codes(rows: ChangeRows) -> list[Array]:
-    """Returns int64[n] of the schema and of the table name: equal texts have equal codes."""
-    texts = [rows.column(name, pa.string()) for name in ("table_schema", "table_name")]
-    return [np.asarray(text.dictionary_encode().indices.fill_null(-1)).astype(np.int64) + 1 for text in texts]
 
 
 def _relation_codes(rows: ChangeRows) -> Array:

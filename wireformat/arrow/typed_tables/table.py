@@ -192,6 +192,7 @@ class TypedPart:
         self._options = options
         self._evolution = evolution
         self._kept = [*kept]
+        self._is_numbered = False  # whether an INSERT had no names of columns
         options.has_relation_ids = find_row(format).has_relation_ids
         listed = schema if isinstance(schema, pa.Table) else versions
         if listed is not None:
@@ -209,6 +210,9 @@ class TypedPart:
         versions = self._versions.versions
         changes = TableBatch(rows.chosen(chosen), version_indices[chosen], versions, self._table)
         columns = self._columns_of(versions)
+        self._is_numbered |= bool(changes.rows.numbered.any())
+        if self._is_numbered and self._columns is None:
+            check_has_all(columns, versions, self._table)
         if self._evolution == "error":
             _check_same_columns(self._versions, [changes], {column.name for column in columns})
         return typed_batch(changes, columns, len(self._kept), self.schema, self._options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...events import (
@@ -92,6 +93,27 @@ class Relations:
     def newest(self) -> tuple[Relation, ...]:
         """The relations that are known outside of streamed transactions."""
         return tuple(relation for relation in self._newest.by_number.values() if relation is not None)
+
+    @property
+    def scopes(self) -> dict[int | None, dict[int, Relation | None]]:
+        """The relations by their numbers, None where one is lost: under None those outside of streamed transactions.
+
+        Those of streamed transactions are under their xids.
+        """
+        found: dict[int | None, dict[int, Relation | None]] = {None: dict(self._newest.by_number)}
+        found.update((xid, dict(known.by_number)) for xid, known in self._streamed.items())
+        return found
+
+    @classmethod
+    def of_scopes(cls, block: int | None, scopes: Mapping[int | None, Mapping[int, Relation | None]]) -> Relations:
+        """Returns relations with these scopes."""
+        found = cls()
+        found.block = block
+        for xid, by_number in scopes.items():
+            known = found._newest if xid is None else found._streamed.setdefault(xid, _Known())
+            for number, relation in by_number.items():
+                known.add(relation or Lost(number))
+        return found
 
     def named(self, schema: str, table: str) -> Relation | None:
         """The relation of this name that was described last, as the next message means it."""

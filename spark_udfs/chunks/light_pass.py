@@ -1,0 +1,167 @@
+"""`LightPass`: what the control records and tables of all chunks say, found once for all questions."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+import wireformat as wf
+from wireformat.arrow.unread import ReadSummary
+from wireformat.stream.capture_position import CapturePosition
+from wireformat.stream.chunk_plan import ChunkPlan
+
+from ..schemas import arrow_types
+from .frames import Messages
+from .groups import NotSorted, OtherPartitions
+from .plan import StreamPlan, plan_stream
+from .work import FAULTS, PARTS, Reading, needed_batches, other_rows, summary_batches
+
+if TYPE_CHECKING:
+    from wireformat.chunks.summary import ChunkSummary
+
+Find = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Looks through the rows of a task; its result has the columns PARTS."""
+
+
+class LightPass:
+    """What a look through all messages finds, each part of it when it is first asked for.
+
+    messages   of all streams
+    format     name of the format
+    options    of wf.Capture
+    after      the positions after which the streams go on
+
+    The streams are named by texts, see `stream_key`. Raises the first error of the messages, and BadRows.
+    """
+
+    def __init__(
+        self, messages: Messages, format: str, options: Mapping[str, Any], after: Mapping[str, CapturePosition]
+    ) -> None:
+        self._messages = messages
+        self._format = format
+        self._options = options
+        self._after = after
+
+    @property
+    def first_reading(self) -> Reading:
+        """How the workers read the messages before the relations are known."""
+        positions = self._messages.positions
+        streams, order = (tuple(f.name for f in fields) for fields in (positions.stream_by, positions.order_by))
+        delivered = {stream: position.delivered for stream, position in self._after.items()}
+        ranges = self._messages.ranges
+        return Reading(self._format, self._options, streams, order, delivered=delivered, ranges=ranges)
+
+    @cached_property
+    def reading(self) -> Reading:
+        """How the workers read the messages, with what pgoutput says of relations."""
+        if self._format != "pgoutput":
+            return self.first_reading
+        from wireformat.chunks.relations import said_of_stream
+
+        parts = self._parts(lambda: partial(needed_batches, self.first_reading), relations_only=True)
+        reading = self.first_reading
+        options = wf.ReadOptions.check(
+            encoding=self._options["encoding"],
+            encoding_errors=self._options["encoding_errors"],
+            dialect=self._options["dialect"],
+            mode="PERMISSIVE",
+        )
+        said = {
+            stream: tuple(
+                said_of_stream(
+                    [(reading.rank(stream, chunk), found) for chunk, found in parts.get(stream, {}).items()],
+                    options,
+                    self._after[stream].relations if stream in self._after else (),
+                )
+            )
+            for stream in {*parts, *self._after}
+        }
+        return replace(reading, said=said)
+
+    @cached_property
+    def summaries(self) -> dict[str, dict[int, ChunkSummary]]:
+        """The summary of each chunk of each stream."""
+        found = self._parts(lambda: partial(summary_batches, self.reading))
+        seen = ReadSummary()
+        for of_stream in found.values():
+            for summary in of_stream.values():
+                if summary.error is not None:
+                    raise summary.error
+                seen = seen.and_these(summary.seen)
+        seen.check(self._format)
+        return found
+
+    @property
+    def was_made(self) -> bool:
+        """Whether all messages were looked through."""
+        return "summaries" in self.__dict__
+
+    @cached_property
+    def planned(self) -> dict[str, StreamPlan]:
+        """The plan of each stream."""
+        return {
+            stream: plan_stream(
+                stream,
+                summaries,
+                self._after.get(stream),
+                str(self._options["two_phase"]),
+                bool(self._options["drop_resent"]),
+            )
+            for stream, summaries in self.summaries.items()
+        }
+
+    @cached_property
+    def plans(self) -> dict[int, dict[str, ChunkPlan]]:
+        """The plans of all chunks: of each number, those of its streams."""
+        found: dict[int, dict[str, ChunkPlan]] = {}
+        for stream, plan in self.planned.items():
+            for chunk, one in plan.plans.items():
+                found.setdefault(chunk, {})[stream] = one
+        return found
+
+    @cached_property
+    def listed(self) -> pa.Table:
+        """The list of the tables; `first` and `last` have the columns order_by and the record."""
+        from wireformat.arrow.typed_tables.observations import tables_of_observations
+
+        summaries = (summary for _, chunks in sorted(self.summaries.items()) for summary in chunks.values())
+        observed = (one for summary in summaries for one in summary.observed)
+        order = arrow_types(StructType([*self._messages.positions.order_by, StructField("record", IntegerType())]))
+        return tables_of_observations(observed, self._format, pa.struct(list(order)))
+
+    def parts_of(self, parts: DataFrame) -> dict[str, dict[int, Any]]:
+        """Returns what lies in rows of PARTS, by stream and number of the chunk, in the order of the stream."""
+        rank = self.first_reading.rank
+        found: dict[str, dict[int, Any]] = {}
+        for row in parts.collect():
+            if row["stream"] in FAULTS:
+                raise FAULTS[row["stream"]]
+            of_stream = found.setdefault(row["stream"], {})
+            if row["chunk"] in of_stream:
+                raise OtherPartitions  # Spark has given two partitions one number, as of rows that lie in the plan
+            of_stream[row["chunk"]] = pickle.loads(row["found"])
+        return {
+            stream: dict(sorted(chunks.items(), key=lambda item: rank(stream, item[0])))
+            for stream, chunks in found.items()
+        }
+
+    def _parts(self, find: Callable[[], Find], *, relations_only: bool = False) -> dict[str, dict[int, Any]]:
+        """Returns what `find` finds in each chunk. Partitions that are no chunks are sorted, or sorted into chunks."""
+        for _ in range(3):  # each remedy helps, unless the DataFrame is another one each time it is read
+            try:
+                found = find()  # may sort the messages, so it comes first
+                messages = self._messages.in_chunks(relations_only=relations_only)
+                return self.parts_of(messages.mapInArrow(found, PARTS))
+            except NotSorted:
+                self._messages.sort()
+            except OtherPartitions:
+                self._messages.shuffle()
+                self.__dict__.pop("reading", None)
+        raise other_rows("messages that Spark sorts by stream and position", "another order after it has sorted them")

@@ -1,0 +1,1 @@
+"""Captures of streaming DataFrames."""

@@ -1,0 +1,154 @@
+"""A stream that comes in micro-batches gives what it gives in one piece: all captures, cut at random."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wireformat as wf
+from wireformat.chunks import endless
+from wireformat.chunks.saved import PIECE_KIND, STREAM_KIND, read_piece, read_stream
+from wireformat.stream.saved import dump, seal, unseal
+
+from ..examples import at_most
+from ..golden_cases import CASES, Case
+from ..mutations import changed_bytes, truncations
+from ..servers.captures import capture_names, read_capture
+from .endless_stream import Endless, committed
+from .reading import divided
+from .saved_stream import KEPT, MESSAGES, STATE, STOPS
+from .test_chunks import outcome, rows_of
+
+CUTS = st.lists(st.integers(0, 10_000), min_size=1, max_size=4)
+SIZES = st.sampled_from([1 << 13, endless.PIECE_BYTES])
+CAPTURES = (*capture_names("pgoutput"), *capture_names("test-decoding"))
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["sequence"]["commit_lsn"] % 2**64, row["sequence"]["ordinal"]))
+
+
+def check(messages: Sequence[bytes], format: str, cuts: Sequence[int], size: int, **options: Any) -> None:
+    def whole() -> Any:
+        capture = wf.Capture(messages, format, **options)
+        rows = in_order(rows_of(capture.committed().read_all()))
+        return rows, capture.position.delivered, {*capture.unknown_prepared}
+
+    def in_micro_batches() -> Any:
+        stream = Endless(format, **options)
+        found: list[dict[str, Any]] = []
+        for part in divided(messages, cuts):
+            for batch in stream.take(part, committed):
+                found += rows_of(pa.Table.from_batches([batch]))
+        assert stream.state is not None
+        position = read_stream(stream.state, stream.settings).left.start.position
+        return in_order(found), position, {*stream.unknown_prepared}
+
+    with patch.object(endless, "PIECE_BYTES", size):
+        assert outcome(in_micro_batches) == outcome(whole)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+@at_most(4)
+@given(cuts=CUTS, size=SIZES)
+def test_captures_of_servers(name: str, cuts: list[int], size: int) -> None:
+    check(read_capture(name).messages, "pgoutput" if "pgoutput" in name else "test-decoding", cuts, size)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@at_most(4)
+@given(cuts=CUTS, size=SIZES)
+def test_captures_of_gaussdb(case: Case, cuts: list[int], size: int) -> None:
+    check(case.messages, case.format, cuts, size, **case.reading)
+
+
+def kept(version: str, format: str) -> tuple[Endless, list[bytes], list[bytes]]:
+    """Returns a stream that stopped, the messages that it has taken, and those that follow."""
+    folder = KEPT / version / format
+    stream = Endless(format)
+    stream.state = (folder / STATE).read_bytes()
+    for path in folder.glob("piece-*"):
+        stream.pieces[int(path.stem.split("-")[1])] = path.read_bytes()
+    rows = pa.ipc.open_stream((folder / MESSAGES).read_bytes()).read_all().to_pylist()
+    before, after = ([row["message"] for row in rows if row["is_read"] is is_read] for is_read in (True, False))
+    stream.offset = len(before)
+    return stream, before, after
+
+
+@pytest.mark.parametrize("version", sorted(path.name for path in KEPT.glob("version-*")))
+@pytest.mark.parametrize("format", STOPS)
+def test_a_kept_state_goes_on(version: str, format: str) -> None:
+    """Rows that are in the state come out with those that follow; nothing comes again."""
+    stream, before, after = kept(version, format)
+    assert stream.pieces
+    found = pa.Table.from_batches(stream.take(after, committed))
+    first = rows_of(wf.Capture(before, format).committed().read_all())
+    whole = rows_of(wf.Capture([*before, *after], format).committed().read_all())
+    assert len(found) > 5
+    assert in_order([*first, *rows_of(found)]) == in_order(whole)
+
+
+def test_damage_is_found() -> None:
+    stream, *_ = kept("version-1", "pgoutput")
+    state, settings = stream.state or b"", stream.settings
+    whole = read_stream(state, settings)
+    for other in [*truncations(state)][::5] + [*changed_bytes(state)][::31]:
+        try:
+            found = read_stream(other, settings)
+        except wf.StateError:
+            continue
+        assert (found.left.start, found.held) == (whole.left.start, whole.held)
+    piece = min(stream.pieces.values(), key=len)
+    for other in [*truncations(piece)][::23] + [*changed_bytes(piece)][::97]:
+        try:
+            _, messages = read_piece(other)
+        except wf.StateError:
+            continue
+        assert messages.equals(read_piece(piece)[1])
+    stream.pieces.clear()
+    with pytest.raises(wf.StateError, match=r"expected piece .* of open transactions, got none"):
+        stream.take(kept("version-1", "pgoutput")[2], committed)
+
+
+def changed(state: bytes, **fields: Any) -> bytes:
+    """Returns a state with other fields and the right checksum."""
+    version, payload = unseal(STREAM_KIND, (1,), state)
+    return seal(STREAM_KIND, version, dump({**json.loads(bytes(payload)), **fields}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"last": []}, "a value for each column of order_by in last"),
+        ({"held": {"transaction": [9], "piece": [0], "key": [1]}}, "transactions of `open` in `held`"),
+        ({"held": {"transaction": [0], "piece": [99], "key": ["a"]}}, "pieces before next_piece in `held`"),
+        ({"next_piece": -1}, "expected a count in next_piece, got a number out of range"),
+        ({"more": 1}, "got 1 unknown"),
+    ],
+)
+def test_fields_that_cannot_be(fields: dict[str, Any], words: str) -> None:
+    stream, *_ = kept("version-1", "pgoutput")
+    with pytest.raises(wf.StateError, match=words):
+        read_stream(changed(stream.state or b"", **fields), stream.settings)
+
+
+def test_other_versions_and_other_settings_are_refused() -> None:
+    stream, *_ = kept("version-1", "pgoutput")
+    settings = stream.settings
+    with pytest.raises(wf.StateError, match=r"expected version 1 of wireformat.raw_stream, .* got version 2"):
+        read_stream(seal(STREAM_KIND, 2, b""), settings)
+    _, payload = unseal(PIECE_KIND, (1,), min(stream.pieces.values()))
+    no_messages = seal(PIECE_KIND, 1, bytes(payload).partition(b"\n")[0] + b"\nother bytes")
+    with pytest.raises(wf.StateError, match=r"wireformat\.raw_piece: expected an Arrow IPC stream of one batch"):
+        read_piece(no_messages)
+    for option, value in (("order_by", ("lsn",)), ("drop_resent", False), ("question", "records")):
+        with pytest.raises(wf.OptionError, match=f"option {option}: expected the one with which the query was begun"):
+            read_stream(stream.state or b"", replace(settings, **{option: value}))

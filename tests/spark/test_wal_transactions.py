@@ -1,0 +1,110 @@
+"""wal_transactions: in SQL, the decoded rows of each stream give what they give in Arrow."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+import wireformat as wf
+from spark_udfs.logs import log_unknown_prepared
+from spark_udfs.transactions_function import WalTransactions
+
+from ..histories import table
+from .many_streams import (
+    OFFSET,
+    STREAM,
+    assert_same,
+    captured,
+    expected,
+    generated,
+    one_table,
+    write_shuffled,
+)
+
+pytestmark = pytest.mark.spark
+
+PLACE: dict[str, Any] = {"stream_by": [STREAM], "order_by": [OFFSET]}
+
+
+def insert(name: str = "t", **facts: Any) -> wf.Insert:
+    return wf.Insert(table_schema="public", table_name=name, **facts)
+
+
+def made() -> dict[str, pa.Table]:
+    """A transaction that spans all chunks, thousands that do not, and one that never ends."""
+    huge: list[wf.Event] = [wf.Begin(xid=1, commit_lsn=9), *[insert()] * 4000, wf.Commit(commit_lsn=9)]
+    tiny: list[wf.Event] = []
+    for number in range(1, 1500):
+        tiny += [wf.Begin(xid=number), insert(), wf.Commit(xid=number)]
+    never: list[wf.Event] = [wf.StreamStart(xid=5, first_segment=True), insert(xid=5), wf.StreamStop()]
+    return {"huge": table(huge), "tiny": table(tiny), "never": table(never)}
+
+
+@pytest.fixture(scope="module")
+def rows() -> pa.Table:
+    return one_table({**made(), **generated(80), **captured()})
+
+
+@pytest.fixture(scope="module")
+def changes(spark: SparkSession, rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    folder = tmp_path_factory.mktemp("transactions") / "rows"
+    return spark.read.parquet(write_shuffled(rows, folder, 3))
+
+
+@pytest.mark.slow
+def test_in_sql(spark: SparkSession, changes: DataFrame, rows: pa.Table) -> None:
+    changes.withColumn("seq", F.col(OFFSET)).createOrReplaceTempView("changes_of_all")
+    source = "TABLE(changes_of_all) PARTITION BY stream ORDER BY (seq, record, table_name)"
+    found = spark.sql(f"SELECT * FROM wal_transactions({source})").toArrow()
+    names = [name for name in rows.column_names if name not in (STREAM, OFFSET, "kept `.` it")]
+    assert found.column_names == ["seq", "sequence", *names, "username", "origin", STREAM]
+    renamed = found.rename_columns([OFFSET if name == "seq" else name for name in found.column_names])
+    assert_same(renamed, expected(rows).select(renamed.column_names))
+
+
+def test_options_in_sql(spark: SparkSession) -> None:
+    events: list[wf.Event] = [wf.Begin(xid=1, gid="g"), insert(), wf.Prepare(xid=1, gid="g")]
+    frame_of(spark, events).withColumnRenamed(OFFSET, "SEQ").createOrReplaceTempView("prepared")
+    table_of = "TABLE(SELECT * FROM prepared) WITH SINGLE PARTITION ORDER BY (seq, record)"
+    assert spark.sql(f"SELECT * FROM wal_transactions({table_of})").count() == 0
+    assert spark.sql(f"SELECT seq FROM wal_transactions({table_of}, two_phase => 'prepare')").collect() == [(1,)]
+    backwards = "TABLE(SELECT * FROM prepared) WITH SINGLE PARTITION ORDER BY seq DESC"
+    with pytest.raises(PythonException, match=r"bad order: .*expected wal_transactions: rows sorted by seq and record"):
+        spark.sql(f"SELECT * FROM wal_transactions({backwards})").collect()
+
+
+def frame_of(spark: SparkSession, events: list[wf.Event]) -> DataFrame:
+    return spark.createDataFrame(table(events).rename_columns([OFFSET, *wf.arrow.CHANGES.names[1:]]))
+
+
+def prepared_or_not(name: str) -> list[wf.Event]:
+    """Ends of prepared transactions: of one that was, and of two that were not."""
+    events: list[wf.Event] = [wf.Begin(xid=1, gid="g", lsn=5), insert(name), wf.Prepare(xid=1, gid="g", lsn=5)]
+    ends: list[wf.Event] = [wf.CommitPrepared(gid=gid, commit_lsn=9 + n) for n, gid in enumerate(("g", "h", name))]
+    return [
+        *events,
+        *ends,
+        wf.Prepare(gid="lock", lsn=20),
+        wf.RollbackPrepared(gid="lock"),
+        wf.RollbackPrepared(gid="i"),
+    ]
+
+
+def test_the_log_tells_what_was_not_prepared(caplog: pytest.LogCaptureFixture) -> None:
+    function = WalTransactions()
+    rows = table(prepared_or_not("a")).rename_columns(["seq", *wf.arrow.CHANGES.names[1:]])
+    with caplog.at_level(logging.WARNING):
+        assert sum(batch.num_rows for batch in function.eval(rows.combine_chunks().to_batches()[0])) == 1
+        function.terminate()
+        log_unknown_prepared([str(number) for number in range(22)], "stream a")
+    first, second = caplog.messages
+    words = "transactions ended that were not prepared before, nothing is delivered of them"
+    assert first == f"wal_transactions: {words}: 'h', 'a', 'i'"
+    assert second.startswith(f"stream a: {words}: '0', '1', ")
+    assert second.endswith("'19' and 2 more")

@@ -1,0 +1,184 @@
+"""`EndlessStream`: answers a question about a stream whose messages come in micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ..arrow.committed.assembler import Transactions
+from ..arrow.committed.chunk_end import ChunkEnd
+from ..errors import StateError
+from ..formats.pgoutput.relations import Relations
+from ..sources.handed_rows import HandedRows
+from ..stream.chunk_plan import ChunkPlan, LaterFate
+from ..stream.chunk_start import AttemptKey
+from .capture import ChunkCapture
+from .saved import Left, StreamState, read_piece, write_piece
+
+PIECE_BYTES = 1 << 20
+"""About the size of a piece. While a transaction is open, all pieces that have rows of it are held."""
+
+
+class Pieces(Protocol):
+    """Holds the pieces of a stream: messages of open transactions. Numbers never come again."""
+
+    def put(self, number: int, piece: bytes) -> None:
+        """Stores a piece."""
+
+    def get(self, number: int) -> bytes | None:
+        """Returns a piece; None if there is none."""
+
+    def drop(self, number: int) -> None:
+        """Removes a piece."""
+
+
+class EndlessChunk(ChunkCapture):
+    """Messages of a stream of which nobody has seen the later ones.
+
+    left    what the messages before have left
+    fates   of held messages: how transactions have ended that were open after them. Only their rows are returned
+
+    When an answer has been read to its end, `end` and `relations` say what is left.
+    """
+
+    def __init__(
+        self,
+        messages: Any,
+        format: str,
+        left: Left,
+        fates: Mapping[AttemptKey, LaterFate] | None,
+        **options: Any,
+    ) -> None:
+        plan = ChunkPlan(left.start, {} if fates is None else dict(fates))
+        super().__init__(messages, format, plan=plan, relations=left.relations, **options)
+        self._is_held = fates is not None
+        self._is_at_end = False
+        self.relations = left.relations
+        self.end: ChunkEnd | None = None
+
+    def _relations(self) -> Relations | None:
+        self.relations = self.relations.copy()  # the decoder adds to it
+        return self.relations
+
+    def _committed(self, options: Any, **others: Any) -> Iterator[HandedRows]:
+        if self._is_held:
+            others["loose_messages"] = False
+        for handed in super()._committed(options, **others):
+            if self._is_at_end or not self._is_held:
+                yield handed
+
+    def _later(self, transactions: Transactions) -> Iterator[pa.RecordBatch]:
+        self._is_at_end = True
+        self.end = transactions.end_chunk()
+        if self._is_held:
+            yield from super()._later(transactions)
+
+
+Ask = Callable[[ChunkCapture, pa.RecordBatch], Iterator[pa.RecordBatch]]
+"""Asks a question of the capture of some messages, which it is also given, and reads the answer to its end."""
+
+
+class EndlessStream:
+    """A stream whose messages come in micro-batches.
+
+    options   of wf.Capture
+    state     what the micro-batches before have left; after `take`, what they have left with that one
+    pieces    has those of the state
+
+    Messages are record batches with a column `message`; other columns are kept with them.
+    """
+
+    def __init__(self, format: str, options: Mapping[str, Any], state: StreamState, pieces: Pieces) -> None:
+        self._format = format
+        self._options = options
+        self._pieces = pieces
+        self.state = state
+        self.unknown_prepared: tuple[str, ...] = ()
+        self.dropped = 0
+
+    def take_records(self, messages: pa.RecordBatch, ask: Ask) -> Iterator[pa.RecordBatch]:
+        """Yields the answer to a question about each record of the next messages, such as `changes`."""
+        chunk = self._chunk(messages, self.state.left)
+        yield from ask(chunk, messages)
+        self.dropped = chunk.rows_dropped
+        self.state = replace(self.state, left=Left(relations=chunk.relations))
+
+    def take(self, messages: pa.RecordBatch, ask: Ask) -> Iterator[pa.RecordBatch]:
+        """Yields the answer to a question about the transactions that are committed in the next messages."""
+        before = self.state
+        chunk = self._chunk(messages, before.left)
+        yield from ask(chunk, messages)
+        end = _end(chunk)
+        self.unknown_prepared, self.dropped = chunk.unknown_prepared, chunk.rows_dropped
+        yield from self._late(end.ended, ask)
+        if any(one.has_rows for one in end.open):
+            self._hold(messages)
+        else:
+            held = tuple(() if one.was is None else before.held[one.was] for one in end.open)
+            self.state = replace(before, left=Left(end.start, chunk.relations), held=held)
+        for number in _numbers(before.held) - _numbers(self.state.held):
+            self._pieces.drop(number)
+
+    def _late(self, ended: Mapping[int, LaterFate], ask: Ask) -> Iterator[pa.RecordBatch]:
+        """Yields the answer about held rows whose transactions have ended."""
+        fates: dict[int, dict[AttemptKey, LaterFate]] = {}
+        for index, fate in ended.items():
+            for number, key in self.state.held[index] if fate.facts is not None else ():
+                fates.setdefault(number, {})[key] = fate
+        for number in sorted(fates):
+            piece = self._pieces.get(number)
+            if piece is None:
+                raise StateError(
+                    f"saved state: expected piece {number} of the messages of open transactions, got none: restore it "
+                    "from a copy, or begin anew without a state (on Spark: with a new checkpoint folder)"
+                )
+            left, messages = read_piece(piece)
+            yield from ask(self._chunk(messages, left, fates[number]), messages)
+
+    def _hold(self, messages: pa.RecordBatch) -> None:
+        """Reads the messages once more, piece by piece, and holds those with rows of transactions that are open."""
+        state, left = self.state, self.state.left
+        held = [[*pieces] for pieces in state.held]
+        found: dict[int, tuple[Left, pa.RecordBatch]] = {}
+        for number, part in enumerate(_parts(messages), state.next_piece):
+            chunk = self._chunk(part, left)
+            for _ in chunk.committed(tables=()):
+                pass
+            end = _end(chunk)
+            before, held = held, []
+            for one in end.open:
+                pieces = [] if one.was is None else before[one.was]
+                held.append([*pieces, (number, one.key)] if one.has_rows else pieces)
+            found[number] = left, part
+            left = Left(end.start, chunk.relations)
+        self.state = replace(
+            state, left=left, held=tuple(map(tuple, held)), next_piece=max(found, default=state.next_piece - 1) + 1
+        )
+        for number in sorted(found.keys() & _numbers(self.state.held)):
+            self._pieces.put(number, write_piece(*found[number]))
+
+    def _chunk(
+        self, messages: pa.RecordBatch, left: Left, fates: Mapping[AttemptKey, LaterFate] | None = None
+    ) -> EndlessChunk:
+        given = pa.chunked_array([messages["message"].cast(pa.binary())])
+        return EndlessChunk(given, self._format, left, fates, threads=1, **self._options)
+
+
+def _end(chunk: EndlessChunk) -> ChunkEnd:
+    assert chunk.end is not None, "the answer was not read to its end"
+    return chunk.end
+
+
+def _numbers(held: Sequence[Sequence[tuple[int, AttemptKey]]]) -> set[int]:
+    return {number for pieces in held for number, _ in pieces}
+
+
+def _parts(messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yields the messages in slices of about PIECE_BYTES."""
+    count = max(1, -(-messages.nbytes // PIECE_BYTES))
+    size = max(1, -(-len(messages) // count))
+    for first in range(0, len(messages), size):
+        yield messages.slice(first, size)

@@ -1,0 +1,47 @@
+"""What the chunks of a stream before a chunk have left for it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .attempts import Attempt
+from .controls import Control
+from .positions import Position
+
+AttemptKey = int | str | None
+"""What identifies an open attempt: the xid of a streamed one, the gid of a prepared one, None of a plain one."""
+
+
+def key_of(stage: str, gid: str | None, attempt: Attempt[Any]) -> AttemptKey:
+    """Returns what identifies an attempt that `TransactionMachine.staged` gives."""
+    return None if stage == "plain" else gid if stage == "prepared" else attempt.begin.xid
+
+
+class OpenAtStart(NamedTuple):
+    """An attempt that had not ended where a chunk starts.
+
+    stage, gid      as `TransactionMachine.staged` gives them
+    begin, undone   see Attempt
+    before          the number of its delivered rows in earlier chunks
+    """
+
+    stage: str
+    gid: str | None
+    begin: Control
+    before: int
+    undone: frozenset[int]
+
+
+class ChunkStart(NamedTuple):
+    """What the chunks before a chunk have left for it. Of many open attempts it has those that the chunk names.
+
+    position                  how far the stream has been delivered
+    open                      the attempts that have not ended
+    open_before               see TransactionMachine.continue_after
+    without_first_block       xids of streamed transactions of which only later blocks came
+    """
+
+    position: Position = Position()
+    open: tuple[OpenAtStart, ...] = ()
+    open_before: frozenset[int | None] | None = None
+    without_first_block: frozenset[int] = frozenset()
