@@ -26,6 +26,9 @@ def test_check_prints_a_line_for_each_finding(db: Database, tmp_path: Path) -> N
     db.follow(tmp_path / "lake")
     gone_on = run("check", db.dsn, "--slot", db.slot, "--publication", "p", "--to", tmp_path / "lake")
     assert "ok      position: goes on at" in gone_on.stdout
+    findings = run("check", db.dsn, "--slot", db.slot, "--publication", "p", "--json").stdout.splitlines()
+    assert all(json.loads(line).keys() == {"level", "check", "text", "advice", "passes"} for line in findings)
+    assert len(findings) > 1
     dropped = run("check", db.dsn, "--slot", db.slot, "--drop-slot")
     assert (dropped.exit_code, dropped.stderr) == (0, f"dropped slot {db.slot}\n")
     assert db.rows(f"select count(*) from pg_replication_slots where slot_name = '{db.slot}'") == [(0,)]

@@ -35,17 +35,52 @@ class Finding(NamedTuple):
         return f"{self.level:7} {self.check}: {self.text}" + (f"; {self.advice}" if self.advice else "")
 
 
+class Keeper(NamedTuple):
+    """What keeps the position of a stream, in the words of messages.
+
+    noun       what it is
+    anew       how to begin another one
+    slot       how to name another slot
+    new_slot   how a slot is created
+    lost       how to go on after a slot was lost
+    """
+
+    noun: str
+    anew: str
+    slot: str
+    new_slot: str
+    lost: str
+
+
+LAKE = Keeper(
+    "lake",
+    "write to another folder, with a snapshot",
+    "pass --slot",
+    "pass --create-slot to create it; its stream begins then, so pass --snapshot for the rows of before",
+    "begin another lake, with a new slot and a snapshot",
+)
+CHECKPOINT = Keeper(
+    "checkpoint",
+    "begin with another checkpoint, and with the rows that the tables have",
+    "set the option slot to",
+    "create it with wireformat.live.create_slot; its stream begins then",
+    "begin with a new slot, another checkpoint, and the rows that the tables have",
+)
+
+
 class Wanted(NamedTuple):
     """What a stream needs.
 
     position      where it goes on; None at its beginning
     creates_slot  a slot that is not there is created
+    keeper        what keeps the position
     """
 
     slot: str
     publications: Sequence[str]
     position: CapturePosition | None = None
     creates_slot: bool = False
+    keeper: Keeper = LAKE
 
 
 def all_findings(connection: Connection, wanted: Wanted, system: System, slot: Slot | None) -> list[Finding]:
@@ -74,46 +109,45 @@ def position_findings(
     """Yields whether the server can go on at a position without a gap."""
     if position is None:
         return
-    anew = "the lake lacks what happened between: begin another lake, with a snapshot"
+    noun, anew = wanted.keeper.noun, wanted.keeper.anew
+    gap = f"the {noun} lacks what happened between: {anew}"
     there = position.slot
     if there is None:
-        yield Finding(
-            "error", "position", "the lake was not written from a slot", "write to another folder, with a snapshot"
-        )
+        yield Finding("error", "position", f"the {noun} was not written from a slot", anew)
         return
     if there.system != system.system:
         yield Finding(
             "error",
             "position",
-            f"the lake was read from system {there.system}, this server is system {system.system}",
-            "connect to the server that it was read from, or write to another folder, with a snapshot",
+            f"the {noun} was read from system {there.system}, this server is system {system.system}",
+            f"connect to the server that it was read from, or {anew}",
         )
         return
     if there.slot != wanted.slot:
         yield Finding(
             "error",
             "position",
-            f"the lake was read from slot {there.slot}, not from {wanted.slot}",
-            f"pass --slot {there.slot}, or write to another folder, with a snapshot",
+            f"the {noun} was read from slot {there.slot}, not from {wanted.slot}",
+            f"{wanted.keeper.slot} {there.slot}, or {anew}",
         )
         return
     if slot is None:
-        yield Finding("error", "position", f"the lake goes to {lsn_text(there.lsn)}, and its slot is gone", anew)
+        yield Finding("error", "position", f"the {noun} goes to {lsn_text(there.lsn)}, and its slot is gone", gap)
     elif slot.confirmed is not None and there.lsn < slot.confirmed:
         yield Finding(
             "error",
             "position",
-            f"the lake goes to {lsn_text(there.lsn)}, the slot begins at {lsn_text(slot.confirmed)}: it was advanced "
+            f"the {noun} goes to {lsn_text(there.lsn)}, the slot begins at {lsn_text(slot.confirmed)}: it was advanced "
             "by somebody else, or dropped and created again",
-            anew,
+            gap,
         )
     elif there.lsn > system.flushed:
         yield Finding(
             "error",
             "position",
-            f"the lake goes to {lsn_text(there.lsn)}, the server's log ends at {lsn_text(system.flushed)}: it was "
+            f"the {noun} goes to {lsn_text(there.lsn)}, the server's log ends at {lsn_text(system.flushed)}: it was "
             "restored from a backup, or is a standby that lacks the end",
-            "connect to the server that has the whole log, or begin another lake, with a snapshot",
+            f"connect to the server that has the whole log, or {anew}",
         )
     else:
         yield Finding("ok", "position", f"goes on at {lsn_text(there.lsn)}")
@@ -156,7 +190,7 @@ def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding
                 "error",
                 "slot",
                 f"{wanted.slot} is not there",
-                "pass --create-slot to create it; its stream begins then, so pass --snapshot for the rows of before",
+                wanted.keeper.new_slot,
             )
         return
     if slot.facts.get("slot_type") == "physical":
@@ -179,8 +213,8 @@ def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding
             "error",
             "slot",
             f"{slot.name} is lost: {lost}",
-            "the server has removed the log that it needs: drop it with `wireformat check --drop-slot`, and begin "
-            "another lake, with a new slot and a snapshot",
+            "the server has removed the log that it needs: drop it with `wireformat check --drop-slot`, and "
+            f"{wanted.keeper.lost}",
         )
     elif slot.is_active:
         yield Finding(

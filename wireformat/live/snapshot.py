@@ -46,8 +46,8 @@ order by 1, 2
 """What is published: with the columns and row filters of publications from PostgreSQL 15 on."""
 
 
-class _Table(NamedTuple):
-    """A table to copy.
+class PublishedTable(NamedTuple):
+    """A published table.
 
     filter   the condition on its rows; None for all
     """
@@ -90,7 +90,9 @@ def take_snapshot(
     (row,) = connection.query("select pg_catalog.now()::text as now")
     keeps = ReadOptions.check(tables=tables).keeps_table
     chosen = [
-        one for one in _tables(connection, publications) if keeps((one.relation.table_schema, one.relation.table_name))
+        one
+        for one in published_tables(connection, publications)
+        if keeps((one.relation.table_schema, one.relation.table_name))
     ]
     file = MessageFile()
     try:
@@ -123,7 +125,8 @@ def _begin(connection: Connection) -> int:
     return lsn_value(row["consistent_point"] or "")
 
 
-def _tables(connection: Connection, publications: Sequence[str]) -> list[_Table]:
+def published_tables(connection: Connection, publications: Sequence[str]) -> list[PublishedTable]:
+    """Returns the tables of publications, with the columns that are published."""
     has_lists = connection.version >= 15
     sql = _TABLES.format(
         filters="p.filters" if has_lists else "null",
@@ -134,7 +137,7 @@ def _tables(connection: Connection, publications: Sequence[str]) -> list[_Table]
     return [_table(row) for row in connection.query(sql)]
 
 
-def _table(row: dict[str, str | None]) -> _Table:
+def _table(row: dict[str, str | None]) -> PublishedTable:
     columns = json.loads(row["columns"] or "[]")
     filters = json.loads(row["filters"] or "[null]")
     relation = Relation(
@@ -154,7 +157,7 @@ def _table(row: dict[str, str | None]) -> _Table:
     ]
     # A row is published if one publication has it: those without a filter have all.
     condition = None if None in filters else " or ".join(f"({one})" for one in filters)
-    return _Table(relation, types, row["kind"] == "p", condition)
+    return PublishedTable(relation, types, row["kind"] == "p", condition)
 
 
 def _write(file: MessageFile, events: Sequence[Event]) -> None:
@@ -164,7 +167,7 @@ def _write(file: MessageFile, events: Sequence[Event]) -> None:
     file.write(gathered.array())
 
 
-def _copied(connection: Connection, table: _Table, file: MessageFile) -> Iterator[int]:
+def _copied(connection: Connection, table: PublishedTable, file: MessageFile) -> Iterator[int]:
     """Writes the rows of a table as INSERT messages; yields how many there are so far."""
     relation = table.relation
     columns = ", ".join(map(connection.identifier, relation.columns))

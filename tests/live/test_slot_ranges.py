@@ -1,0 +1,295 @@
+"""Ranges of a slot: whole transactions, the same again after a restart. Without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+from pyspark.sql.types import StructType
+
+import wireformat as wf
+from spark_udfs.source import transactions
+from spark_udfs.source.options import SlotOptions
+from spark_udfs.source.ranges import SlotRanges
+from spark_udfs.source.reader import SlotStreamReader
+from spark_udfs.source.transactions import Buffer, Limit
+from wireformat.live.transaction_ends import Cutter, ends_of
+from wireformat.stream.capture_position import SlotPosition
+
+from .slot_messages import all_ids, ids_of, transaction
+from .walsender import SYSTEM, Message, Session, Walsender, plays, serving
+
+ENVELOPE = b"w" + bytes(24)
+
+MESSAGES = [
+    *transaction(100, [1, 2], describes=True),
+    *transaction(200, [3]),
+    *transaction(300, [4, 5, 6]),
+    *transaction(400, [7]),
+]
+
+
+def at(lsn: int) -> SlotPosition:
+    return SlotPosition(SYSTEM, "s", lsn)
+
+
+def buffer_of(messages: list[Message], origin: int = 0, pieces: int = 1) -> Buffer:
+    """A buffer with messages that arrived in pieces."""
+    buffer, cutter = Buffer(origin), Cutter(ends_of("pgoutput"))
+    step = -(-len(messages) // pieces)
+    for first in range(0, len(messages), step):
+        found = [ENVELOPE + payload for _, payload in messages[first : first + step]]
+        buffer.add(cutter.piece(pa.array(found, pa.binary())))
+    return buffer
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5, len(MESSAGES)])
+def test_ends_of_ranges(pieces: int) -> None:
+    """As many transactions as fit, and at least one; None if there are none."""
+    buffer = buffer_of(MESSAGES, pieces=pieces)
+    size = [buffer.size - buffer.size_after(end) for end in (100, 200, 300, 400)]
+    assert buffer.reached == 400
+    for start, limit, until, end in (
+        (0, Limit(), None, 400),
+        (0, Limit(), 399, 300),
+        (0, Limit(), 99, None),
+        (0, Limit(1), None, 100),
+        (0, Limit(size[1]), None, 200),
+        (0, Limit(size[1] - 1), None, 100),
+        (0, Limit(size[2]), None, 300),
+        (100, Limit(size[2] - size[0]), None, 300),
+        (0, Limit(None, 3), None, 200),
+        (0, Limit(None, 5), None, 200),
+        (200, Limit(None, 1), None, 300),
+        (100, Limit(size[1] - size[0], 100), None, 200),
+        (400, Limit(), None, None),
+    ):
+        assert buffer.end(start, limit, until) == end, (start, limit, until)
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5, len(MESSAGES)])
+def test_slices_can_be_read_by_themselves(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server describes a table once; every slice has the description, also when what had it is gone."""
+    buffer = buffer_of(MESSAGES, pieces=pieces)
+    assert all_ids(buffer.slices(0, 400)) == [1, 2, 3, 4, 5, 6, 7]
+    assert all_ids(buffer.slices(100, 300)) == [3, 4, 5, 6]
+    assert buffer.slices(400, 400) == []
+    monkeypatch.setattr(transactions, "SLICE_BYTES", 1)
+    assert ids_of(buffer.slices(0, 400)) == [[1, 2], [3], [4, 5, 6], [7]]
+    buffer.drop(200)
+    assert (buffer.origin, ids_of(buffer.slices(200, 400))) == (200, [[4, 5, 6], [7]])
+
+
+def test_what_comes_again_is_dropped() -> None:
+    buffer = buffer_of(MESSAGES, origin=200)
+    assert ids_of(buffer.slices(200, 400)) == [[4, 5, 6, 7]]
+    assert buffer.end(200, Limit(), None) == 400
+
+
+def test_a_transaction_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "TRANSACTION_BYTES", 1000)
+    with pytest.raises(wf.LimitExceeded, match=r"limited to 1000 bytes.*wireformat\.live\.follow"):
+        buffer_of(transaction(100, range(100), describes=True)[:-1])
+
+
+def ranges_of(server: Walsender, **options: Any) -> SlotRanges:
+    given: dict[str, Any] = {"driver": "psycopg", "reconnect_seconds": 5.0, **options}
+    return SlotRanges(server.dsn, "s", ["p"], **given)
+
+
+@contextmanager
+def reading(server: Walsender) -> Iterator[SlotRanges]:
+    with serving(server):
+        ranges = ranges_of(server)
+        try:
+            yield ranges
+        finally:
+            ranges.close()
+
+
+def test_the_same_range_again() -> None:
+    """Another process asks for a range that was logged, when there is more: it ends where it ended."""
+    server = Walsender(plays(MESSAGES), end=1 << 40)
+    with reading(server) as ranges:
+        start = ranges.initial()
+        assert start == at(1)
+        end = ranges.next(start, Limit(None, 3), None)
+        assert end == 200
+        first = ids_of(ranges.slices(start, at(end)))
+        assert ids_of(ranges.slices(start, at(end))) == first == [[1, 2, 3]]
+        ranges.close()
+        other = ranges_of(server)
+        assert ids_of(other.slices(start, at(end))) == first
+        assert other.next(at(end), Limit(), 400) == 400
+        assert ids_of(other.slices(at(200), at(400))) == [[4, 5, 6, 7]]
+        other.close()
+    assert [start.split()[4] for start in server.starts] == ["0/1", "0/1"]
+
+
+def test_connections_that_break() -> None:
+    """What was read is read again from the start of the range, and comes once."""
+    server = Walsender(plays(MESSAGES, cuts=[3, 6, 9]), end=1 << 40)
+    found: list[int] = []
+    with reading(server) as ranges:
+        position = ranges.initial()
+        while position.lsn < 400:
+            end = ranges.next(position, Limit(None, 1), 400)
+            assert end is not None
+            found += all_ids(ranges.slices(position, at(end)))
+            position = at(end)
+    assert found == [1, 2, 3, 4, 5, 6, 7]
+    assert len(server.starts) == 4
+
+
+def test_the_server_hears_what_is_safe() -> None:
+    """It hears a position when the next one is asked for, or when it is committed, and not before."""
+    server = Walsender(plays(MESSAGES), end=1 << 40)
+    with reading(server) as ranges:
+        end = ranges.next(at(1), Limit(None, 1), 400)
+        assert end == 100
+        ranges.slices(at(1), at(100))
+        ranges.next(at(100), Limit(None, 1), 400)
+        ranges.slices(at(100), at(200))
+        ranges.confirm(at(200))
+    assert max(server.flushed) == 200
+    assert set(server.flushed) <= {1, 100, 200}
+
+
+@pytest.mark.parametrize(
+    ("position", "words"),
+    [
+        (at(50), "checkpoint goes to 0/32, the slot begins at 0/64.*begin with another checkpoint"),
+        (at(1 << 41), "the server's log ends at"),
+        (SlotPosition("1", "s", 150), "was read from system 1"),
+        (SlotPosition(SYSTEM, "other", 150), "was read from slot other, not from s; set the option slot to other"),
+    ],
+)
+def test_where_the_slot_cannot_go_on(position: SlotPosition, words: str) -> None:
+    server = Walsender(plays(MESSAGES), end=1 << 40, confirmed=100)
+    with reading(server) as ranges, pytest.raises(wf.ServerError, match=words):
+        ranges.next(position, Limit(), None)
+    assert server.starts == []
+
+
+def test_a_range_that_the_server_lacks() -> None:
+    """It would be waited for without end."""
+    server = Walsender(plays(MESSAGES), end=250)
+    with reading(server) as ranges, pytest.raises(wf.ServerError, match="the server's log ends at 0/FA"):
+        ranges.slices(at(1), at(400))
+
+
+def test_only_pgoutput() -> None:
+    server = Walsender(plays([]), "test_decoding", end=1 << 40)
+    with (
+        reading(server) as ranges,
+        pytest.raises(wf.OptionError, match=r"test_decoding: read it with wireformat\.live"),
+    ):
+        ranges.initial()
+
+
+def reader_of(server: Walsender, **options: str) -> SlotStreamReader:
+    given = {"url": server.dsn, "slot": "s", "publication": "p", **options}
+    return SlotStreamReader(SlotOptions.check(given), StructType())
+
+
+def test_a_run_that_ends() -> None:
+    """Trigger.AvailableNow: to the end that the server's log had, one step of an idle server, and no further."""
+    server = Walsender(plays(MESSAGES), end=300)
+    with serving(server):
+        reader = reader_of(server, maxbytespertrigger="1")
+        reader.prepareForTriggerAvailableNow()
+        server.end = 1 << 40
+        offset, seen = reader.initialOffset(), []
+        while (after := reader.latestOffset(offset, reader.getDefaultReadLimit())) != offset:
+            seen.append(after["lsn"])
+            offset = after
+        assert seen == ["0/64", "0/C8", "0/12C"]
+        reader.stop()
+    assert max(server.flushed) == 300
+
+
+def test_an_idle_stream_moves_now_and_then() -> None:
+    def play(session: Session, number: int) -> None:
+        session.keepalive(500)
+        session.idle(600)
+
+    server = Walsender(play, end=1 << 40)
+    with serving(server):
+        for seconds, moves in (("100", False), ("0", True)):
+            reader = reader_of(server, idleseconds=seconds)
+            offset = reader.initialOffset()
+            found = reader.latestOffset(offset, ReadMaxBytes(1))
+            assert (found != offset) is moves
+            assert reader.partitions(offset, found) == []
+            reader.stop()
+        reported = reader.reportLatestOffset()
+        reader.stop()
+    assert reported is not None
+    assert reported["lag_bytes"] == (1 << 40) - wf.lsn_value(found["lsn"])
+
+
+def test_all_that_is_there() -> None:
+    """Spark may ask for it whatever the options say."""
+    server = Walsender(plays(MESSAGES), end=400)
+    with serving(server):
+        reader = reader_of(server, maxrowspertrigger="1")
+        assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable())["lsn"] == "0/190"
+        reader.stop()
+
+
+def test_an_offset_of_another_version() -> None:
+    with pytest.raises(wf.StateError, match="begin with another checkpoint"):
+        reader_of(Walsender(plays([]))).partitions({"version": 2}, {"version": 2})
+
+
+SECRET = "a-secret-word"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"slot": f"password={SECRET}"},
+        {"publication": f"postgresql://reader:{SECRET}@db/shop"},
+        {"password": SECRET},
+        {"sslpassword": SECRET},
+        {"service": f"shop password = {SECRET}"},
+        {"service": f"shop {SECRET}"},
+        {"url": "", "service": "shop", "slott": "s"},
+        {"maxbytespertrigger": "many"},
+        {"maxrowspertrigger": "0"},
+        {"idleseconds": "-1"},
+        {"idleseconds": "nan"},
+        {"mode": "fast"},
+        {"table": "orders"},
+        {"slot": ""},
+        {"publication": ""},
+    ],
+)
+def test_wrong_options(options: dict[str, str]) -> None:
+    given = {"url": f"host=db password={SECRET}", "slot": "s", "publication": "p", **options}
+    if "service" in options:
+        del given["url"]
+    with pytest.raises(wf.OptionError, match=r"^option ") as caught:
+        SlotOptions.check(given)
+    assert SECRET not in str(caught.value)
+
+
+def test_options_that_need_each_other() -> None:
+    for given in ({}, {"url": "host=db", "service": "shop"}):
+        with pytest.raises(wf.OptionError, match="option url: expected url, or service"):
+            SlotOptions.check({"slot": "s", "publication": "p", **given})
+
+
+def test_no_password_in_workers_and_errors() -> None:
+    server = Walsender(plays([]), password="right")
+    with serving(server):
+        reader = reader_of(server, url=f"{server.dsn} password={SECRET}", reconnectseconds="0")
+        with pytest.raises(wf.ServerError) as caught:
+            reader.initialOffset()
+    assert SECRET not in str(caught.value)
+    assert SECRET.encode() not in pickle.dumps(reader)
