@@ -17,9 +17,11 @@ from . import (
     bench_capture,
     bench_committed,
     bench_corners,
+    bench_driver,
     bench_encode,
     bench_formats,
     bench_growth,
+    bench_growth_spark,
     bench_lake,
     bench_live,
     bench_pgoutput,
@@ -27,8 +29,8 @@ from . import (
     bench_spark_capture,
     bench_start,
     bench_text,
-    bench_transactions,
     bench_typed,
+    kept,
     machine,
     report,
 )
@@ -39,6 +41,7 @@ from .measure import TURN_SECONDS, Result, Say
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
 FOLDER = ROOT / "build" / "benchmarks"
+KEPT = FOLDER / "results.json"
 
 FILE_WIDTH = 120
 """Characters of a line that goes to a file or a pipe."""
@@ -49,7 +52,7 @@ QUIET_LOAD = 0.5
 
 class Effort(NamedTuple):
     """How much is measured: MB of binary messages, runs of each contestant, how often Spark reads the messages, and
-    row changes in the histories of transactions."""
+    row changes in the histories of `growth-spark`."""
 
     megabytes: float
     python_rounds: int
@@ -63,7 +66,8 @@ class Effort(NamedTuple):
     live_rounds: int
     live_changes: int
     spark_copies: int
-    transactions: tuple[int, ...]
+    growth_changes: tuple[int, ...]
+    driver_chunks: tuple[int, ...]
 
 
 FULL = Effort(
@@ -79,7 +83,8 @@ FULL = Effort(
     live_rounds=3,
     live_changes=400_000,
     spark_copies=bench_spark.COPIES,
-    transactions=(1_000_000, 4_000_000, 16_000_000),
+    growth_changes=(1_000_000, 4_000_000, 16_000_000),
+    driver_chunks=(10_000, 100_000),
 )
 QUICK = Effort(
     4,
@@ -94,7 +99,8 @@ QUICK = Effort(
     live_rounds=1,
     live_changes=20_000,
     spark_copies=1,
-    transactions=(100_000, 400_000),
+    growth_changes=(100_000, 400_000),
+    driver_chunks=(100, 1_000),
 )
 
 
@@ -115,7 +121,8 @@ class Group(str, Enum):
     corners = "corners"
     spark = "spark"
     spark_capture = "spark-capture"
-    transactions = "transactions"
+    driver = "driver"
+    growth_spark = "growth-spark"
 
 
 GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
@@ -145,8 +152,9 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     Group.spark_capture: lambda capture, effort, say: bench_spark_capture.measure(
         capture, effort.spark_rounds, FOLDER / "spark-capture", effort.spark_copies, say
     ),
-    Group.transactions: lambda capture, effort, say: bench_transactions.measure(
-        capture, effort.transactions, FOLDER / "transactions", say
+    Group.driver: lambda capture, effort, say: bench_driver.measure(effort.driver_chunks, effort.start_rounds, say),
+    Group.growth_spark: lambda capture, effort, say: bench_growth_spark.measure(
+        capture, effort.growth_changes, FOLDER / "growth-spark", say
     ),
 }
 
@@ -160,7 +168,11 @@ def main(
     quick: Annotated[bool, typer.Option(help="Little data, one run each: to see whether all works.")] = False,
     megabytes: Annotated[float | None, typer.Option(help="Of binary messages. Else 42.6, or 4 with --quick.")] = None,
     write: Annotated[
-        bool | None, typer.Option(help="Write docs/performance.md. Else only a full run does.", show_default=False)
+        bool | None,
+        typer.Option(
+            help="Write docs/performance.md, with the last results of the other groups. Else only a full run does.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Measure speed and memory, side by side in one run."""
@@ -180,8 +192,13 @@ def main(
         }
         results = {group: found for group, found in results.items() if found}  # without what is not installed here
     report.print_tables(Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH), results)
+    runs = {group: kept.Run(machine.description(), load, found) for group, found in results.items()}
+    if effort == FULL:
+        kept.keep(KEPT, runs)
     if write or (write is None and effort == FULL and not only):
-        report.write_page(PAGE, results, machine.description(load))
+        others = kept.kept(KEPT) if effort == FULL else {}
+        all_runs = {**others, **runs}
+        report.write_page(PAGE, {group.value: all_runs[group.value] for group in GROUPS if group.value in all_runs})
         console.print(f"Written: {PAGE.relative_to(ROOT)}")
 
 

@@ -285,8 +285,14 @@ def weigh(number: int, folder: Path, copies: int) -> tuple[int | None, int | Non
         os.environ[SOCKETS_VARIABLE] = "false"
     spark = session()
     compute(one.frame(read(spark, folder, one.source, one.copies(copies), cached=False)))
+    found = peaks()
+    spark.stop()
+    return found
+
+
+def peaks() -> tuple[int | None, int | None]:
+    """Peak memory of all Python workers together, and of the JVM, of the session of this process."""
     (jvm,) = (process for process in psutil.Process().children(recursive=True) if process.name() == "java")
     jvm_peak = peak_bytes(jvm.pid)
-    peaks = [peak_bytes(process.pid) or 0 for process in jvm.children(recursive=True)]  # one that has ended has none
-    spark.stop()
-    return (None if jvm_peak is None else sum(peaks)), jvm_peak
+    workers = [peak_bytes(process.pid) or 0 for process in jvm.children(recursive=True)]  # one that has ended has none
+    return (None if jvm_peak is None else sum(workers)), jvm_peak

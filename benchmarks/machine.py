@@ -15,14 +15,14 @@ import psutil
 LIBRARIES = ("wireformat", "construct", "numba", "numpy", "pyarrow", "pandas", "pyspark", "orjson")
 
 
-def description(load: float) -> str:
-    """The machine, its programs, the day, and how busy it was before (load average of a minute)."""
+def description() -> str:
+    """The day, the machine and its programs."""
     gigabytes = psutil.virtual_memory().total / 2**30
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     return (
         f"{datetime.now(timezone.utc):%Y-%m-%d}; {cpu()}, {os.cpu_count()} cores, {gigabytes:.0f} GiB; "
         f"{platform.system()} {platform.release()}; Python {platform.python_version()}, Java {java_version()}, "
-        f"{libraries}. Load of the machine before the start: {load:.1f}."
+        f"{libraries}"
     )
 
 

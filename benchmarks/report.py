@@ -12,6 +12,7 @@ from rich.table import Table
 from . import (
     bench_committed,
     bench_corners,
+    bench_driver,
     bench_encode,
     bench_formats,
     bench_lake,
@@ -24,6 +25,7 @@ from . import (
     pictures,
 )
 from .bench_growth import FACTORS, name_of
+from .kept import Run
 from .measure import Result
 from .targets import TARGETS, Results
 
@@ -66,6 +68,10 @@ SPEED: dict[str, Cell] = {
 SPREAD: dict[str, Cell] = {"spread": spread}
 SECONDS: dict[str, Cell] = {"seconds": lambda result, group: f"{result.median:.2f}"}
 PEAK: dict[str, Cell] = {"peak memory": lambda result, group: megabytes(result.peak_bytes)}
+SPARK_PEAKS: dict[str, Cell] = {
+    "Python workers": PEAK["peak memory"],
+    "JVM": lambda result, group: megabytes(result.jvm_bytes),
+}
 
 
 class Section(NamedTuple):
@@ -165,8 +171,7 @@ SECTIONS: dict[str, Section] = {
             **NAME,
             **INPUT,
             **SPEED,
-            "Python workers": lambda result, group: megabytes(result.peak_bytes),
-            "JVM": lambda result, group: megabytes(result.jvm_bytes),
+            **SPARK_PEAKS,
             **ratio_to(bench_spark.FROM_JSON),
             **SPREAD,
         },
@@ -188,18 +193,19 @@ SECTIONS: dict[str, Section] = {
         },
         pictures.changes_per_second,
     ),
-    "transactions": Section(
-        "Transactions on Spark",
-        f"spark_udfs.transactions, local[{bench_spark.CORES}], out of Parquet files to noop. Row changes of 8 columns: "
-        "three quarters in plain transactions of 12 on average, one quarter in streamed ones, four at a time lying "
-        "in each other. MB are those of the files, compressed. One run each.",
+    "growth-spark": Section(
+        "Growth on Spark",
+        f"spark_udfs.capture of raw messages with one table, local[{bench_spark.CORES}], and its typed changes to "
+        "noop. The messages are in Parquet files, of which each partition has some, in order. The looks through all "
+        "messages before the answer are included. One run each, in a session of its own, after two runs over less "
+        "data; peak memory is that of all Python workers together, and of the JVM.",
         {
             **NAME,
             **INPUT,
             **SECONDS,
             "per million": lambda result, group: f"{result.median / result.changes * 1e6:.1f} s",
             "rows/s": SPEED["rows/s"],
-            **SPREAD,
+            **SPARK_PEAKS,
         },
         pictures.changes_per_second,
     ),
@@ -255,6 +261,14 @@ SECTIONS: dict[str, Section] = {
             **SPREAD,
         },
         pictures.changes_per_second,
+    ),
+    "driver": Section(
+        "The driver's part of spark_udfs.capture",
+        "Made-up summaries of chunks, unpickled, planned and pickled in one process without Spark, as the driver does. "
+        f"Each chunk stands for {bench_driver.CHANGES_IN_CHUNK:,} messages. The input is the pickled summaries; peak "
+        "memory is beyond them.",
+        {**NAME, **INPUT, **SECONDS, **PEAK, **SPREAD},
+        pictures.seconds,
     ),
     "growth": Section(
         "Growth",
@@ -319,15 +333,19 @@ INTRODUCTION = (
 )
 
 
-def write_page(page: Path, results: Results, machine: str) -> None:
+def write_page(page: Path, runs: Mapping[str, Run]) -> None:
     """The page with all tables, and its pictures in a folder of the same name beside it."""
+    results = {group: run.results for group, run in runs.items()}
+    machines = {run.machine for run in runs.values()}
+    loads = sorted(f"{run.load:.1f}" for run in runs.values())
+    about = f"Load of the machine before the runs: {loads[0]} to {loads[-1]}."
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     shown = tables(results)
     parts = [
         "# Performance",
         INTRODUCTION,
-        machine,
+        *(f"{machine}. {about}" for machine in machines if len(machines) == 1),
         "## Targets",
         markdown(shown["Targets"]),
     ]
@@ -335,7 +353,8 @@ def write_page(page: Path, results: Results, machine: str) -> None:
         if group in results:
             section.draw(results[group], folder / f"{group}.svg")
             picture = f"![{section.title}]({folder.name}/{group}.svg)"
-            parts += [f"## {section.title}", section.sentence, markdown(shown[section.title]), picture]
+            own = [f"{runs[group].machine}."] if len(machines) > 1 else []
+            parts += [f"## {section.title}", section.sentence, *own, markdown(shown[section.title]), picture]
     page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ from . import (
     bench_encode,
     bench_formats,
     bench_growth,
+    bench_growth_spark,
     bench_lake,
     bench_live,
     bench_pgoutput,
@@ -18,7 +19,6 @@ from . import (
     bench_spark_capture,
     bench_start,
     bench_text,
-    bench_transactions,
     bench_typed,
 )
 from .corner_records import HALF
@@ -82,12 +82,6 @@ def growth_of_memory(results: Mapping[str, Result]) -> float | None:
     """Peak memory for most of the data as a multiple of that for the least."""
     most, once = results[MOST].peak_bytes, results[ONCE].peak_bytes
     return most and once and most / once
-
-
-def growth_of_transactions(results: Mapping[str, Result]) -> float:
-    """Time for most of the data in eight chunks as a multiple of what the time for the least promises."""
-    once, *_, most = (found for found in results.values() if found.name.endswith(bench_transactions.in_chunks(8)))
-    return most.median / once.median * once.changes / most.changes
 
 
 TARGETS = (
@@ -253,6 +247,20 @@ TARGETS = (
         " x",
         least=5,
     ),
+    Target(
+        "100,000 chunks, a million open transactions: time of the driver",
+        "driver",
+        lambda results: [*results.values()][-1].median,
+        " s",
+        most=60,
+    ),
+    Target(
+        "100,000 chunks, a million open transactions: memory of the driver, GB",
+        "driver",
+        lambda results: ([*results.values()][-1].peak_bytes or 0) / 1e9,
+        " GB",
+        most=2,
+    ),
     Target("10 times the data: time, against 10 times the time", "growth", growth_of_time, " x", least=0.8, most=1.2),
     Target("10 times the data: peak memory, against that of once", "growth", growth_of_memory, " x", most=1.2),
     Target(
@@ -305,9 +313,16 @@ TARGETS = (
         least=3,
     ),
     Target(
-        "Transactions on Spark, 16 times the data: time, against 16 times the time",
-        "transactions",
-        growth_of_transactions,
+        "capture.typed, 16 times the data: time, against 16 times the time",
+        "growth-spark",
+        bench_growth_spark.growth_of_time,
+        " x",
+        most=1.1,
+    ),
+    Target(
+        "capture.typed, 16 times the data: peak memory of all workers, against that of once",
+        "growth-spark",
+        bench_growth_spark.growth_of_memory,
         " x",
         most=1.2,
     ),

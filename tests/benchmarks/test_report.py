@@ -13,9 +13,11 @@ from benchmarks import (
     bench_capture,
     bench_committed,
     bench_corners,
+    bench_driver,
     bench_encode,
     bench_formats,
     bench_growth,
+    bench_growth_spark,
     bench_lake,
     bench_live,
     bench_pgoutput,
@@ -23,11 +25,11 @@ from benchmarks import (
     bench_spark_capture,
     bench_start,
     bench_text,
-    bench_transactions,
     bench_typed,
     report,
     targets,
 )
+from benchmarks.kept import Run, keep, kept
 from benchmarks.measure import Result
 
 GROUPS = {
@@ -41,11 +43,12 @@ GROUPS = {
     "live": [*bench_live.NAMES, *bench_live.SMALL_NAMES],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
     "spark-capture": [*bench_spark_capture.NAMES],
+    "driver": [bench_driver.name_of(chunks) for chunks in (10_000, 100_000)],
     "committed": [one.name for one in bench_committed.CONTESTANTS],
-    "transactions": [
-        bench_transactions.name_of(size, chunks)
+    "growth-spark": [
+        bench_growth_spark.name_of(size, partitions)
         for size in (1_000_000, 4_000_000)
-        for chunks in bench_transactions.CHUNKS
+        for partitions in bench_growth_spark.PARTITIONS
     ],
     "corners": [corner.name for corner in bench_corners.CORNERS],
     "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
@@ -128,9 +131,18 @@ def test_every_contestant_has_its_line() -> None:
 @pytest.mark.slow
 def test_the_page_names_pictures_that_are_there(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
-    report.write_page(page, RESULTS, "a machine")
+    report.write_page(page, {group: Run("a machine", 0.1, found) for group, found in RESULTS.items()})
     text = page.read_text(encoding="utf-8")
     for group, section in report.SECTIONS.items():
         assert f"![{section.title}](performance/{group}.svg)" in text
         assert "</svg>" in (tmp_path / "performance" / f"{group}.svg").read_text(encoding="utf-8")
     assert "| struct by hand | 2.0 MB | 2.0 | 1,000 | 17 | 9 MB | 1.00 | 250% |" in text
+
+
+def test_results_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    runs = {group: Run("a machine", 0.1, {**found}) for group, found in RESULTS.items()}
+    keep(path, runs)
+    group = next(iter(runs))
+    keep(path, {group: Run("another one", 0.2, runs[group].results)})
+    assert kept(path) == {**runs, group: Run("another one", 0.2, runs[group].results)}
