@@ -305,6 +305,7 @@ class Capture:
         keys: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         schemas: Mapping[str, Any] | None = None,
         rejects: Any = None,
+        durable: bool = False,
         filesystem: Any = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> pa.Table:
@@ -321,6 +322,7 @@ class Capture:
         schemas          a mapping of table to what `typed` takes as `schema`
         rejects          a path of a Parquet file, in PERMISSIVE and DROPMALFORMED: it takes the records that could not
                          be read, which are then skipped, and the rows with values that do not fit
+        durable          waits until all is on the disk of this machine, so that a power cut loses nothing
         filesystem       of pyarrow or fsspec; paths are then paths in it
         storage_options  of deltalake, for folder and rejects
         returns          a row for each table: table_schema, table_name, folder; rows and files that were written;
@@ -340,6 +342,7 @@ class Capture:
             keys=keys,
             schemas=schemas,
             rejects=rejects,
+            durable=durable,
             filesystem=filesystem,
             storage_options=storage_options,
             mode=self._options.mode,

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from ..stream.capture_position import CapturePosition
 from .delta import DeltaFolder, commit_properties
-from .lake import Lake
-from .manifest import File, Manifest
+from .lake import Lake, publish_files
+from .manifest import Manifest
 from .options import LakeOptions
 from .write import RESULT, TableFiles
 
@@ -74,11 +74,9 @@ def publish(lake: Lake, tables: Iterable[TableFiles], position: CapturePosition)
                 folder = DeltaFolder(lake.store, there.folder, table.name, partitions)
                 folder.evolve(table.schema)
                 folder.append(table.schema, table.files, commit_properties(position, table.relation_id))
+                folder.flush()
             continue
-        for file in table.files:
-            if file.unfinished != file.path:
-                lake.store.move(file.unfinished, file.path)
-            there.files.append(File(file.path, file.rows, file.size))
+        publish_files(lake.store, there, table.files)
     lake.commit(position)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +47,8 @@ class DeltaFolder:
         with needs("delta", "format='delta'"):
             import deltalake
         self._name = table
+        self._store = store
+        self._folder = folder
         self._options = store.storage_options
         self._uri = Path(store.path(folder)).as_uri() if store.is_local else store.uri(folder)
         self._partitions = partitions
@@ -56,6 +60,7 @@ class DeltaFolder:
                     f"option folder: {store.path(folder)} is a Delta table that `Capture.write` has not made; write "
                     f"{written(table)} to another lake, or move that table"
                 )
+        self._flushed = -1 if self.table is None else self.table.version()
 
     @cached_property
     def done(self) -> Position | None:
@@ -96,6 +101,24 @@ class DeltaFolder:
     def replace(self, schema: pa.Schema, files: Iterable[WrittenFile], properties: CommitProperties) -> None:
         """Replaces all rows in one commit, or makes the table of them."""
         self._add(schema, files, properties, "overwrite")
+
+    def flush(self) -> None:
+        """Waits until the commits since the table was opened, and their files, are on a durable store's disk.
+
+        deltalake leaves that to the operating system.
+        """
+        if not self._store.is_durable:
+            return
+        log = f"{self._folder}/_delta_log"
+        while (commit := self._store.read(path := f"{log}/{self._flushed + 1:020}.json")) is not None:
+            actions = map(json.loads, commit.splitlines())
+            files = [f"{self._folder}/{unquote(action['add']['path'])}" for action in actions if "add" in action]
+            for file in files:
+                self._store.flush(file)
+                self._store.flush_names(file)
+            self._store.flush(path)
+            self._store.flush_names(path)
+            self._flushed += 1
 
     def _add(self, schema: pa.Schema, files: Iterable[WrittenFile], properties: CommitProperties, mode: str) -> None:
         from deltalake import Schema

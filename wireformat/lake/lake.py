@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -240,10 +240,7 @@ class Target:
         self._lake.manifest.tables[self.name] = self.table
         if self.delta is not None:
             return
-        for file in self._written:
-            if file.unfinished != file.path:
-                self._lake.store.move(file.unfinished, file.path)
-            self.table.files.append(File(file.path, file.rows, file.size))
+        publish_files(self._lake.store, self.table, self._written)
 
     def discard(self) -> None:
         """Removes the files of a write that was not committed."""
@@ -253,6 +250,16 @@ class Target:
             for one in self._written:
                 self._lake.store.delete(one.unfinished)
                 self._lake.store.delete(one.path)
+
+
+def publish_files(store: Store, table: Table, files: Sequence[WrittenFile]) -> None:
+    """Gives files of a Parquet lake their names, and notes them for the manifest."""
+    for file in files:
+        if file.unfinished != file.path:
+            store.move(file.unfinished, file.path)
+        table.files.append(File(file.path, file.rows, file.size))
+    for path in {file.path.rpartition("/")[0]: file.path for file in files}.values():
+        store.flush_names(path)
 
 
 def _check_partition(

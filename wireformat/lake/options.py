@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..errors import OptionError
 from ..options import ReadOptions
-from ..options.checks import one_of, shown, texts
+from ..options.checks import flag, one_of, shown, texts
 from ..options.table_names import one_table, written
 from ..stream.capture_position import CapturePosition
 from .lake import Lake
@@ -32,6 +32,7 @@ class LakeOptions:
     keys: dict[str, Sequence[str]] | Sequence[str] | None
     schemas: dict[str, Any]
     rejects: Any
+    durable: bool
     filesystem: Any
     storage_options: Mapping[str, str] | None
 
@@ -48,6 +49,7 @@ class LakeOptions:
         filesystem: Any,
         storage_options: Mapping[str, str] | None,
         mode: str,
+        durable: bool = False,
     ) -> LakeOptions:
         """Returns the options as users give them."""
         state = one_of("state", state, STATES)
@@ -72,13 +74,14 @@ class LakeOptions:
             else texts("keys", keys),
             _by_table(schemas or {}),
             rejects,
+            flag("durable", durable),
             filesystem,
             storage_options,
         )
 
     def store(self, folder: Any) -> Store:
         """Returns the store of a folder; raises OptionError."""
-        return Store.of(folder, self.filesystem, self.storage_options)
+        return Store.of(folder, self.filesystem, self.storage_options, durable=self.durable)
 
     def opened(self, folder: Any, stream: str) -> Lake:
         """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
@@ -88,7 +91,7 @@ class LakeOptions:
         """Writes a stream; see `Capture.write`. Returns what was written, and the position after it."""
         rejects = None
         if self.rejects is not None:
-            rejects = Rejects(self.rejects, self.filesystem, self.storage_options)
+            rejects = Rejects(self.rejects, self.filesystem, self.storage_options, durable=self.durable)
         choice = Choice(options, self.keys, self.schemas)
         return Writer(stream, lake, choice, rejects, stream.memory).write()
 

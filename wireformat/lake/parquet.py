@@ -72,10 +72,11 @@ class ParquetFile:
         self._sink.drain()
 
     def close(self, metadata: Mapping[str, str]) -> WrittenFile:
-        """Ends the file, with metadata. Raises OSError."""
+        """Ends the file, with metadata. Its bytes are on the disk then. Raises OSError."""
         self._writer.add_key_value_metadata(dict(metadata))
         self._writer.close()
         size = self._sink.close()
+        self._store.flush(self._unfinished)
         statistics = _statistics(self._found[0], self._rows)
         return WrittenFile(self._path, self._unfinished, self._rows, size, self._partition, statistics)
 

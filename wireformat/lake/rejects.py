@@ -52,9 +52,10 @@ class Rejects:
     Raises OSError.
     """
 
-    def __init__(self, path: Any, filesystem: Any, storage_options: Mapping[str, str] | None) -> None:
+    def __init__(self, path: Any, filesystem: Any, storage_options: Mapping[str, str] | None, *, durable: bool) -> None:
         folder, _, name = str(path).replace("\\", "/").rpartition("/")
-        self._store = Store.of(folder or ("/" if str(path).startswith("/") else "."), filesystem, storage_options)
+        folder = folder or ("/" if str(path).startswith("/") else ".")
+        self._store = Store.of(folder, filesystem, storage_options, durable=durable)
         self._file = ParquetFile(self._store, name, SCHEMA, {})
         self._lock = threading.Lock()
         self.unread = 0
@@ -105,6 +106,7 @@ class Rejects:
         written = self._file.close({})
         if written.unfinished != written.path:
             self._store.move(written.unfinished, written.path)
+        self._store.flush_names(written.path)
 
     def discard(self) -> None:
         """Removes what has been written."""

@@ -26,23 +26,33 @@ class Store:
 
     uri               of the folder, as deltalake takes it
     storage_options   of deltalake
+    is_durable        whether `flush` waits for the disk of this machine; other stores say themselves when data are safe
     """
 
     def __init__(
-        self, filesystem: pafs.FileSystem, root: str, uri: str, storage_options: Mapping[str, str] | None
+        self,
+        filesystem: pafs.FileSystem,
+        root: str,
+        uri: str,
+        storage_options: Mapping[str, str] | None,
+        durable: bool,
     ) -> None:
         self._filesystem = filesystem
         self._root = root.rstrip("/")
         self._uri = uri.rstrip("/")
         self.storage_options = None if storage_options is None else dict(storage_options)
+        self.is_durable = durable and self.is_local
 
     @classmethod
-    def of(cls, folder: Any, filesystem: Any, storage_options: Mapping[str, str] | None) -> Store:
+    def of(
+        cls, folder: Any, filesystem: Any, storage_options: Mapping[str, str] | None, *, durable: bool = False
+    ) -> Store:
         """Returns the store of a folder.
 
         folder            a path, or a URI such as `s3://bucket/lake`
         filesystem        of pyarrow or fsspec; then `folder` is a path in it
         storage_options   of deltalake: it then opens the folder
+        durable           see `is_durable`
 
         Raises OptionError and MissingExtra.
         """
@@ -52,17 +62,18 @@ class Store:
         if filesystem is not None:
             if not isinstance(filesystem, pafs.FileSystem):
                 filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))
-            return cls(filesystem, text, text, storage_options)
+            return cls(filesystem, text, text, storage_options, durable)
         if storage_options is not None:
-            return cls(pafs.PyFileSystem(_delta_handler(text, dict(storage_options))), "", text, storage_options)
+            handler = pafs.PyFileSystem(_delta_handler(text, dict(storage_options)))
+            return cls(handler, "", text, storage_options, durable)
         if "://" in text:
             try:
                 found, path = pafs.FileSystem.from_uri(text)
             except (pa.ArrowInvalid, OSError) as error:
                 raise OptionError(f"option folder: {error}; pass filesystem or storage_options") from None
-            return cls(found, path, text, None)
+            return cls(found, path, text, None, durable)
         path = str(Path(text).absolute())
-        return cls(pafs.LocalFileSystem(), path, path, None)
+        return cls(pafs.LocalFileSystem(), path, path, None, durable)
 
     @property
     def is_local(self) -> bool:
@@ -101,8 +112,10 @@ class Store:
         self.make_folder_of(path)
         try:
             self.append(unfinished, data)
+            self.flush(unfinished)
             if self.moves:
                 self.move(unfinished, path)
+            self.flush_names(path)
         except BaseException:
             if self.moves:
                 self.delete(unfinished)
@@ -118,6 +131,21 @@ class Store:
             return
         with self._filesystem.open_output_stream(self.path(path)) as file:
             file.write(data)
+
+    def flush(self, path: str) -> None:
+        """Waits until the bytes of a file are on the disk of a durable store."""
+        if self.is_durable:
+            _flush(self.path(path))
+
+    def flush_names(self, path: str) -> None:
+        """Waits until the name of a file, and those of the folders above it, are on the disk of a durable store."""
+        if not self.is_durable or os.name != "posix":  # elsewhere a folder cannot be opened
+            return
+        folders = path.split("/")[:-1]
+        for length in range(len(folders), -1, -1):
+            _flush(self.path("/".join(folders[:length])))
+        with suppress(PermissionError):  # the folder of the lake may lie where this user may not look
+            _flush(os.path.dirname(self._root) or "/")  # noqa: PTH120 - a path of the file system
 
     def open(self, path: str) -> pa.NativeFile:
         """Returns a stream that writes a file."""
@@ -148,6 +176,14 @@ class Store:
         for found in self._filesystem.get_file_info(selector):
             if found.type == pafs.FileType.File:
                 yield found.path[begin:] if self._root else found.path.lstrip("/")
+
+
+def _flush(path: str) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _delta_handler(uri: str, options: dict[str, str]) -> Any:

@@ -360,6 +360,7 @@ class Writer:
             elif table.target.written:
                 delta.evolve(table.target.schema)
                 delta.append(table.target.schema, table.target.written, commit_properties(position, table.relation_id))
+            delta.flush()
         table.target.publish()
 
     def _merge(self, table: _Table, position: CapturePosition) -> None:

@@ -119,6 +119,7 @@ def follow(
         "schemas": schemas,
         "filesystem": filesystem,
         "storage_options": storage_options,
+        "durable": True,  # the server forgets what it hears is safe
     }
     LakeOptions.check(**lake_options, rejects=rejects, mode=mode)
     reading = {

@@ -1,0 +1,124 @@
+"""A power cut: what a lake says that it has is on the disk, whichever order the disk writes in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+
+from .histories import TABLES
+from .reading import in_order, values
+from .test_write import KEYS, KINDS, MESSAGES, capture_of, check, expected
+
+HALF = len(MESSAGES) // 2
+
+
+class Disk:
+    """A folder on a disk that loses what nobody waited for.
+
+    at_flush   is called before and after each flush
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.at_flush: Callable[[], None] = lambda: None
+        self._data: dict[int, bytes] = {}
+        self._names: dict[int, dict[str, int]] = {}
+        self._open: dict[int, int] = {}  # keeps the numbers of deleted files from being used again
+        monkeypatch.setattr(os, "fsync", self._fsync)
+
+    def _fsync(self, file: int) -> None:
+        self.at_flush()
+        found = os.fstat(file)
+        self._open.setdefault(found.st_ino, os.dup(file))
+        if stat.S_ISDIR(found.st_mode):
+            self._names[found.st_ino] = {entry.name: entry.inode() for entry in os.scandir(file)}
+        else:
+            self._data[found.st_ino] = os.pread(file, found.st_size, 0)
+        self.at_flush()
+
+    def after_power_cut(self, target: Path, *, names_come_first: bool) -> Path:
+        """Writes what is there after a power cut to another folder.
+
+        names_come_first   whether the disk has all names already, else only those that somebody waited for
+        """
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        if names_come_first:
+            for path in self.folder.rglob("*"):
+                copy = target / path.relative_to(self.folder)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                if path.is_file():
+                    copy.write_bytes(self._data.get(path.stat().st_ino, b""))
+        else:
+            self._restore(self.folder.stat().st_ino, target)
+        return target
+
+    def _restore(self, number: int, target: Path) -> None:
+        for name, child in self._names.get(number, {}).items():
+            if child in self._data:
+                (target / name).write_bytes(self._data[child])
+            elif child in self._names:
+                (target / name).mkdir()
+                self._restore(child, target / name)
+            # else it is a file of which nothing is there
+
+    def close(self) -> None:
+        for file in self._open.values():
+            os.close(file)
+
+
+def named_rows(folder: Path, table: str) -> pa.Table:
+    """The rows of the files that the manifest names; others may have been given their names, which readers skip."""
+    files = next(row["files"] for row in wf.lake.tables(folder).to_pylist() if row["table_name"] == table)
+    return in_order(pa.concat_tables([pq.read_table(file) for file in files]))
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    (tmp_path / "lake").mkdir()
+    return Disk(tmp_path / "lake", monkeypatch)
+
+
+def write(messages: list[bytes], folder: Path, format: str, state: str) -> None:
+    keys = KEYS if state == "latest" else None
+    capture_of(messages, threads=1).write(folder, format=format, state=state, keys=keys, durable=True)
+
+
+@pytest.mark.parametrize("names_come_first", [False, True])
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_what_was_written_is_there(format: str, state: str, names_come_first: bool, disk: Disk, tmp_path: Path) -> None:
+    for end in (HALF, len(MESSAGES)):
+        write(MESSAGES[:end], disk.folder, format, state)
+        found = disk.after_power_cut(tmp_path / "found", names_come_first=names_come_first)
+        assert wf.lake.position(found) == wf.lake.position(disk.folder)
+        check(MESSAGES[:end], found, state)
+    disk.close()
+
+
+@pytest.mark.parametrize("names_come_first", [False, True])
+def test_at_any_moment_a_parquet_lake_is_whole(names_come_first: bool, disk: Disk, tmp_path: Path) -> None:
+    write(MESSAGES[:HALF], disk.folder, "parquet", "changes")
+    before = wf.lake.position(disk.folder)
+    seen = []
+
+    def cut() -> None:
+        found = disk.after_power_cut(tmp_path / "found", names_come_first=names_come_first)
+        seen.append(wf.lake.position(found))
+        messages = MESSAGES[:HALF] if seen[-1] == before else MESSAGES
+        for table in TABLES:
+            assert values(named_rows(found, table)) == expected(messages, table, "changes")
+
+    disk.at_flush = cut
+    write(MESSAGES, disk.folder, "parquet", "changes")
+    assert before in seen
+    assert seen[-1] == wf.lake.position(disk.folder) != before
+    disk.close()
