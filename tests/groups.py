@@ -9,10 +9,16 @@ from wireformat.formats.registry import ROWS
 
 FIRST = (
     *("spark", "servers", "live", "arrow/jit/test_compiler.py", "spark/test_connect.py"),
-    *("lake/test_captures.py", "test_wheel.py"),
+    *("lake/test_captures.py", "test_wheel.py", "site/test_build.py", "site/test_notebook.py"),
+    "formats/test_golden.py",
 )
 """Folders with one session or server for all their tests, and files that take longest: these groups begin first."""
 
+
+TOGETHER = dict.fromkeys(
+    ("arrow/columns/test_events.py", "formats/test_golden.py", "stream/test_order.py"), "formats/test_golden.py"
+)
+"""The groups of files that share what takes long to find: here what each engine makes of the reference captures."""
 
 BY_FORMAT = ("formats/test_conformance.py",)
 """Files of which the tests of each format are a group."""
@@ -25,7 +31,7 @@ def group_of(nodeid: str) -> str:
         parameters = test.partition("[")[2]
         return " ".join([path, *(format for format in ROWS if parameters.startswith(format))])
     folder = path.split("/")[0]
-    return folder if folder in FIRST and path not in FIRST else path
+    return TOGETHER.get(path, folder if folder in FIRST and path not in FIRST else path)
 
 
 def rank_of(group: str) -> int:

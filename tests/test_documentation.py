@@ -28,8 +28,8 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 RUN_ELSEWHERE = {
     "console": {
         "docs/command_line.md": "tests/cli/test_documentation.py",
-        "docs/install.md": "tests/site/test_stranger.py",
-        "docs/quickstart.md": "tests/site/test_stranger.py",
+        "docs/install.md": "tests/test_wheel.py",
+        "docs/quickstart.md": "tests/test_wheel.py",
     },
     "sql": dict.fromkeys(("README.md", "docs/kafka.md"), "tests/spark/test_documentation.py"),
     "python": dict.fromkeys(

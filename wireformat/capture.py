@@ -18,7 +18,7 @@ from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
 from .arrow.logical_messages import MESSAGES, message_rows
 from .arrow.noted.changes import CommittedRows, take_rows
-from .arrow.noted.rows import NotedRows, records_of
+from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.noted.tables import NotedTables
 from .arrow.schemas import committed_schema, widened
 from .arrow.typed_tables.batch import TypedOptions
@@ -466,7 +466,7 @@ class Capture:
         for source in self._sources:
             for given in source.read():
                 for rows in rows_of(given):
-                    order.take(records_of(rows), source.name)
+                    order.take(other_records_of(rows), source.name)
                     yield rows
                 if self._progress is not None:
                     self._progress(given.read_bytes)
@@ -540,11 +540,11 @@ class Capture:
         ):
             try:
                 for item in found:
-                    records = records_of(item)
-                    resumption.take(records)
-                    relations.take(records)
+                    others = other_records_of(item)
+                    resumption.take(others)
+                    relations.take(others)
                     if loose_messages:
-                        yield HandedRows(rows_of_loose_messages(records), None)
+                        yield HandedRows(rows_of_loose_messages(others), None)
                     last: CommittedRows | None = None
                     for rows in take_rows(transactions, item):
                         if last is not None:

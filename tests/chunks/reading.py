@@ -55,7 +55,7 @@ class ChunkedReading:
     def committed(self, tables: Sequence[str] | None = None) -> pa.Table:
         """Returns the committed rows of all chunks, in commit order."""
         found = pa.concat_tables(capture.committed(tables=tables).read_all() for capture in self.captures())
-        return found.take(pa.array(sorted(range(len(found)), key=lambda row: _position(found, row)), pa.int64()))
+        return in_order(found)
 
     def open(self) -> pa.Table:
         """Returns the rows of open transactions, chunk after chunk."""
@@ -71,9 +71,10 @@ class ChunkedReading:
         )
 
 
-def _position(rows: pa.Table, row: int) -> tuple[int, int]:
-    sequence = rows["sequence"][row].as_py()
-    return sequence["commit_lsn"] % 2**64, sequence["ordinal"]
+def in_order(rows: pa.Table) -> pa.Table:
+    """Returns committed rows in commit order."""
+    positions = [(one["commit_lsn"] % 2**64, one["ordinal"]) for one in rows["sequence"].to_pylist()]
+    return rows.take(pa.array(sorted(range(len(rows)), key=positions.__getitem__), pa.int64()))
 
 
 def divided(messages: Sequence[bytes], cuts: Sequence[int]) -> list[Sequence[bytes]]:

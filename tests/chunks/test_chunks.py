@@ -16,16 +16,15 @@ import wireformat as wf
 from ..examples import at_most
 from ..golden_cases import CASES, Case, find_case
 from ..servers.captures import capture_names, read_capture
-from .reading import ChunkedReading, divided
+from .reading import ChunkedReading, divided, in_order
 
 CUTS = st.lists(st.integers(0, 10_000), min_size=1, max_size=4)
 CAPTURES = [*capture_names("pgoutput"), *capture_names("test-decoding")]
 
 
-def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    names = [name for name in table.column_names if name != "message"]
-    found: list[dict[str, Any]] = table.select(names).to_pylist()
-    return found
+def rows_of(table: pa.Table) -> pa.Table:
+    """Returns rows without the number of their message, which counts from the beginning of what was read."""
+    return table.select([name for name in table.column_names if name != "message"])
 
 
 def outcome(ask: Any) -> Any:
@@ -41,8 +40,7 @@ def whole(messages: Sequence[bytes], format: str, **options: Any) -> Any:
 
     def ask() -> Any:
         capture = wf.Capture(messages, format, **options)
-        committed = rows_of(capture.committed().read_all())
-        committed.sort(key=lambda row: (row["sequence"]["commit_lsn"] % 2**64, row["sequence"]["ordinal"]))
+        committed = in_order(rows_of(capture.committed().read_all()))
         return committed, rows_of(capture.open()), capture.position.delivered
 
     return outcome(ask)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -21,7 +22,7 @@ from wireformat.formats.pgoutput.row_layouts import RowLayouts
 from wireformat.formats.registry import ROWS
 
 from .. import pgoutput_strategies, strategies, text_strategies
-from ..golden_cases import CASES, event_of
+from ..golden_cases import CASES, Case, event_of
 from ..handmade_pgoutput import ALL
 from .test_text_writing import CANNOT_SAY as TEXT_CANNOT_SAY
 from .test_writing import CANNOT_SAY
@@ -114,6 +115,12 @@ def test_streams_of_pgoutput(encoding: str, data: st.DataObject) -> None:
             check([*events[:at], event, one], "pgoutput", encoding)
 
 
+@cache
+def golden_events(case: Case) -> list[wf.Event]:
+    """The events of a capture; a list for all formats."""
+    return [event_of(record, errors="replace") for record in case.truth if "error" not in record]
+
+
 @each_format
 def test_golden_events_are_written_directly(format: str) -> None:
     """Every capture's events in every format; nearly all rows without the declaration."""
@@ -125,8 +132,7 @@ def test_golden_events_are_written_directly(format: str) -> None:
         return written
 
     for case in CASES:
-        records = [event_of(record, errors="replace") for record in case.truth if "error" not in record]
-        events = [adapted(event, format)[0] for event in records]
+        events = [adapted(event, format)[0] for event in golden_events(case)]
         said = [event for event in events if not any(isinstance(one, tuple) for one in outcome([event], format, {}))]
         check(said, format)
         with watched(count):

@@ -112,11 +112,17 @@ def test_events_are_written_as_the_server_wrote_them(case: Case) -> None:
     latin-1 takes any bytes, so the values that are no UTF-8 are written back too.
     """
     options = EVERYTHING[case.format] | ({"sending-batch": int(case.is_batched)} if case.format in PARALLEL else {})
-    reading = case.reading | ({"encoding": "latin-1"} if case.has_bad_text else {})
-    writer = find_format(case.format).writer(options, encoding=reading["encoding"], batch_bytes=case.threshold)
+    encoding = "latin-1" if case.has_bad_text else case.encoding
+    answer = (
+        ask(case.messages, "scan", format=case.format, **case.reading | {"encoding": encoding})
+        if case.has_bad_text
+        else answer_of(case, "scan")
+    )
+    events = answer.by_message()
+    writer = find_format(case.format).writer(options, encoding=encoding, batch_bytes=case.threshold)
     for index, message in enumerate(case.messages):
         written: list[bytes] = []
-        for event in read([message], format=case.format, **reading):
+        for event in events.get(index, ()):
             written += writer.write(event)
         if not written or not is_closed_by_size(case, message):
             written += writer.flush()

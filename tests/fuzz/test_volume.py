@@ -10,6 +10,7 @@ import pytest
 
 from wireformat.arrow.scan.registry import SCANS
 
+from ..numba_settings import BOUNDS_CHECKED
 from . import volume
 
 LARGE_BYTES = 200_000_000
@@ -29,7 +30,7 @@ def test_every_scan_has_cases() -> None:
 @pytest.mark.parametrize("format", volume.SMALLEST)
 def test_a_large_message_of_the_smallest_records(format: str) -> None:
     command = [sys.executable, "-m", "tests.fuzz.volume", "--bytes", str(LARGE_BYTES), format]
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
+    environment = os.environ | BOUNDS_CHECKED
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SUBPROCESS_SECONDS)
     assert done.returncode == 0, done.stderr[-5000:]
     assert " rows in " in done.stdout

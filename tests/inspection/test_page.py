@@ -15,8 +15,8 @@ import pytest
 
 import wireformat as wf
 
+from ..browser import CHROMIUM, Browser
 from ..cli.commands import run
-from .browser import CHROMIUM, Page, browser
 
 SAMPLE = Path(__file__).parents[2] / "examples" / "sample_capture.parquet"
 EVIL = "</script><img src=x onerror=document.title='taken'>\x1b[31m\u202e<!--data-->"
@@ -25,9 +25,9 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not in
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with browser(tmp_path_factory.mktemp("profile")) as page:
-        yield page
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -80,66 +80,65 @@ def test_trees_that_cannot_be(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_chromium
-def test_evil_names_are_shown_as_text(chromium: Page, evil_page: Path) -> None:
-    chromium.open(evil_page)
+def test_evil_names_are_shown_as_text(chromium: Browser, evil_page: Path) -> None:
+    chromium.open(evil_page.as_uri())
     chromium.wait("document.querySelectorAll('#tree [data-row]').length > 10")
-    assert chromium.run("document.title") == "evil<b>.parquet - wireformat inspect"
-    assert chromium.run("document.querySelectorAll('img, main b').length") == 0
-    assert "<img src=x" in chromium.run("document.getElementById('tree').textContent")
-    chromium.key("ArrowDown")
-    assert "bytes there" in chromium.run("document.getElementById('tree').textContent")
-    assert chromium.errors == []
+    assert chromium.ask("document.title") == "evil<b>.parquet - wireformat inspect"
+    assert chromium.ask("document.querySelectorAll('img, main b').length") == 0
+    assert "<img src=x" in chromium.ask("document.getElementById('tree').textContent")
+    chromium.press("ArrowDown")
+    assert "bytes there" in chromium.ask("document.getElementById('tree').textContent")
+    assert chromium.faults == []
     blocked = "fetch('https://example.org/').then(() => 'loaded', () => 'blocked')"
-    assert chromium.run(blocked) == "blocked"
-    assert any("Content Security Policy" in error for error in chromium.errors)
-    chromium.errors.clear()
+    assert chromium.ask(blocked) == "blocked"
+    assert any("Content Security Policy" in fault for fault in chromium.faults)
 
 
 @pytest.mark.slow
 @needs_chromium
-def test_a_capture_of_20_megabytes_opens_at_once(chromium: Page, tmp_path: Path) -> None:
+def test_a_capture_of_20_megabytes_opens_at_once(chromium: Browser, tmp_path: Path) -> None:
     """Of the list only what is seen is drawn; hovering, keys, search and both colour schemes work."""
     page = tmp_path / "page.html"
     assert run("inspect", SAMPLE, "--html", page).exit_code == 0
     begin = time.perf_counter()
-    chromium.open(page)
+    chromium.open(page.as_uri())
     chromium.wait("document.querySelectorAll('.record').length > 0")
     assert time.perf_counter() - begin < 10
-    assert chromium.run("document.getElementById('count').textContent") == "51934 of 51934 records"
-    assert chromium.run("document.querySelectorAll('.record').length") < 200
+    assert chromium.ask("document.getElementById('count').textContent") == "51934 of 51934 records"
+    assert chromium.ask("document.querySelectorAll('.record').length") < 200
 
     for _ in range(3):
-        chromium.key("ArrowDown")
-    assert "0.3" in chromium.run("document.querySelector('.picked').textContent")
-    chromium.move('#tree [title="new.cells[0].value.length"]')
+        chromium.press("ArrowDown")
+    assert "0.3" in chromium.ask("document.querySelector('.picked').textContent")
+    chromium.point_at('#tree [title="new.cells[0].value.length"]')
     chromium.wait("document.querySelectorAll('#hex .marked').length === 8")
-    chromium.move("#hex [data-at='0']")
+    chromium.point_at("#hex [data-at='0']")
     chromium.wait("document.querySelector('#tree .marked').title === 'length'")
-    chromium.key("ArrowRight")
-    chromium.key("ArrowRight")
-    assert chromium.run("document.activeElement.id") == "tree"
-    chromium.key("ArrowDown")
-    assert chromium.run("document.querySelector('#tree .marked').title") == "lsn"
+    chromium.press("ArrowRight")
+    chromium.press("ArrowRight")
+    assert chromium.ask("document.activeElement.id") == "tree"
+    chromium.press("ArrowDown")
+    assert chromium.ask("document.querySelector('#tree .marked').title") == "lsn"
 
-    chromium.run("document.getElementById('list').scrollTop = 1e9")
+    chromium.ask("document.getElementById('list').scrollTop = 1e9")
     chromium.wait("[...document.querySelectorAll('.record')].some(row => row.dataset.index === '51933')")
-    chromium.run("document.querySelector('.record[data-index=\"51933\"]').click()")
-    assert "--records 51933" in chromium.run("document.getElementById('hex').textContent")
+    chromium.ask("document.querySelector('.record[data-index=\"51933\"]').click()")
+    assert "--records 51933" in chromium.ask("document.getElementById('hex').textContent")
 
-    chromium.key("/")
-    assert chromium.run("document.activeElement.id") == "search"
+    chromium.press("/")
+    assert chromium.ask("document.activeElement.id") == "search"
     chromium.call("Input.insertText", text="delete")
     chromium.wait("!document.getElementById('count').textContent.startsWith('51934 ')")
     chromium.wait("document.querySelectorAll('.record').length > 0")
-    assert chromium.run("[...document.querySelectorAll('.record')].every(row => row.textContent.includes('DELETE'))")
-    assert chromium.errors == []
+    assert chromium.ask("[...document.querySelectorAll('.record')].every(row => row.textContent.includes('DELETE'))")
+    assert chromium.faults == []
 
     colours = set()
     for scheme in ("light", "dark"):
-        chromium.scheme(scheme)
-        colours.add(chromium.run("getComputedStyle(document.body).backgroundColor"))
+        chromium.use_scheme(scheme)
+        colours.add(chromium.ask("getComputedStyle(document.body).backgroundColor"))
         kept = os.environ.get("WIREFORMAT_PICTURES")
-        chromium.picture((Path(kept) if kept else tmp_path) / f"inspect-{scheme}.png")
+        chromium.photograph((Path(kept) if kept else tmp_path) / f"inspect-{scheme}.png")
     assert len(colours) == 2
-    chromium.run("document.getElementById('scheme').click()")
-    assert chromium.run("getComputedStyle(document.body).backgroundColor") in colours
+    chromium.ask("document.getElementById('scheme').click()")
+    assert chromium.ask("getComputedStyle(document.body).backgroundColor") in colours

@@ -27,8 +27,19 @@ def tables_of(folder: Path) -> list[Table]:
 
 def read(folder: Path, table: Table) -> pa.Table:
     """The rows of a table, in the order of `_sequence`."""
-    listed = wf.lake.tables(folder).to_pylist()
-    row = next(row for row in listed if (row["table_schema"], row["table_name"]) == table)
+    return _rows_of(_listed(folder)[table])
+
+
+def read_all(folder: Path) -> dict[Table, pa.Table]:
+    """The same of all tables."""
+    return {table: _rows_of(row) for table, row in _listed(folder).items()}
+
+
+def _listed(folder: Path) -> dict[Table, dict[str, Any]]:
+    return {(row["table_schema"], row["table_name"]): row for row in wf.lake.tables(folder).to_pylist()}
+
+
+def _rows_of(row: dict[str, Any]) -> pa.Table:
     if row["files"] is None:
         delta = deltalake.DeltaTable(Path(row["folder"]).as_uri())
         found = delta.to_pyarrow_table()

@@ -16,7 +16,7 @@ from wireformat.options.table_names import written
 from ..golden_cases import CASES, Case, find_case
 from ..servers.captures import capture_names, read_capture, read_tables
 from ..servers.current_tables import keys_of, typed_rows
-from .reading import Table, names_of, read, tables_of, values
+from .reading import Table, names_of, read_all, values
 
 pytest.importorskip("deltalake", reason="the extra delta is not installed")
 
@@ -31,9 +31,9 @@ def check(capture: wf.Capture, folder: Path, format: str, wanted: dict[Table, li
     """Writes all changes of a capture and compares them with the values of its tables; returns the number of tables."""
     result = capture.write(folder, format=format)
     of_tables = {(row["table_schema"], row["table_name"]): row for row in result.to_pylist() if row["table_name"]}
-    assert {*tables_of(folder)} == {*of_tables} == {name for name, rows in wanted.items() if rows}
-    for name in of_tables:
-        there = read(folder, name)
+    found = read_all(folder)
+    assert {*found} == {*of_tables} == {name for name, rows in wanted.items() if rows}
+    for name, there in found.items():
         assert values(there) == wanted[name], name
         assert len(there) == of_tables[name]["rows"]
     assert wf.lake.position(folder).to_json() == capture.position.to_json()
@@ -96,7 +96,7 @@ def test_current_rows_of_servers(name: str, format: str, tmp_path: Path) -> None
         known = {written(table) for table in names_of(half.tables())}
         half.write(tmp_path, format=format, state="latest", keys={name: keys[name] for name in known})
     capture_of(name).write(tmp_path, format=format, state="latest", keys=keys)
-    found = {table: read(tmp_path, table) for table in tables_of(tmp_path)}
+    found = read_all(tmp_path)
     for table, rows in found.items():
         assert values(rows) == values(current[table]), table
     held = held_by_server(name)

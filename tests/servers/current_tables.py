@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import wireformat as wf
+from wireformat.arrow.typed_tables.listed import rows_of
 from wireformat.identifiers import quote_identifier
 
 from .replica import Table
@@ -39,7 +40,7 @@ def typed_rows(table: Table, rows: Sequence[Row], listed: pa.Table, schema: pa.S
     listed   what `wireformat.arrow.tables` says of the table
     schema   of the columns; else as the list says
     """
-    known = next(row for row in reversed(listed.to_pylist()) if (row["table_schema"], row["table_name"]) == table)
+    known = rows_of(listed, quoted(table))[-1]
     types = dict(zip(known["columns"], known["types"], strict=True))
     changes = [
         {

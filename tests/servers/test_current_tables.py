@@ -32,9 +32,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]  # a second session, beside t
 
 @pytest.fixture(autouse=True)
 def few_rows(set_conf: Callable[[str, Any], None]) -> None:
-    """Many small queries: compiling them would take longer than running them."""
-    set_conf("spark.sql.codegen.wholeStage", "false")
-    set_conf("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    """Many small queries."""
     set_conf("spark.sql.adaptive.enabled", "false")
     set_conf("spark.sql.shuffle.partitions", 1)
     set_conf("spark.sql.inMemoryColumnarStorage.compressed", "false")

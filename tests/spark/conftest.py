@@ -18,6 +18,8 @@ SETTINGS = {
     "spark.default.parallelism": 2,
     "spark.python.daemon.module": f"{__package__}.daemon",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each column notes its line in Python
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # to compile a small query takes longer than to run it
+    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": 2,
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     "spark.sql.streaming.stopTimeout": "60s",
@@ -30,6 +32,10 @@ def spark() -> Iterator[SparkSession]:
     spark_udfs.register(session)
     yield session
     session.stop()
+
+
+COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}
+"""Queries are compiled, as Spark does it unless it is told otherwise."""
 
 
 @pytest.fixture

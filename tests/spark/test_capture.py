@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,6 +40,7 @@ FORMATS = ("pgoutput", "test-decoding", "gaussdb-binary", "gaussdb-json", "mppdb
 LAYOUTS = {"in order": (write_in_order, None), "shuffled": (write_shuffled, None), "many chunks": (write_shuffled, 7)}
 
 
+@cache
 def streams_of(format: str) -> dict[str, list[bytes]]:
     """Returns generated streams and captures of servers of a format, by name."""
     found = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,12 +16,19 @@ import wireformat as wf
 from examples import pandas_functions
 
 from ..test_documentation import BLOCK, ROOT, SAMPLE
+from .conftest import COMPILED
 from .messages import transaction
 
 pytestmark = pytest.mark.spark
 
 SQL_BLOCK = re.compile(r"```sql\n(.*?)```", re.DOTALL)
 PAGE = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def as_users_run_them(set_conf: Callable[[str, Any], None]) -> None:
+    for name, value in COMPILED.items():
+        set_conf(name, value)
 
 
 @pytest.fixture

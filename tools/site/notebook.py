@@ -22,8 +22,10 @@ def executed(path: Path = PATH) -> Any:
     NotebookClient(
         notebook,
         timeout=SECONDS,
+        startup_timeout=SECONDS,
         kernel_name=KERNEL["name"],
         record_timing=False,
+        coalesce_streams=True,  # what a cell prints comes in one piece or in several, as the kernel has time
         resources={"metadata": {"path": str(path.parent)}},
     ).execute()
     notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}

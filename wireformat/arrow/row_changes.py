@@ -55,18 +55,18 @@ def record_batches(changes: RowChanges, name: str = "row changes") -> Iterator[p
 class RowSource(Protocol):
     """Row changes, as a scan has noted them.
 
-    codes        uint8[n]: the index in KINDS of each row's kind
-    record_rows  int64[k]: the rows that are no row changes, ascending
-    records      these rows, with the columns that `transactions` needs
-    row_bytes    about the size of a row with all columns
-    stepped      int64[n + 1]: how many row changes were stepped over before each row, and in all; None: no row change
+    kind_codes     uint8[n]: the index in KINDS of each row's kind
+    other_rows     int64[k]: the rows that are no row changes, ascending
+    other_records  these rows, with the columns that `transactions` needs
+    row_bytes      about the size of a row with all columns
+    stepped        int64[n + 1]: how many row changes were stepped over before each row, and in all; None: no row change
     """
 
-    codes: Array
-    record_rows: Array
+    kind_codes: Array
+    other_rows: Array
 
     @property
-    def records(self) -> pa.RecordBatch:
+    def other_records(self) -> pa.RecordBatch:
         """See the class."""
 
     @property
@@ -90,5 +90,5 @@ class RowSource(Protocol):
     def places(self, rows: Array) -> Iterator[tuple[int, int]]:
         """Yields the indexes of message and record of these rows."""
 
-    def taken(self, rows: Array) -> pa.RecordBatch:
+    def batch_of(self, rows: Array) -> pa.RecordBatch:
         """Returns these rows, with all columns."""

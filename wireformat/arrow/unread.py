@@ -76,8 +76,8 @@ class ReadSummary(NamedTuple):
 
     def and_of_source(self, source: RowSource) -> ReadSummary:
         """The same of these rows and those of a source."""
-        has_changes = len(source.record_rows) < len(source.codes) or source.stepped is not None
-        return ReadSummary(is_read=True) if has_changes else self.and_of(source.records)
+        has_changes = len(source.other_rows) < len(source.kind_codes) or source.stepped is not None
+        return ReadSummary(is_read=True) if has_changes else self.and_of(source.other_records)
 
     def and_these(self, other: ReadSummary) -> ReadSummary:
         """The same of these rows and others."""
@@ -169,7 +169,7 @@ def judged_rows(rows: Iterable[Item]) -> Iterator[Iterator[Item]]:
         nonlocal seen, format
         for item in rows:
             if not isinstance(item, pa.RecordBatch):
-                seen, format = seen.and_of_source(item), format or format_of([item.records.schema])
+                seen, format = seen.and_of_source(item), format or format_of([item.other_records.schema])
             elif item.schema.names.count("kind") == 1:  # else the one who takes them says what is wrong
                 seen, format = seen.and_of(item), format or format_of([item.schema])
             yield item

@@ -63,11 +63,11 @@ class Rejects:
     def without_unread(self, rows: Iterable[pa.RecordBatch | NotedRows]) -> Iterator[pa.RecordBatch | NotedRows]:
         """Yields the rows without those that could not be read, which it takes."""
         for item in rows:
-            kinds = item["kind"] if isinstance(item, pa.RecordBatch) else item.records["kind"]
+            kinds = item["kind"] if isinstance(item, pa.RecordBatch) else item.other_records["kind"]
             if not pc.any(pc.is_in(kinds, pa.array([*UNREAD]))).as_py():
                 yield item
                 continue
-            batch = item if isinstance(item, pa.RecordBatch) else item.taken(np.arange(len(item.codes)))
+            batch = item if isinstance(item, pa.RecordBatch) else item.batch_of(np.arange(len(item.kind_codes)))
             is_unread = pc.is_in(batch["kind"], pa.array([*UNREAD]))
             unread = batch.filter(is_unread)
             self.unread += len(unread)

@@ -17,15 +17,13 @@ import pytest
 
 from wireformat.arrow.jit import compiler as compiled
 
+from ...numba_settings import BOUNDS_CHECKED, COMPILED_SOON, UNCOMPILED
 from ...test_architecture import imports
 from ..scan.probe import entry_points, use_everything, use_little
 
 ROOT = Path(__file__).parents[3]
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
 SUBPROCESS_SECONDS = 900
-
-COMPILED_SOON = {"NUMBA_OPT": "0"}
-"""Code that runs once need not be fast: without optimization it is compiled in a third of the time."""
 
 # root may write everywhere, so it gives that right up before the probe begins; anybody else has none to give up.
 WITHOUT_PRIVILEGES = (
@@ -322,38 +320,37 @@ def test_without_a_home(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPat
 LONG = "readings or batches or overwritten or inserted or (never_shows and fixed-width)"
 """Tests that take minutes uncompiled: the same code reads the bytes of others."""
 
-UNCOMPILED = [
-    *("tests/agreement", "tests/test_times.py", "tests/formats/test_conformance.py"),
-    *("tests/formats/test_text_bad_input.py", "tests/formats/test_pgoutput_bad_input.py"),
-    *("tests/formats/test_pgoutput_streams.py", "-m", "not slow", "-k", f"not ({LONG})"),
-]
-BOUNDS_CHECKED = [
-    "tests/agreement",
-    "tests/fuzz",
-    "tests/formats/test_conformance.py",
-    "tests/formats/test_text_bad_input.py",
-    "tests/formats/test_pgoutput_bad_input.py",
-    "tests/formats/test_pgoutput_streams.py",
-    "tests/formats/test_relations.py",
-    "tests/arrow/scan/test_scratch.py",
-    "tests/arrow/columns/test_gather.py",
-]
-"""Arguments of pytest: the tests that try bad bytes, little room and texts of every length."""
+NOT_COMPILED = "declaration"
+"""The cases of the engine that has no compiled code."""
 
+CHECKED_ANYWAY = "test_a_large_message"
+"""A test whose process checks bounds by itself."""
 
 RUNS = {
-    # For coverage and debuggers; warnings of numpy's arithmetic are errors, so nothing wraps by accident.
-    "uncompiled": ({"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "few"}, UNCOMPILED),
-    # Every index is checked. Compiles anew the first time; what more optimization takes, it does not save.
-    "bounds checked": ({"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "HYPOTHESIS_PROFILE": "few"}, BOUNDS_CHECKED),
+    "uncompiled": (
+        UNCOMPILED,
+        *("tests/agreement", "tests/test_times.py", "tests/formats/test_conformance.py"),
+        *("tests/formats/test_text_bad_input.py", "tests/formats/test_pgoutput_bad_input.py"),
+        *("tests/formats/test_pgoutput_streams.py", "-m", "not slow", "-k", f"not ({LONG} or {NOT_COMPILED})"),
+    ),
+    "bounds checked": (
+        BOUNDS_CHECKED,
+        *("tests/agreement", "tests/fuzz", "tests/formats/test_conformance.py"),
+        *("tests/formats/test_text_bad_input.py", "tests/formats/test_pgoutput_bad_input.py"),
+        *("tests/formats/test_pgoutput_streams.py", "tests/formats/test_relations.py"),
+        *("tests/arrow/scan/test_scratch.py", "tests/arrow/columns/test_gather.py"),
+        *("-k", f"not ({NOT_COMPILED} or {CHECKED_ANYWAY})"),
+    ),
 }
+"""Settings, and arguments of pytest: the tests that try bad bytes, little room and texts of every length."""
 
 
 @pytest.fixture(scope="module")
 def runs() -> Iterator[dict[str, subprocess.Popen[str]]]:
     """Both at the same time: each takes minutes, and one processor."""
     command = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-    started = {name: start({**os.environ, **env}, *command, *tests) for name, (env, tests) in RUNS.items()}
+    own = {**os.environ, "HYPOTHESIS_PROFILE": "few"}
+    started = {name: start({**own, **settings}, *command, *tests) for name, (settings, *tests) in RUNS.items()}
     yield started
     for process in started.values():
         with process:

@@ -121,7 +121,7 @@ class Transactions:
         yield from output.settled()
         self._open_rows.release(ended)
         self._hold(rows)
-        self._rows_taken += len(rows.codes)
+        self._rows_taken += len(rows.kind_codes)
         self._is_taking = False
 
     @property
@@ -303,9 +303,9 @@ class Transactions:
             return pa.RecordBatch.from_arrays(columns, schema=self._open_rows.schema)
 
         if touched and rows.source is None:
-            self._open_rows.hold(numbered(rows.batch, np.arange(len(rows.codes))), rows.kept, touched)
+            self._open_rows.hold(numbered(rows.batch, np.arange(len(rows.kind_codes))), rows.kept, touched)
         elif touched:
-            self._open_rows.hold_taken(lambda chosen: numbered(rows.taken(chosen), chosen), rows.kept, touched)
+            self._open_rows.hold_taken(lambda chosen: numbered(rows.batch_of(chosen), chosen), rows.kept, touched)
         self._open_rows.compact(lambda: self._machine.open)
 
 
@@ -361,7 +361,7 @@ def open_transactions(
 
 def _ordinals(rows: Rows, attempts: Iterable[Attempt[RowRange]]) -> Array:
     """Returns int64[n]: the ordinals of the rows of these attempts that are delivered, and anything for other rows."""
-    ordinals = np.zeros(len(rows.codes), np.int64)
+    ordinals = np.zeros(len(rows.kind_codes), np.int64)
     ranges = []
     for attempt in attempts:
         first = attempt.before

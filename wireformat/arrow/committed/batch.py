@@ -92,7 +92,7 @@ class Rows:
     """Row changes, as input of the machine.
 
     batch             all rows; of a source, those that are no row changes
-    codes             uint8[n]: the index in KINDS of each row's kind
+    kind_codes        uint8[n]: the index in KINDS of each row's kind
     source            reads the rows that `batch` does not have; None if it has all
     ordinals          int64[n]: the ordinals of delivered rows in their transactions, of held rows; None if all rows
                       that count are there
@@ -103,7 +103,7 @@ class Rows:
     """
 
     batch: pa.RecordBatch
-    codes: Array
+    kind_codes: Array
     source: RowSource | None = None
     ordinals: Array | None = None
     delivered: Array = field(init=False)
@@ -111,12 +111,12 @@ class Rows:
     counted_before: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        self.delivered = _IS_DELIVERED[self.codes]
-        messages = np.flatnonzero(self.codes == _MESSAGE)
+        self.delivered = _IS_DELIVERED[self.kind_codes]
+        messages = np.flatnonzero(self.kind_codes == _MESSAGE)
         if len(messages):
             transactional = self.detail(messages, "transactional")
             self.delivered[messages] = flags(pc.fill_null(pc.equal(transactional, "true"), False))
-        self.counted_before = self.counted_through = np.zeros(len(self.codes) + 1, np.int64)
+        self.counted_before = self.counted_through = np.zeros(len(self.kind_codes) + 1, np.int64)
         np.cumsum(self.delivered, out=self.counted_through[1:])
         stepped = None if self.source is None else self.source.stepped
         if stepped is not None:
@@ -126,15 +126,15 @@ class Rows:
     @classmethod
     def of(cls, batch: pa.RecordBatch, ordinals: Array | None = None) -> Rows:
         """Returns the rows of a batch; raises OrderError at a CORRUPT row, BadRows at a row of an unknown kind."""
-        return cls(batch, _codes(batch), None, ordinals)._checked()
+        return cls(batch, _kind_codes(batch), None, ordinals)._checked()
 
     @classmethod
     def of_source(cls, source: RowSource) -> Rows:
         """Returns the rows of a source; raises OrderError at a CORRUPT row."""
-        return cls(source.records, source.codes, source)._checked()
+        return cls(source.other_records, source.kind_codes, source)._checked()
 
     def _checked(self) -> Rows:
-        corrupt = np.flatnonzero(self.codes == _CODE["CORRUPT"])
+        corrupt = np.flatnonzero(self.kind_codes == _CODE["CORRUPT"])
         if len(corrupt):
             lsn = self.numbers("lsn", corrupt[:1])
             raise corrupt_error(
@@ -142,9 +142,9 @@ class Rows:
             )
         return self
 
-    def taken(self, rows: Array) -> pa.RecordBatch:
+    def batch_of(self, rows: Array) -> pa.RecordBatch:
         """Returns rows with all columns."""
-        return taken(self.batch, rows) if self.source is None else self.source.taken(rows)
+        return taken(self.batch, rows) if self.source is None else self.source.batch_of(rows)
 
     @property
     def row_bytes(self) -> float:
@@ -153,17 +153,17 @@ class Rows:
 
     def _in_batch(self, rows: Array) -> Array:
         """Returns the indices in `batch` of these rows, which it must have."""
-        return rows if self.source is None else np.searchsorted(self.source.record_rows, rows)
+        return rows if self.source is None else np.searchsorted(self.source.other_rows, rows)
 
     @cached_property
     def kept(self) -> Array:
         """bool[n]: whether the row is kept as long as its transaction is open."""
-        return self.delivered | _IS_CONTROL[self.codes]
+        return self.delivered | _IS_CONTROL[self.kind_codes]
 
     @cached_property
     def is_origin(self) -> Array:
         """bool[n]: whether the row is an ORIGIN record."""
-        return self.codes == _ORIGIN
+        return self.kind_codes == _ORIGIN
 
     @cached_property
     def xids(self) -> Column:
@@ -172,7 +172,7 @@ class Rows:
 
     def items(self) -> Iterator[Item]:
         """Yields the items, in order. Each delivered row and each control record is in exactly one item."""
-        ends = np.flatnonzero(_IS_CONTROL[self.codes] & (self.codes != _ORIGIN))
+        ends = np.flatnonzero(_IS_CONTROL[self.kind_codes] & (self.kind_codes != _ORIGIN))
         firsts = self._plain(ends)
         begins, commits = ends[firsts], ends[firsts + 1]
         singles = self._outside(begins, commits)
@@ -193,11 +193,11 @@ class Rows:
 
     def _outside(self, begins: Array, commits: Array) -> Array:
         """Returns the rows of control records and lone messages that are in none of these transactions."""
-        inside = np.zeros(len(self.codes) + 1, np.int8)
+        inside = np.zeros(len(self.kind_codes) + 1, np.int8)
         inside[begins] += 1
         inside[commits + 1] -= 1  # the next transaction may begin there
         covered = np.cumsum(inside[:-1], dtype=np.int8).astype(bool)
-        return np.flatnonzero(~covered & (_IS_CONTROL[self.codes] | self._lone))
+        return np.flatnonzero(~covered & (_IS_CONTROL[self.kind_codes] | self._lone))
 
     @cached_property
     def _lone(self) -> Array:
@@ -205,7 +205,7 @@ class Rows:
 
         After row changes that were stepped over it does not matter, since these need a transaction.
         """
-        lone = self.delivered & (self.codes == _MESSAGE)
+        lone = self.delivered & (self.kind_codes == _MESSAGE)
         rows = np.flatnonzero(lone)
         if len(rows):
             lone[rows] = ~self.numbers("lsn", rows).valid & (self.counted_before[rows] == self.counted_through[rows])
@@ -213,7 +213,7 @@ class Rows:
 
     def _plain(self, ends: Array) -> Array:
         """Returns the indices in `ends` of the BEGINs that form a plain transaction with the next record."""
-        codes = self.codes[ends]
+        codes = self.kind_codes[ends]
         firsts = np.flatnonzero((codes[:-1] == _BEGIN) & (codes[1:] == _COMMIT))
         if not len(firsts):
             return firsts
@@ -225,7 +225,7 @@ class Rows:
         stops = np.concatenate([singles + 1, np.array([stretch.commits[-1] + 1 for stretch in stretches], np.int64)])
         order = np.argsort(starts)
         starts, stops = starts[order], stops[order]
-        gap_starts, gap_stops = np.append(0, stops), np.append(starts, len(self.codes))
+        gap_starts, gap_stops = np.append(0, stops), np.append(starts, len(self.kind_codes))
         counts = self.counted_before[gap_stops] - self.counted_through[gap_starts]
         items = chain(self._items_at(starts, order >= len(singles), iter(stretches)), [None])
         for start, stop, count, item in zip(
@@ -238,7 +238,7 @@ class Rows:
 
     def _items_at(self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]) -> Iterator[Item]:
         """Yields the items that begin at these rows: control records, lone messages and stretches."""
-        are_controls = ~are_stretches & (self.codes[rows] != _MESSAGE)
+        are_controls = ~are_stretches & (self.kind_codes[rows] != _MESSAGE)
         for first in range(0, len(rows), RECORDS_AT_ONCE):
             window = slice(first, first + RECORDS_AT_ONCE)
             controls = iter(self._controls(rows[window][are_controls[window]]))
@@ -264,7 +264,7 @@ class Rows:
         return [
             *map(
                 Control,
-                [KINDS[code] for code in self.codes[rows].tolist()],
+                [KINDS[code] for code in self.kind_codes[rows].tolist()],
                 *numbers,
                 self.batch["commit_time"].take(at).cast(pa.int64()).to_pylist(),
                 *details.values(),
@@ -382,7 +382,7 @@ _DETAIL_READERS: dict[str, Callable[[pa.StringArray], list[Any]]] = {
 """The keys of `detail` that control records need, with functions that read their texts, in the order of Control."""
 
 
-def _codes(batch: pa.RecordBatch) -> Array:
+def _kind_codes(batch: pa.RecordBatch) -> Array:
     """Returns uint8[n]: the index of each row's kind in KINDS."""
     kinds = batch["kind"]
     found = pc.index_in(kinds.cast(pa.string()) if kinds.type != pa.string() else kinds, value_set=pa.array(KINDS))

@@ -139,7 +139,7 @@ class Output:
             rows = self._rows if source == HERE else self._held(source)
             indices, range_of, ordinals = self._delivered(rows, ranges, np.flatnonzero(ranges[0] == source))
             if len(sources) > 1 or rows.source is not None:  # only the delivered rows of each batch stay in memory
-                batches[source] = rows.taken(indices)
+                batches[source] = rows.batch_of(indices)
                 indices = np.arange(len(indices))
             else:
                 batches[source] = rows.batch

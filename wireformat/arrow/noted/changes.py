@@ -30,13 +30,13 @@ class NotedChanges(NamedTuple):
     settled: SettledRows
 
     @property
-    def codes(self) -> Array:
+    def kind_codes(self) -> Array:
         """uint8[n]: the index in KINDS of each row's kind."""
-        return self.noted.codes[self.settled.rows]
+        return self.noted.kind_codes[self.settled.rows]
 
     def of_kind(self, kind: str) -> NotedChanges:
         """Returns the rows of one kind."""
-        return self._replace(settled=self.settled.chosen(self.codes == KINDS.index(kind)))
+        return self._replace(settled=self.settled.chosen(self.kind_codes == KINDS.index(kind)))
 
     def of_table(self, table: tuple[str, str], keep: Sequence[str]) -> pa.RecordBatch | NotedSelection | None:
         """Returns the rows of a table, copied out of the notes, and those that may be of any table.
@@ -50,12 +50,10 @@ class NotedChanges(NamedTuple):
         is_noted = self.noted.are_noted_changes(rows)
         chosen = np.flatnonzero(is_noted)
         chosen = chosen[are_of_table(self.noted.scanned, self.noted.notes_of(rows[chosen]), table)]
-        others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[self.codes])
-        if len(others):
-            found = rows_of_name(self._chosen(others).batch(), *table)
-            if len(found):
-                every = np.sort(np.concatenate([chosen, others]))
-                return rows_of_name(self._chosen(every).batch(), *table)
+        others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[self.kind_codes])
+        if len(others) and len(rows_of_name(self._chosen(others).batch(), *table)):
+            every = np.sort(np.concatenate([chosen, others]))
+            return rows_of_name(self._chosen(every).batch(), *table)
         return self._chosen(chosen)._copied(keep) if len(chosen) else None
 
     def _chosen(self, chosen: Array) -> NotedChanges:
@@ -95,7 +93,7 @@ class NotedChanges(NamedTuple):
     def batch(self) -> pa.RecordBatch:
         """Returns the rows with all columns."""
         schema = committed_schema(self.noted.schema)
-        return committed_rows(self.noted.taken(self.settled.rows), self.settled, schema)
+        return committed_rows(self.noted.batch_of(self.settled.rows), self.settled, schema)
 
 
 _MAY_BE_OF_TABLE = np.array([kind in (*TABLE_KINDS, *HIDDEN_KINDS) for kind in KINDS])
@@ -125,7 +123,7 @@ def rows_by_table(rows: CommittedRows, keep: Sequence[str]) -> Iterator[tuple[Ta
         return
     changes = rows.settled.rows
     is_noted = rows.noted.are_noted_changes(changes)
-    others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[rows.codes])
+    others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[rows.kind_codes])
     noted = np.flatnonzero(is_noted)
     if len(others):
         of_others = rows._chosen(others).batch()
@@ -151,5 +149,5 @@ def take_rows(transactions: Transactions, rows: pa.RecordBatch | NotedRows) -> I
     if isinstance(rows, pa.RecordBatch):
         yield from transactions.take(rows)
         return
-    for found in transactions.take_noted(rows, rows.schema):
-        yield found if isinstance(found, pa.RecordBatch) else NotedChanges(rows, found)
+    for settled in transactions.take_noted(rows, rows.schema):
+        yield settled if isinstance(settled, pa.RecordBatch) else NotedChanges(rows, settled)

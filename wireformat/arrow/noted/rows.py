@@ -34,10 +34,9 @@ from ..scan.notes import (
 )
 from ..schemas import change_schema
 
-_ROW_CHANGES = ("INSERT", "UPDATE", "DELETE")
-_IS_RECORD = np.array([kind not in _ROW_CHANGES for kind in KINDS])
+_IS_ROW_CHANGE = np.array([kind in ("INSERT", "UPDATE", "DELETE") for kind in KINDS])
 
-RECORD_COLUMNS = (
+OTHER_RECORD_COLUMNS = (
     *("message", "record", "kind", "lsn", "xid", "csn", "commit_lsn", "commit_time"),
     *("table_schema", "table_name", "detail", "raw"),
 )
@@ -95,13 +94,13 @@ class NotedRows:
         self.schema = schema
         self.built = built
         self.origins = None if built is None else _origins(scanned)
-        self.codes = self._joined(scanned.rows[KIND, : scanned.row_count], _built_codes).astype(np.uint8)
-        self.record_rows = np.flatnonzero(_IS_RECORD[self.codes])
+        self.kind_codes = self._joined(scanned.rows[KIND, : scanned.row_count], _kind_codes_of).astype(np.uint8)
+        self.other_rows = np.flatnonzero(~_IS_ROW_CHANGE[self.kind_codes])
 
     @cached_property
-    def records(self) -> pa.RecordBatch:
+    def other_records(self) -> pa.RecordBatch:
         """See RowSource."""
-        return self.gathered(self.record_rows, change_schema(RECORD_COLUMNS).with_metadata(self.schema.metadata))
+        return self.gathered(self.other_rows, change_schema(OTHER_RECORD_COLUMNS).with_metadata(self.schema.metadata))
 
     @cached_property
     def row_bytes(self) -> float:
@@ -152,14 +151,14 @@ class NotedRows:
 
     def are_noted_changes(self, rows: Array) -> Array:
         """Returns bool[n]: whether these rows are row changes that the notes have."""
-        are_changes = ~_IS_RECORD[self.codes[rows]]
+        are_changes = _IS_ROW_CHANGE[self.kind_codes[rows]]
         return are_changes if self.origins is None else are_changes & (self.origins[rows] >= 0)
 
     def notes_of(self, rows: Array) -> Array:
         """Returns the rows in the notes of these rows, which must be there."""
         return rows if self.origins is None else self.origins[rows]
 
-    def taken(self, rows: Array) -> pa.RecordBatch:
+    def batch_of(self, rows: Array) -> pa.RecordBatch:
         """See RowSource."""
         return self.gathered(rows, self.schema)
 
@@ -219,7 +218,7 @@ def _origins(scanned: ScannedRows) -> Array:
     return origins
 
 
-def _built_codes(built: pa.RecordBatch) -> Array:
+def _kind_codes_of(built: pa.RecordBatch) -> Array:
     return np.asarray(pc.index_in(built["kind"], pa.array(KINDS)))
 
 
@@ -253,6 +252,6 @@ def _record_batch(scanned: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def records_of(rows: pa.RecordBatch | NotedRows) -> pa.RecordBatch:
-    """Returns rows that have at least all records that are no row changes."""
-    return rows if isinstance(rows, pa.RecordBatch) else rows.records
+def other_records_of(rows: pa.RecordBatch | NotedRows) -> pa.RecordBatch:
+    """Returns rows among which are all records that are no row changes."""
+    return rows if isinstance(rows, pa.RecordBatch) else rows.other_records

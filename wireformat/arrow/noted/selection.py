@@ -31,14 +31,14 @@ _TABLE_KINDS = np.array([TABLE_KINDS.index(kind) if kind in TABLE_KINDS else -1 
 class NotedSelection:
     """Row changes that were copied out of the notes, as typed tables read them. It is a Selection.
 
-    codes     int64[n]: the index of each row's layout
-    layouts   the different layouts
-    values    the texts of all values that were sent
-    starts    int64[2, n]: the index of the first value of each new image, and of each old one
-    columns   further columns of the rows: message and record, and others that typed tables read
+    layout_codes   int64[n]: the index of each row's layout
+    layouts        the different layouts
+    values         the texts of all values that were sent
+    starts         int64[2, n]: the index of the first value of each new image, and of each old one
+    columns        further columns of the rows: message and record, and others that typed tables read
     """
 
-    codes: Array
+    layout_codes: Array
     layouts: Sequence[Layout]
     values: NotedTexts
     starts: Array
@@ -46,7 +46,7 @@ class NotedSelection:
 
     def __len__(self) -> int:
         """See Selection."""
-        return len(self.codes)
+        return len(self.layout_codes)
 
     @property
     def new(self) -> Image:
@@ -71,37 +71,37 @@ class NotedSelection:
     @property
     def kinds(self) -> Array:
         """int64[n]: the kinds, as indices into TABLE_KINDS."""
-        return _TABLE_KINDS[np.array([layout.kind for layout in self.layouts], np.int64)][self.codes]
+        return _TABLE_KINDS[np.array([layout.kind for layout in self.layouts], np.int64)][self.layout_codes]
 
     @property
     def relation_ids(self) -> pa.Array:
         """See Selection."""
         oids = [dict(layout.detail).get("relation_id") for layout in self.layouts]
-        found = pa.array([None if oid is None else int(oid) for oid in oids], pa.int64())
-        return found.take(pa.array(self.codes))
+        of_layout = pa.array([None if oid is None else int(oid) for oid in oids], pa.int64())
+        return of_layout.take(pa.array(self.layout_codes))
 
     def column(self, name: str, type: pa.DataType) -> pa.Array:
         """See Selection."""
         column = self.columns.get(name)
         if column is None:
-            return pa.nulls(len(self.codes), type)
+            return pa.nulls(len(self.layout_codes), type)
         return column if column.type == type else column.cast(type)
 
     def position(self, index: int) -> dict[str, Any]:
         """See Selection."""
-        found = {name: self.columns[name][index].as_py() for name in ("message", "record")}
+        position = {name: self.columns[name][index].as_py() for name in ("message", "record")}
         if "sequence" in self.columns:
-            found["sequence"] = sequence_text(self.columns["sequence"][index].as_py())
-        return found
+            position["sequence"] = sequence_text(self.columns["sequence"][index].as_py())
+        return position
 
     def detail(self, index: int) -> dict[str, str]:
         """See Selection."""
-        return dict(self.layouts[int(self.codes[index])].detail)
+        return dict(self.layouts[int(self.layout_codes[index])].detail)
 
     def chosen(self, indices: Array) -> NotedSelection:
         """See Selection."""
         columns = {name: column.take(pa.array(indices)) for name, column in self.columns.items()}
-        return NotedSelection(self.codes[indices], self.layouts, self.values, self.starts[:, indices], columns)
+        return NotedSelection(self.layout_codes[indices], self.layouts, self.values, self.starts[:, indices], columns)
 
     def sliced(self, start: int, stop: int) -> NotedSelection:
         """Returns a range of rows, copied, so that it does not keep the memory of the others."""
@@ -111,9 +111,9 @@ class NotedSelection:
         own = pairs[first:last].copy()
         own[:, 0] -= begin
         rows = pa.array(np.arange(start, stop))
-        used, codes = np.unique(self.codes[start:stop], return_inverse=True)
+        used, layout_codes = np.unique(self.layout_codes[start:stop], return_inverse=True)
         return NotedSelection(
-            codes.reshape(-1).astype(np.int64),
+            layout_codes.reshape(-1).astype(np.int64),
             [self.layouts[code] for code in used.tolist()],
             _noted_texts(own, texts[begin:end].copy()),
             self.starts[:, start:stop] - first,
@@ -123,16 +123,16 @@ class NotedSelection:
     @cached_property
     def nbytes(self) -> int:
         """About the size in memory."""
-        return len(self.values.source) + self.values.pairs.nbytes + 100 * len(self.codes)
+        return len(self.values.source) + self.values.pairs.nbytes + 100 * len(self.layout_codes)
 
     def _image(self, names: Sequence[Names | None], starts: Array) -> Image:
-        valid = np.array([image is not None for image in names], bool)[self.codes]
+        valid = np.array([image is not None for image in names], bool)[self.layout_codes]
         return Image(valid, self._lists(names), self.values, starts)
 
     def _lists(self, lists: Sequence[Names | None]) -> EncodedLists:
         code_of: dict[Names | None, int] = {None: 0}
         codes = np.array([code_of.setdefault(names, len(code_of)) for names in lists], np.int64)
-        return EncodedLists(codes[self.codes], list(code_of))
+        return EncodedLists(codes[self.layout_codes], list(code_of))
 
 
 def copied_rows(
@@ -145,21 +145,21 @@ def copied_rows(
 
     rows      int64[n]: rows of the notes
     columns   see NotedSelection
-    known     codes and layouts of the rows; None looks for them
+    known     layout codes and layouts of the rows; None looks for them
     """
-    codes, layouts = layouts_of(scanned, rows) if known is None else known
+    layout_codes, layouts = layouts_of(scanned, rows) if known is None else known
     starts = np.empty((2, len(rows)), np.int64)
     count, size = _measure_values(scanned.rows, rows, scanned.cells, starts)
     pairs, target = np.empty((count, 2), np.int32), np.empty(size + BLOCK, np.uint8)
     _copy_values(scanned.rows, rows, scanned.cells, scanned.source, scanned.text, pairs, target)
-    return NotedSelection(codes, layouts, _noted_texts(pairs, target[:size]), starts, columns)
+    return NotedSelection(layout_codes, layouts, _noted_texts(pairs, target[:size]), starts, columns)
 
 
 def rows_without_values(scanned: ScannedRows, rows: Array) -> NotedSelection:
     """Returns row changes with their layouts, but not their values; see `copied_rows`."""
-    codes, layouts = layouts_of(scanned, rows)
+    layout_codes, layouts = layouts_of(scanned, rows)
     nothing = _noted_texts(np.empty((0, 2), np.int32), np.empty(0, np.uint8))
-    return NotedSelection(codes, layouts, nothing, np.zeros((2, len(rows)), np.int64), places_of(scanned, rows))
+    return NotedSelection(layout_codes, layouts, nothing, np.zeros((2, len(rows)), np.int64), places_of(scanned, rows))
 
 
 def places_of(scanned: ScannedRows, rows: Array) -> dict[str, pa.Array]:
@@ -172,8 +172,8 @@ def joined_selections(parts: Sequence[NotedSelection]) -> NotedSelection:
     if len(parts) == 1:
         return parts[0]
     code_of: dict[Layout, int] = {}
-    codes = [
-        np.array([code_of.setdefault(layout, len(code_of)) for layout in part.layouts], np.int64)[part.codes]
+    layout_codes = [
+        np.array([code_of.setdefault(layout, len(code_of)) for layout in part.layouts], np.int64)[part.layout_codes]
         for part in parts
     ]
     values_before = [0, *accumulate(len(part.values.pairs) for part in parts)]
@@ -182,7 +182,7 @@ def joined_selections(parts: Sequence[NotedSelection]) -> NotedSelection:
     for number, begin in enumerate(bytes_before[:-1]):
         pairs[values_before[number] : values_before[number + 1], 0] += begin
     return NotedSelection(
-        np.concatenate(codes),
+        np.concatenate(layout_codes),
         list(code_of),
         _noted_texts(pairs, np.concatenate([part.values.source for part in parts])),
         np.concatenate([part.starts + begin for part, begin in zip(parts, values_before, strict=False)], axis=1),

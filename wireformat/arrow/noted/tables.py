@@ -28,11 +28,11 @@ GROUP_ROWS = 1 << 16
 class NotedTables:
     """The tables of a stream, from the rows of its scan.
 
-    found   takes the rows
+    tables   takes the rows
     """
 
-    def __init__(self, found: TablesFound | Observations) -> None:
-        self._found = found
+    def __init__(self, tables: TablesFound | Observations) -> None:
+        self._tables = tables
         self._waiting: list[NotedSelection] = []
         self._count = 0
 
@@ -41,11 +41,11 @@ class NotedTables:
         if isinstance(rows, pa.RecordBatch):
             self._take_batch(rows)
             return
-        chosen = np.flatnonzero(_IS_OF_TABLE[rows.codes])
+        chosen = np.flatnonzero(_IS_OF_TABLE[rows.kind_codes])
         is_noted = rows.are_noted_changes(chosen)
         bounds = (np.flatnonzero(is_noted[1:] != is_noted[:-1]) + 1).tolist()
         if len(bounds) >= MOST_RANGES:
-            self._take_batch(rows.taken(chosen))
+            self._take_batch(rows.batch_of(chosen))
             return
         for start, stop in zip([0, *bounds], [*bounds, len(chosen)], strict=True):
             if start < stop and is_noted[start]:
@@ -53,7 +53,7 @@ class NotedTables:
                 self._waiting.append(rows_without_values(rows.scanned, notes))
                 self._count += len(notes)
             elif start < stop:
-                self._take_batch(rows.taken(chosen[start:stop]))
+                self._take_batch(rows.batch_of(chosen[start:stop]))
         if self._count >= GROUP_ROWS:
             self._take_waiting()
 
@@ -63,12 +63,12 @@ class NotedTables:
 
     def _take_batch(self, batch: pa.RecordBatch) -> None:
         self._take_waiting()
-        self._found.take_batch(batch)
+        self._tables.take_batch(batch)
 
     def _take_waiting(self) -> None:
         if self._waiting:
             selection = joined_selections(self._waiting)
-            self._found.take(change_rows(selection), _by_table(selection), selection.position)
+            self._tables.take(change_rows(selection), _by_table(selection), selection.position)
             self._waiting, self._count = [], 0
 
 
@@ -76,7 +76,7 @@ def _by_table(selection: NotedSelection) -> Iterator[tuple[tuple[str, str], Arra
     """Yields the tables, each with the indices of its rows, in order."""
     number_of: dict[tuple[str, str], int] = {}
     numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in selection.layouts], np.int64)
-    of_row = numbers[selection.codes]
+    of_row = numbers[selection.layout_codes]
     order = np.argsort(of_row, kind="stable")
     bounds = np.searchsorted(of_row[order], np.arange(len(number_of) + 1)).tolist()
     for table, number in number_of.items():

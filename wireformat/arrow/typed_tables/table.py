@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -66,8 +66,8 @@ def typed(
     docs/typed.md describes the columns, docs/types.md the types. Raises BadCell (FAILFAST), BadRows, TypeError and
     OptionError; OptionError also if a mapping or a pyarrow Schema has a column that no row names.
     """
-    options = TypedOptions(mode, images, complete, split_key_changes, keys)
-    return _typed(changes, table, schema, versions, options, evolution, keep, format, is_whole=True)
+    asked = _Asked(table, schema, evolution, versions, keep, format)
+    return _typed(changes, asked, TypedOptions(mode, images, complete, split_key_changes, keys), is_whole=True)
 
 
 def typed_part(
@@ -86,44 +86,51 @@ def typed_part(
     format: str | None = None,
 ) -> Any:
     """`typed` for some changes of an input, in one of many tasks. It skips the checks that need the whole input."""
-    options = TypedOptions(mode, images, complete, split_key_changes, keys)
-    return _typed(changes, table, schema, versions, options, evolution, keep, format, is_whole=False)
+    asked = _Asked(table, schema, evolution, versions, keep, format)
+    return _typed(changes, asked, TypedOptions(mode, images, complete, split_key_changes, keys), is_whole=False)
 
 
-def _typed(
-    changes: RowChanges,
-    table: str,
-    schema: Any,
-    given_versions: pa.Table | None,
-    options: TypedOptions,
-    evolution: str,
-    keep: Sequence[str],
-    format: str | None,
-    *,
-    is_whole: bool,
-) -> Any:
-    namespace, name = one_table(table)
-    one_of("evolution", evolution, EVOLUTIONS)
-    if given_versions is not None and not isinstance(given_versions, pa.Table):
-        raise OptionError(
-            f"option versions: expected the pyarrow Table that `tables` gives, got {shown(given_versions)}"
-        )
-    keep = once("keep", texts("keep", keep))
-    option, tables_list = ("schema", schema) if isinstance(schema, pa.Table) else ("versions", given_versions)
-    source = Source(
-        changes,
-        keep,
-        other_schemas=[] if tables_list is None else [tables_list.schema],
-        format=format,
-        is_whole=is_whole,
-    )
+class _Asked(NamedTuple):
+    """The arguments of `typed` that say which rows and columns are asked for; see there."""
+
+    table: str
+    schema: Any
+    evolution: str
+    versions: pa.Table | None
+    keep: Sequence[str]
+    format: str | None
+
+    def checked(self) -> _Asked:
+        """Returns the arguments; raises OptionError."""
+        one_of("evolution", self.evolution, EVOLUTIONS)
+        if self.versions is not None and not isinstance(self.versions, pa.Table):
+            raise OptionError(
+                f"option versions: expected the pyarrow Table that `tables` gives, got {shown(self.versions)}"
+            )
+        return self._replace(keep=once("keep", texts("keep", self.keep)))
+
+    @property
+    def listed(self) -> pa.Table | None:
+        """The list of tables that was given, as one of two options."""
+        return self.schema if isinstance(self.schema, pa.Table) else self.versions
+
+    def known_versions(self, format: str | None) -> TableVersions:
+        """Returns the versions of the table that the list has; raises OptionError."""
+        if self.listed is None:
+            return TableVersions(format=format)
+        option = "schema" if self.listed is self.schema else "versions"
+        return versions_of(self.listed, *one_table(self.table), format, option)
+
+
+def _typed(changes: RowChanges, asked: _Asked, options: TypedOptions, *, is_whole: bool) -> Any:
+    namespace, name = one_table(asked.table)
+    asked = asked.checked()
+    table, schema, keep = asked.table, asked.schema, asked.keep
+    other_schemas = [] if asked.listed is None else [asked.listed.schema]
+    source = Source(changes, keep, other_schemas=other_schemas, format=asked.format, is_whole=is_whole)
     options.has_relation_ids = source.format is not None and find_row(source.format).has_relation_ids
     kept = [pa.field(name, pa.null()) if source.schema is None else source.schema.field(name) for name in keep]
-    versions = (
-        TableVersions(format=source.format)
-        if tables_list is None
-        else versions_of(tables_list, namespace, name, source.format, option)
-    )
+    versions = asked.known_versions(source.format)
     batches = []
     listed = len(versions.versions)
     tables = TablesSeen((namespace, name))
@@ -148,9 +155,9 @@ def _typed(
         if is_whole:
             is_numbered = any(batch.rows.numbered.any() for batch in batches)
             (check_has_all if is_numbered else check_named)(columns, versions.versions, table)
-    if evolution == "error":
+    if asked.evolution == "error":
         _check_same_columns(versions, batches, None if schema is None else {column.name for column in columns})
-    if evolution != "versions":
+    if asked.evolution != "versions":
         return _table(batches, columns, kept, options)
     found = sorted({int(version) for batch in batches for version in np.unique(batch.version_indices)})
     return {

@@ -110,14 +110,6 @@ def note_complete(arrays: ScanArrays, row: Int, map_index: Int, relation: Int, b
 
 
 @inner
-def _keep(buffer: Array, text: Array, start: Int, length: Int, used: Int) -> Int:
-    """Copies a noted text to text[used:]; returns the end of the copy."""
-    for step in range(length):
-        text[used + step] = buffer[start + step] if start >= 0 else text[~start + step]
-    return used + length
-
-
-@inner
 def learn(
     arrays: ScanArrays,
     row: Int,
@@ -136,78 +128,108 @@ def learn(
     head, tail   the bytes that name the table, and those that say which columns follow, if the format has such
     returns      the first relation of the table, or 0 if it is still not known
     """
-    buffer, rows, text, dictionary, cursor = arrays.buffer, arrays.rows, arrays.text, arrays.dictionary, arrays.cursor
-    image = arrays.cells[map_index]
-    end = rows[ENDS + map_index, row]
-    count = end - begin
-    relation = cursor[NEXT_ENTRY]
-    used = cursor[LEARNED_USED]
-    next_entry = relation + CELLS + CELL_ENTRIES * count
-    has_room = next_entry <= dictionary.shape[0]
-    if has_room:
-        size = rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row] + head_end - head + tail_end - tail
-        column = relation + CELLS + CELL_FACTS
-        for cell in range(begin, end):
-            size += np.int64(image[NAME, cell, 1]) + np.int64(image[TYPE, cell, 1]) + np.int64(dictionary[column, 1])
-            column += CELL_ENTRIES
-        has_room = used + size <= cursor[LEARNED_END]
-    if not has_room:
+    rows, dictionary, cursor = arrays.rows, arrays.dictionary, arrays.cursor
+    if first > 0 and dictionary[first + NEXT, 1] == MOST_RELATIONS:
+        return first
+    if not _has_room(arrays, row, map_index, begin, head_end - head + tail_end - tail):
         cursor[LEARNED_FULL] = max(cursor[LEARNED_FULL], WANTS_ROOM)
         return first
-    begin_text = used
-    for field in range(2):
-        start, length = rows[TABLE_SCHEMA + 2 * field, row], rows[TABLE_SCHEMA + 2 * field + 1, row]
-        dictionary[relation + SCHEMA + field, 0] = ~used
-        dictionary[relation + SCHEMA + field, 1] = length
-        used = _keep(buffer, text, start, length, used)
-    for entry in range(2):  # the names follow each other, and so do the types: the gather copies those of a row at once
-        field = NAME if entry == CELL_NAME else TYPE
-        column = relation + CELLS + entry
-        for cell in range(begin, end):
-            start, length = np.int64(image[field, cell, 0]), np.int64(image[field, cell, 1])
-            dictionary[column, 0] = ~used
-            dictionary[column, 1] = length
-            used = _keep(buffer, text, start, length, used)
-            column += CELL_ENTRIES
-    for at in range(begin_text, used):
-        if text[at] == 0:
-            return first  # where an identifier seems to hold a zero byte, a length lied
-        if text[at] >= 0x80:
-            if transcode_flag(text, begin_text, used - begin_text, arrays.settings[UTF8] == 1) != 0:
-                return first
-            break
-    dictionary[relation + HEAD, 0] = ~used
-    dictionary[relation + HEAD, 1] = head_end - head
-    used = _keep(buffer, text, head, head_end - head, used)
-    dictionary[relation + TAIL, 0] = ~used
-    dictionary[relation + TAIL, 1] = tail_end - tail
-    used = _keep(buffer, text, tail, tail_end - tail, used)
-    column = relation + CELLS + CELL_FACTS
-    for _ in range(count):
-        start, length = np.int64(dictionary[column, 0]), np.int64(dictionary[column, 1])
-        dictionary[column, 0] = ~used
-        used = _keep(buffer, text, start, length, used)
-        column += CELL_ENTRIES
+    relation = cursor[NEXT_ENTRY]
+    count = rows[ENDS + map_index, row] - begin
+    used = _keep_names(arrays, row, map_index, begin)
+    if not _are_names_final(arrays, used):
+        return first
+    used = _keep(arrays, relation + HEAD, head, head_end - head, used)
+    used = _keep(arrays, relation + TAIL, tail, tail_end - tail, used)
+    for column in range(count):
+        entry = relation + CELLS + CELL_ENTRIES * column + CELL_FACTS
+        used = _keep(arrays, entry, np.int64(dictionary[entry, 0]), np.int64(dictionary[entry, 1]), used)
     dictionary[relation + COLUMNS, 0] = count
-    dictionary[relation + COLUMNS, 1] = UNDECIDED
-    dictionary[relation + NEXT, 0] = 0
-    dictionary[relation + NEXT, 1] = 1
-    if first > 0:
-        if dictionary[first + NEXT, 1] == MOST_RELATIONS:
-            return first
-        dictionary[relation + COLUMNS, 1] = dictionary[first + COLUMNS, 1]
-        dictionary[relation + NEXT, 0] = dictionary[first + NEXT, 0]
-        dictionary[first + NEXT, 0] = relation
-        dictionary[first + NEXT, 1] += 1
-    else:
-        slot = _slot_of(buffer, head, head_end)
-        probe = 0
-        while probe < PROBES and cursor[CURSOR_FIELDS + (slot + probe & SLOTS - 1)] != 0:
-            probe += 1
-        if probe == PROBES:
-            return 0
-        cursor[CURSOR_FIELDS + (slot + probe & SLOTS - 1)] = relation
-    cursor[NEXT_ENTRY], cursor[LEARNED_USED] = next_entry, used
+    if not _link(arrays, relation, first, head, head_end):
+        return first
+    cursor[NEXT_ENTRY], cursor[LEARNED_USED] = relation + CELLS + CELL_ENTRIES * count, used
     if rows[RELATION, row] == 0:
         rows[RELATION, row] = relation
     return first if first > 0 else relation
+
+
+@inner
+def _has_room(arrays: ScanArrays, row: Int, map_index: Int, begin: Int, table_bytes: Int) -> bool:
+    """Whether there is room for the entries and texts of a relation; `table_bytes` are those of head and tail."""
+    rows, image, dictionary, cursor = arrays.rows, arrays.cells[map_index], arrays.dictionary, arrays.cursor
+    end = rows[ENDS + map_index, row]
+    entry = cursor[NEXT_ENTRY] + CELLS
+    if entry + CELL_ENTRIES * (end - begin) > dictionary.shape[0]:
+        return False
+    size = table_bytes + rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row]
+    for cell in range(begin, end):
+        size += np.int64(image[NAME, cell, 1]) + np.int64(image[TYPE, cell, 1])
+        size += np.int64(dictionary[entry + CELL_FACTS, 1])
+        entry += CELL_ENTRIES
+    return cursor[LEARNED_USED] + size <= cursor[LEARNED_END]
+
+
+@inner
+def _keep(arrays: ScanArrays, entry: Int, start: Int, length: Int, used: Int) -> Int:
+    """Copies a noted text to text[used:], and makes that the text of an entry; returns the end of the copy."""
+    buffer, text = arrays.buffer, arrays.text
+    arrays.dictionary[entry, 0] = ~used
+    arrays.dictionary[entry, 1] = length
+    for step in range(length):
+        text[used + step] = buffer[start + step] if start >= 0 else text[~start + step]
+    return used + length
+
+
+@inner
+def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int) -> Int:
+    """Keeps the names of schema and table, then those of the columns, then their types; returns the end of them.
+
+    The names of columns follow each other, and so do the types: the gather copies those of a row at once.
+    """
+    rows, image = arrays.rows, arrays.cells[map_index]
+    relation, used = arrays.cursor[NEXT_ENTRY], arrays.cursor[LEARNED_USED]
+    for part in range(2):
+        field = TABLE_SCHEMA + 2 * part
+        used = _keep(arrays, relation + SCHEMA + part, rows[field, row], rows[field + 1, row], used)
+    for part in range(2):
+        field = NAME if part == CELL_NAME else TYPE
+        entry = relation + CELLS + part
+        for cell in range(begin, rows[ENDS + map_index, row]):
+            used = _keep(arrays, entry, np.int64(image[field, cell, 0]), np.int64(image[field, cell, 1]), used)
+            entry += CELL_ENTRIES
+    return used
+
+
+@inner
+def _are_names_final(arrays: ScanArrays, end: Int) -> bool:
+    """Whether the names that `_keep_names` has kept are texts that need no transcoding."""
+    text, begin = arrays.text, arrays.cursor[LEARNED_USED]
+    for at in range(begin, end):
+        if text[at] == 0:
+            return False  # where an identifier seems to hold a zero byte, a length lied
+        if text[at] >= 0x80:
+            return transcode_flag(text, begin, end - begin, arrays.settings[UTF8] == 1) == 0
+    return True
+
+
+@inner
+def _link(arrays: ScanArrays, relation: Int, first: Int, head: Int, head_end: Int) -> bool:
+    """Puts a relation behind the first one of its table, or into a slot if it is the first; whether it could."""
+    dictionary, cursor = arrays.dictionary, arrays.cursor
+    if first > 0:
+        dictionary[relation + COLUMNS, 1] = dictionary[first + COLUMNS, 1]
+        dictionary[relation + NEXT, 0] = dictionary[first + NEXT, 0]
+        dictionary[relation + NEXT, 1] = 1
+        dictionary[first + NEXT, 0] = relation
+        dictionary[first + NEXT, 1] += 1
+        return True
+    dictionary[relation + COLUMNS, 1] = UNDECIDED
+    dictionary[relation + NEXT, 0] = 0
+    dictionary[relation + NEXT, 1] = 1
+    slot = _slot_of(arrays.buffer, head, head_end)
+    for probe in range(PROBES):
+        index = CURSOR_FIELDS + (slot + probe & SLOTS - 1)
+        if cursor[index] == 0:
+            cursor[index] = relation
+            return True
+    return False

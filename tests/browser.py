@@ -1,4 +1,4 @@
-"""A headless Chromium over its pipe: pages are opened, asked and photographed; no port is opened."""
+"""A headless Chromium over its pipe: pages are opened, asked, used and photographed; no port is opened."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Browser:
             raise
 
     def _attach(self) -> None:
-        target = next(one for one in self.call("Target.getTargets")["targetInfos"] if one["type"] == "page")
-        attached = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        self._session = attached["sessionId"]
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        self.resize(1600, 900)
 
     def __enter__(self) -> Browser:
         return self
@@ -101,11 +101,20 @@ class Browser:
         """Opens a page; returns what went wrong while it was loaded: errors, and what it asked for outside of files."""
         self._events.clear()
         self.call("Page.navigate", url=url)
-        deadline = time.monotonic() + SECONDS
-        while self.ask("document.readyState") != "complete":
-            assert time.monotonic() < deadline, f"{url} is not loaded after {SECONDS} s"
-            time.sleep(0.02)
+        self.wait("document.readyState === 'complete'")
+        return self.faults
+
+    @property
+    def faults(self) -> list[str]:
+        """What went wrong since a page was opened."""
         return [fault for event in self._events if (fault := _fault(event))]
+
+    def wait(self, expression: str) -> None:
+        """Waits until an expression is true."""
+        deadline = time.monotonic() + SECONDS
+        while not self.ask(expression):
+            assert time.monotonic() < deadline, f"not true after {SECONDS} s: {expression}"
+            time.sleep(0.02)
 
     def ask(self, expression: str) -> Any:
         """Returns the value of an expression in the page."""
@@ -113,13 +122,27 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
+    def press(self, key: str) -> None:
+        """Presses a key."""
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key)
+
+    def point_at(self, selector: str) -> None:
+        """Moves the mouse onto the first element that a selector finds."""
+        box = f"document.querySelector({json.dumps(selector)}).getBoundingClientRect()"
+        x, y = self.ask(f"(box => [box.x + box.width / 2, box.y + box.height / 2])({box})")
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
     def use_scheme(self, name: str) -> None:
         """Prefers `light` or `dark`."""
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
-    def photograph(self, path: Path, width: int = 1300, height: int = 1000) -> None:
-        """Writes a picture of what a window of this size shows."""
+    def resize(self, width: int, height: int) -> None:
+        """Gives the window a size."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def photograph(self, path: Path) -> None:
+        """Writes a picture of what the window shows."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
