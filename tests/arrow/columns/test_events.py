@@ -38,8 +38,10 @@ def every_row_has_a_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events_from_notes, "FEW_ROWS", 0)
 
 
-def check(messages: Sequence[bytes], format: str, wanted: Sequence[wf.Event] | None = None, **options: Any) -> None:
-    """Compares the events with those of the declaration."""
+def check(
+    messages: Sequence[bytes], format: str, wanted: Sequence[wf.Event] | None = None, **options: Any
+) -> list[wf.Event]:
+    """Returns the events, which are those of the declaration."""
     found = list(wf.decode(messages, format, mode="PERMISSIVE", **options))
     if wanted is None:
         wanted = list(wf.decode(messages, format, mode="PERMISSIVE", engine="declaration", **options))
@@ -47,6 +49,7 @@ def check(messages: Sequence[bytes], format: str, wanted: Sequence[wf.Event] | N
     assert [getattr(event, "relation_id", None) for event in found] == [
         getattr(event, "relation_id", None) for event in wanted
     ]  # which does not count in comparisons
+    return found
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -60,6 +63,5 @@ def test_captures_of_servers(name: str) -> None:
 
 
 def test_rows_that_differ_in_one_thing() -> None:
-    messages = [message for message in LIKE_ONE_ANOTHER for _ in range(2)]
-    check(messages, "pgoutput")
-    assert len({repr(event) for event in wf.decode(messages, "pgoutput")}) > 50
+    found = check([message for message in LIKE_ONE_ANOTHER for _ in range(2)], "pgoutput")
+    assert len({repr(event) for event in found}) > 50
