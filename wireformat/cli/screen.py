@@ -18,6 +18,9 @@ from ..printable import printable
 PAGER = "less -FRX"
 """What shows text a page at a time where the environment names nothing else."""
 
+_NO_WIDTH = 10_000
+"""Columns of a pipe, which has no width: nothing is wrapped or cut."""
+
 COLOURS = {"INSERT": 32, "UPDATE": 33, "DELETE": 31, "TRUNCATE": 31, "CORRUPT": 91}
 """Numbers of ECMA-48's colours by kind of record; other kinds are cyan."""
 
@@ -26,6 +29,11 @@ def screen_line(line: bytes) -> bytes:
     """A line in the encoding of the terminal, with what steers it or is not text of it as escapes."""
     encoding = sys.stdout.encoding
     return printable(line.decode(encoding, "backslashreplace")).encode(encoding, "backslashreplace")
+
+
+def columns_for_rich() -> int | None:
+    """How wide standard output is; None on a terminal, which rich measures."""
+    return None if sys.stdout.isatty() else _NO_WIDTH
 
 
 def has_colours() -> bool:
@@ -53,13 +61,13 @@ def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
 @contextmanager
 def paged(*, wanted: bool) -> Iterator[None]:
     """Sends standard output to the program that PAGER names, if it is wanted and a terminal is there."""
-    command = shlex.split(os.environ.get("PAGER") or PAGER)
     if not wanted or not sys.stdout.isatty():
         yield
         return
     try:
+        command = shlex.split(os.environ.get("PAGER") or "") or shlex.split(PAGER)
         pager = subprocess.Popen(command, stdin=subprocess.PIPE)
-    except OSError:
+    except (OSError, ValueError):  # no such program, or a quote that is not closed
         yield  # without it the terminal shows the same
         return
     assert pager.stdin is not None

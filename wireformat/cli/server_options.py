@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,10 +13,7 @@ from ..errors import OptionError
 from ..options import Options
 from ..printable import printable
 from .options import parse_settings
-from .screen import print_lines
-
-WIDE = 500
-"""Columns of the table where nobody looks at it: no cell is wrapped."""
+from .screen import columns_for_rich, print_lines
 
 
 def print_table(*, as_json: bool = False) -> None:
@@ -29,7 +25,7 @@ def print_table(*, as_json: bool = False) -> None:
     table = Table(*rows[0]._fields, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*row)
-    console = Console(width=None if sys.stdout.isatty() else WIDE, markup=False, highlight=False)
+    console = Console(width=columns_for_rich(), markup=False, highlight=False)
     with console.capture() as captured:
         console.print(table)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -10,6 +10,7 @@ from ..errors import DecodeError, OptionError, counted
 from ..formats.guess import Guess, guess_format
 from ..formats.registry import find_format
 from ..options import ReadOptions
+from ..options.checks import shown
 from .nodes import Node
 from .reading import RecordReader
 from .rows import text_lines
@@ -76,6 +77,8 @@ def inspect_message(
         encoding=encoding, encoding_errors=encoding_errors, known_tables=known_tables, dialect=dialect
     )
     data = _bytes(message)
+    if isinstance(before, (bytes, bytearray, memoryview, str)):
+        raise TypeError(f"before: expected an iterable of messages, got one {type(before).__name__}")
     guess = None
     if format is None:
         guess = guess_format([data])
@@ -91,7 +94,7 @@ def inspect_message(
         if record is None or index == record
     ]
     if record is not None and not records:
-        raise OptionError(f"option record: expected the index of a record of the message, got {record}")
+        raise OptionError(f"option record: expected the index of a record of the message, got {shown(record)}")
     return Inspection(data, format, records, guess)
 
 

@@ -8,10 +8,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from ...printable import printable
+from ..screen import columns_for_rich
 from ..table_writers import cell_texts
-
-_WIDE = 10_000
-"""Columns of a pipe, which has no width: nothing is cut."""
 
 
 def print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int | None = None) -> bool:
@@ -38,5 +36,5 @@ def print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int 
         left = None if left is None else left - len(batch)
         if has_more:
             break
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE, highlight=False).print(table)
+    Console(file=sys.stdout, width=columns_for_rich(), highlight=False).print(table)
     return has_more
