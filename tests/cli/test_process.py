@@ -61,6 +61,20 @@ def test_a_closed_pipe_ends_it_without_a_word(tmp_path: Path) -> None:
     assert (process.returncode, stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    "command", [("inspect",), ("typed", "public.orders", "--rows", "5000"), ("tables", "--json")], ids=" ".join
+)
+def test_a_closed_pipe_ends_what_rich_prints_without_a_word(command: tuple[str, ...]) -> None:
+    process = start(command[0], "examples/sample_capture.parquet", *command[1:])
+    assert process.stdout is not None
+    assert process.stdout.read(1)
+    process.stdout.close()
+    process.stdout = None
+    _, stderr = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    assert b"Traceback" not in stderr
+
+
 @pytest.mark.parametrize("to", ["csv", "jsonl", "arrow"])
 def test_a_closed_pipe_ends_a_table_without_a_word(to: str) -> None:
     process = start("decode", "examples/sample_capture.parquet", "-o", "-", "--to", to)

@@ -9,11 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..printable import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PAGER = "less -FRX"
 """What shows text a page at a time where the environment names nothing else."""
@@ -31,9 +34,17 @@ def screen_line(line: bytes) -> bytes:
     return printable(line.decode(encoding, "backslashreplace")).encode(encoding, "backslashreplace")
 
 
-def columns_for_rich() -> int | None:
-    """How wide standard output is; None on a terminal, which rich measures."""
-    return None if sys.stdout.isatty() else _NO_WIDTH
+def console(**options: Any) -> Console:
+    """What prints styles and tables to standard output, as wide as a terminal; a closed pipe is a BrokenPipeError."""
+    from rich.console import Console
+
+    class OfOutput(Console):
+        def on_broken_pipe(self) -> None:
+            """Lets the error pass; rich would end the process with exit code 1."""
+            raise
+
+    width = None if sys.stdout.isatty() else _NO_WIDTH
+    return OfOutput(file=sys.stdout, width=width, highlight=False, **options)
 
 
 def has_colours() -> bool:

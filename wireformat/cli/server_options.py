@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ..errors import OptionError
 from ..options import Options
 from ..printable import printable
 from .options import parse_settings
-from .screen import columns_for_rich, print_lines
+from .screen import console, print_lines
 
 
 def print_table(*, as_json: bool = False) -> None:
@@ -25,9 +24,9 @@ def print_table(*, as_json: bool = False) -> None:
     table = Table(*rows[0]._fields, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*row)
-    console = Console(width=columns_for_rich(), markup=False, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
+    screen = console(markup=False)
+    with screen.capture() as captured:
+        screen.print(table)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 

@@ -57,7 +57,9 @@ class Inspection:
         return fragment(self.message, self.records)
 
     def find(self, path: str, record: int = 0) -> Node:
-        """Returns the first node of this path in a record, by its place in `records`; raises KeyError."""
+        """Returns the first node of this path in a record, by its index in `records`; raises KeyError."""
+        if not 0 <= record < len(self.records):
+            raise KeyError(f"records[{record}]")
         return self.records[record].find(path)
 
 
@@ -101,8 +103,8 @@ def inspect_message(
 def _bytes(message: Any) -> bytes:
     if isinstance(message, bytes):
         return message
-    if hasattr(message, "as_buffer") and message.is_valid:  # of Arrow
-        message = message.as_buffer()
+    if hasattr(message, "as_buffer"):  # of Arrow
+        message = message.as_buffer() if message.is_valid else None
     try:
         return bytes(memoryview(message))
     except TypeError:

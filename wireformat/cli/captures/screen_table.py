@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 import pyarrow as pa
 
 from ...printable import printable
-from ..screen import columns_for_rich
+from ..screen import console
 from ..table_writers import cell_texts
 
 
@@ -18,7 +17,6 @@ def print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int 
     most   the number of rows to print; None for all
     """
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -36,5 +34,5 @@ def print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int 
         left = None if left is None else left - len(batch)
         if has_more:
             break
-    Console(file=sys.stdout, width=columns_for_rich(), highlight=False).print(table)
+    console().print(table)
     return has_more

@@ -29,7 +29,7 @@ from ...sources.source import message_bytes
 from ..exits import BAD_USAGE, Failed
 from ..inputs import find_inputs
 from ..options import STDIN
-from ..screen import columns_for_rich
+from ..screen import console
 from .guessed import guessed_format
 
 MOST_RECORDS = 20
@@ -92,14 +92,14 @@ def inspect(
     if as_json:
         _print_json(reader, data, chosen)
         return
-    console = Console(highlight=False, soft_wrap=True, width=columns_for_rich(), emoji=False, markup=False)
-    console.print(Text(printable(title), style="bold"))
+    screen = console(soft_wrap=True, emoji=False, markup=False)
+    screen.print(Text(printable(title), style="bold"))
     if record is None and (len(chosen) > MOST_RECORDS or scan):
         for index, piece in chosen:
             event, error = reader.outline(data, piece)
             wrong = f"  {error_lines(data, error)[0]}" if error is not None else ""
             size = counted(piece.stop - piece.start, "byte", ",")
-            console.print(
+            screen.print(
                 Text.assemble(
                     (f"{first + piece.start:>12,}", "cyan"),
                     f"  record {index:<6} {size:>14}  ",
@@ -110,19 +110,19 @@ def inspect(
         advice = "; --record N shows one of them" if chosen else ""
         if scan and len(data) == SCANNED_BYTES:
             advice += f"; --at {first + len(data)} goes on behind these bytes"
-        console.print(Text(counted(len(chosen), "record", ",") + advice, style="dim"))
+        screen.print(Text(counted(len(chosen), "record", ",") + advice, style="dim"))
         return
     for index, piece in chosen:
-        _print_tree(console, data, reader.node(data, piece, index))
+        _print_tree(screen, data, reader.node(data, piece, index))
 
 
-def _print_tree(console: Console, data: bytes, node: Node) -> None:
-    width = BYTES_IN_ROW if console.width >= NARROW else BYTES_IN_ROW // 2
+def _print_tree(screen: Console, data: bytes, node: Node) -> None:
+    width = BYTES_IN_ROW if screen.width >= NARROW else BYTES_IN_ROW // 2
     for row in rows(data, node, most=width):
-        console.print(_line(row, width))
+        screen.print(_line(row, width))
     if node.error is not None:
         for line in error_lines(data, node.error):
-            console.print(Text(f"        ! {line}", style="bold red"))
+            screen.print(Text(f"        ! {line}", style="bold red"))
 
 
 def _line(row: Row, width: int) -> Text:
