@@ -151,7 +151,7 @@ class Capture:
     def __repr__(self) -> str:
         names = [source.name for source in self._sources]
         shown_names = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        return f"<wireformat.Capture of {shown_names}, {self._name}>"
+        return f"<wireformat.Capture of {printable(shown_names)}, {self._name}>"
 
     def _repr_html_(self) -> str:
         names = [source.name for source in self._sources]

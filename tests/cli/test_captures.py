@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -174,3 +176,57 @@ def test_errors(command: tuple[object, ...], tmp_path: Path, monkeypatch: pytest
     assert result.exit_code in (1, 2)
     assert WRONG[command] in result.stderr
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are those of POSIX")
+def test_a_pipe_is_copied(tmp_path: Path) -> None:
+    path, pipe = tmp_path / "c.parquet", tmp_path / "pipe"
+    pq.write_table(pa.table({"payload": MESSAGES}), path)
+    os.mkfifo(pipe)
+    for data, code in ((path.read_bytes(), 0), (b"no message", 1)):
+        with ThreadPoolExecutor() as pool:
+            written = pool.submit(pipe.write_bytes, data)
+            result = run("typed", pipe, "public.orders")
+            assert written.result()
+        assert result.exit_code == code
+        assert "wireformat-" not in result.stderr
+    assert str(pipe) in result.stderr
+    assert run("tables", "/dev/null").exit_code == run("tables", "-", stdin=b"").exit_code
+
+
+def test_an_input_in_a_folder_is_not_overwritten(folder: Path) -> None:
+    before = (folder / "9.parquet").read_bytes()
+    for inputs in (folder, folder / "*.parquet"):
+        result = run("typed", inputs, "public.orders", "-o", folder / "9.parquet")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "is an input, and would be overwritten" in result.stderr
+    assert (folder / "9.parquet").read_bytes() == before
+
+
+def test_a_damaged_file_is_bad_data(folder: Path) -> None:
+    path = folder / "9.parquet"
+    path.write_bytes(path.read_bytes()[:500])
+    for command in (("tables", folder), ("typed", folder, "public.orders"), ("write", folder, "--to", folder / "lake")):
+        result = run(*command)
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+        assert f"{path}: " in result.stderr
+
+
+def test_an_error_while_writing_names_the_file(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for format in ("parquet", "delta"):
+        result = run("write", folder, "--to", tmp_path / "file" / "lake", "--format", format)
+        assert result.exit_code in (1, 2)
+        assert str(tmp_path / "file") in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_several_binary_columns(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"a": MESSAGES, "b": MESSAGES}), path)
+    for command in (("tables",), ("show",), ("decode", "-o", tmp_path / "o.csv"), ("inspect",)):
+        result = run(command[0], path, *command[1:])
+        assert (result.exit_code, result.stdout) == (2, "")
+        text = f"{path}: expected one binary column, got a, b; pass the one with the messages as --column\n"
+        assert result.stderr.endswith(text)
+        assert run(command[0], path, *command[1:], "--column", "b").exit_code == 0

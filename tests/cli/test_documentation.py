@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
@@ -15,6 +14,9 @@ PAGE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
 CAPTURE = ROOT / "examples" / "sample_capture.parquet"
 IN_A_SHORT_RUN = 2
 """So many of the examples; each starts an interpreter or more."""
+
+(MAKES_CAPTURE,) = re.findall(r'^    python (-c) "(.*)"$', PAGE, re.MULTILINE)
+"""The command of the page that makes capture.bin."""
 
 EXAMPLES = re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)+)", PAGE, re.MULTILINE)
 
@@ -33,7 +35,7 @@ def test_the_examples_are_found() -> None:
 )
 def test_example(command: str, printed: str, tmp_path: Path) -> None:
     (tmp_path / "sample_capture.parquet").symlink_to(CAPTURE)
-    (tmp_path / "capture.bin").write_bytes(pq.read_table(CAPTURE)["payload"][0].as_py())
+    subprocess.run([sys.executable, *MAKES_CAPTURE], cwd=tmp_path, check=True)
     script = f'wireformat() {{ "{sys.executable}" -m wireformat.cli "$@"; }}\n{command}'
     done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, encoding="utf-8")
     assert done.stdout + done.stderr == printed

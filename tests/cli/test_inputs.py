@@ -97,7 +97,16 @@ def test_large_messages_come_a_few_at_a_time(tmp_path: Path) -> None:
 def test_another_column(tmp_path: Path) -> None:
     path = tmp_path / "capture.parquet"
     pq.write_table(pa.table({"payload": ["text"], "value": [MESSAGES[0]]}), path)
-    assert run("show", "--column", "value", path).stdout.startswith("current_lsn: 0/10 INSERT INTO public.t")
+    expected = "current_lsn: 0/10 INSERT INTO public.t"
+    assert run("show", "--column", "value", path).stdout.startswith(expected)
+    assert run("show", path).stdout.startswith(expected)
+    for name, text in (
+        ("seq", "no column 'seq'; there are payload, value"),
+        ("payload", "expected binary, got string"),
+    ):
+        result = run("show", "--column", name, path)
+        assert (result.exit_code, result.stdout) == (BAD_USAGE, "")
+        assert text in result.stderr
 
 
 @pytest.mark.parametrize("content", [b"".join(BATCHES.messages), BATCHES.path.read_bytes()], ids=["bytes", "parquet"])
@@ -172,16 +181,16 @@ def test_parquet_that_is_damaged_is_bad_data(tmp_path: Path) -> None:
     [
         ("missing.bin", "No such file or directory"),
         (".", "Is a directory"),
-        ("no_payload.parquet", "no column 'payload'; there are seq, value"),
-        ("text.parquet", "column 'payload': expected binary, got string"),
-        ("nested.parquet", "column 'payload': expected binary, got struct<a: binary>"),
+        ("no_binary.parquet", "expected a binary column, got seq, value"),
+        ("text.parquet", "expected a binary column, got payload"),
+        ("nested.parquet", "expected a binary column, got payload"),
     ],
 )
 def test_what_cannot_be_read_is_bad_usage(
     name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pq.write_table(pa.table({"seq": [1], "value": [b""]}), "no_payload.parquet")
+    pq.write_table(pa.table({"seq": [1], "value": ["a"]}), "no_binary.parquet")
     pq.write_table(pa.table({"payload": ["a"]}), "text.parquet")
     pq.write_table(pa.table({"payload": [{"a": b""}]}), "nested.parquet")
     Path("good.bin").write_bytes(MESSAGES[0])

@@ -35,6 +35,21 @@ def test_short_commands_do_not_load_what_takes_time() -> None:
         assert done.stdout.endswith("\n[]\n")
 
 
+def test_a_message_of_a_file_needs_no_arrow(tmp_path: Path) -> None:
+    """It takes longer to load than everything else that `inspect` does with a small file."""
+    path = tmp_path / "capture.bin"
+    path.write_bytes(handmade.SAMPLES["insert"])
+    program = (
+        "import sys; from wireformat.cli.main import app\n"
+        "try: app(sys.argv[1:])\n"
+        "finally: print(sorted({'numba', 'numpy', 'pyarrow', 'pyspark'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", program, "inspect", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "INSERT" in done.stdout
+    assert done.stdout.endswith("\n[]\n")
+
+
 def test_a_closed_pipe_ends_it_without_a_word(tmp_path: Path) -> None:
     case = find_case("b_1mb_batch")
     process = start("show", case.path)
@@ -44,6 +59,20 @@ def test_a_closed_pipe_ends_it_without_a_word(tmp_path: Path) -> None:
     process.stdout = None
     _, stderr = process.communicate(timeout=SECONDS)
     assert (process.returncode, stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "command", [("inspect",), ("typed", "public.orders", "--rows", "5000"), ("tables", "--json")], ids=" ".join
+)
+def test_a_closed_pipe_ends_what_rich_prints_without_a_word(command: tuple[str, ...]) -> None:
+    process = start(command[0], "examples/sample_capture.parquet", *command[1:])
+    assert process.stdout is not None
+    assert process.stdout.read(1)
+    process.stdout.close()
+    process.stdout = None
+    _, stderr = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    assert b"Traceback" not in stderr
 
 
 @pytest.mark.parametrize("to", ["csv", "jsonl", "arrow"])

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+import wireformat as wf
 from wireformat.printable import printable
 
 from .. import handmade
 from .commands import run, start
 
 EVIL = "[bold]\x1b[2J\x1b]0;title\x07\rgone\n\x9b1m\x7f\u202e\u2066end"
+BINARY = "gaussdb-binary"
 SHOWN = r"[bold]\x1b[2J\x1b]0;title\x07\rgone\n\x9b1m\x7f\u202e\u2066end"
 ROW = handmade.message(handmade.change(b"I", EVIL.encode(), b"t", handmade.new(handmade.cell(b"a", 25, EVIL.encode()))))
 
@@ -116,3 +119,47 @@ def test_summaries_are_one_line(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "a\\x1bb.csv: 0 rows" in result.stderr
     assert all(line.isprintable() for line in result.stderr.splitlines())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are those of POSIX")
+def test_a_narrow_terminal_shows_fewer_bytes_in_a_line(capture: Path) -> None:
+    for columns, most in ((200, 16), (80, 8)):
+        code, got, _ = on_a_terminal("inspect", capture, COLUMNS=str(columns))
+        assert code == 0
+        assert max(map(len, re.findall(rb"(?: [0-9a-f]{2})+(?= )", got))) == 3 * most
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("tables",),
+        ("typed", "模式.表"),
+        ("latest", "模式.表", "--keys", "列"),
+        ("inspect",),
+        ("inspect", "--json"),
+        ("show", "--encoding", "utf-8"),
+        ("decode", "-o", "-", "--to", "csv"),
+    ],
+    ids=" ".join,
+)
+def test_an_encoding_without_the_characters_gets_escapes(command: tuple[str, ...], tmp_path: Path) -> None:
+    """In a process of its own: the streams of this one take any text."""
+    row = wf.TupleData(("列",), ("é🙂" + "x" * 70,), ("text",))
+    insert = wf.Insert(lsn=17, table_schema="模式", table_name="表", new=row)
+    path = tmp_path / "茶.bin"
+    path.write_bytes(
+        b"".join(wf.encode([wf.Begin(lsn=16, csn=5, first_lsn=16), insert, wf.Commit(lsn=32, xid=9)], BINARY))
+    )
+    verb, *more = command
+    process = start(verb, path, *more, env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, b"Traceback" in stderr) == (0, False), stderr
+    assert stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are those of POSIX")
+@pytest.mark.parametrize("pager", ["less '", " ", "/no/such/program"])
+def test_a_pager_that_cannot_be_started_is_left_out(pager: str, capture: Path) -> None:
+    code, got, stderr = on_a_terminal("show", "--pager", capture, PAGER=pager, PATH="")
+    assert (code, stderr) == (0, b"")
+    assert b"INSERT INTO" in got

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
+from wireformat.sources import files, picked
 
 from .. import handmade
-from ..cli.commands import run
+from ..cli.commands import run, start
 from ..golden_cases import find_case
 from ..support import SUPPORTED
 
@@ -127,6 +132,144 @@ def test_bad_bytes(tmp_path: Path, batch: bytes) -> None:
     assert result.exit_code == 0
     assert "read to byte" in result.stdout
     assert "bytes there" in result.stdout
+
+
+HUGE = 10**30
+"""More than any number that a system takes."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--message", HUGE), "has 3 messages, from 0 on; got 1000"),
+        (("--message", 1, "--record", HUGE), "records, from 0 on; got 1000"),
+        (("--at", HUGE), "bytes; got 1000"),
+        (("--scan", "--at", HUGE), "bytes; got 1000"),
+        (("--message", -1), "--message"),
+    ],
+    ids=str,
+)
+def test_numbers_that_are_too_large(
+    arguments: tuple[object, ...], text: str, capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picked, "PYTHON_BYTES", 0)
+    for more in ((), ("--json",)):
+        result = run("inspect", "-f", "gaussdb-binary", *arguments, *more, capture)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert text in result.stderr
+
+
+@pytest.mark.parametrize("records", [f"0-{HUGE}", "0-1999,2000", "²", "5-3", "1-", "-1", "", "a"])
+def test_records_that_cannot_be_chosen(records: str, capture: Path, tmp_path: Path) -> None:
+    result = run("inspect", capture, "--html", tmp_path / "page.html", "--records", records)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "--records: expected " in result.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_page_never_replaces_what_it_shows(capture: Path, tmp_path: Path) -> None:
+    before = capture.read_bytes()
+    other = tmp_path / "link.html"
+    other.symlink_to(capture)
+    for output in (capture, other):
+        result = run("inspect", capture, "--html", output)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "is an input, and would be overwritten" in result.stderr
+    assert capture.read_bytes() == before
+
+
+def test_a_page_on_standard_output(capture: Path, tmp_path: Path) -> None:
+    assert run("inspect", capture, "--html", tmp_path / "page.html").exit_code == 0
+    result = run("inspect", capture, "--html", "-")
+    assert result.exit_code == 0
+    assert result.stdout_bytes == (tmp_path / "page.html").read_bytes()
+    assert "standard output: " in result.stderr
+
+
+def test_a_null_has_no_records(tmp_path: Path) -> None:
+    path = tmp_path / "capture.parquet"
+    pq.write_table(pa.table({"payload": pa.array([None, BEGIN], pa.binary())}), path)
+    result = run("inspect", path)
+    assert result.exit_code == 0
+    assert "message 0, a null, which has no records" in result.stdout
+    assert run("inspect", path, "--json").stdout == ""
+    assert run("inspect", path, "--record", 0).exit_code == 2
+    assert run("inspect", path, "--html", tmp_path / "page.html").exit_code == 0
+    assert "2 messages, 1 record of" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_an_empty_message_is_bad_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "capture.parquet"
+    pq.write_table(pa.table({"payload": pa.array([b"", BEGIN], pa.binary())}), path)
+    result = run("inspect", path)
+    assert result.exit_code == 0
+    assert "bytes there: none, the message ends" in result.stdout
+
+
+@pytest.mark.parametrize("option", [(), ("--scan",), ("--at", 0)], ids=str)
+def test_an_empty_file(option: tuple[object, ...], tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+    for name, stdin in ((path, b""), ("-", b"")):
+        result = run("inspect", *option, name, stdin=stdin)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "is empty" in result.stderr
+
+
+@pytest.mark.parametrize("option", [("--at", len(BEGIN)), ("--scan",), ("--message", 1)], ids=str)
+def test_standard_input_is_read_as_a_file_is(option: tuple[object, ...], capture: Path) -> None:
+    command = ("inspect", "-f", "gaussdb-binary", "--json", *option)
+    assert run(*command, "-", stdin=capture.read_bytes()).stdout == run(*command, capture).stdout != ""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are those of POSIX")
+@pytest.mark.parametrize("option", [(), ("--at", len(BEGIN)), ("--message", 1)], ids=str)
+def test_a_pipe_is_read_as_a_file_is(option: tuple[object, ...], capture: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with suppress(BrokenPipeError):  # the rest of the file is not read
+            pipe.write_bytes(capture.read_bytes())
+
+    with ThreadPoolExecutor() as pool:
+        written = pool.submit(write)
+        result = run("inspect", "--json", *option, pipe)
+        written.result()
+    assert result.stdout == run("inspect", "--json", *option, capture).stdout != ""
+    assert f"guessed: {pipe} cannot be read twice" in result.stderr
+
+
+def test_bytes_after_broken_framing_are_no_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message begins in them where nobody can know it: what `decode` says of them is what the tree says."""
+    monkeypatch.setattr(files, "READ_BYTES", len(BEGIN))
+    path = tmp_path / "capture.bin"
+    path.write_bytes(BEGIN + b"\0\0\0\3".ljust(len(BEGIN), b"\0") + BEGIN)
+    for message, text in ((1, "bad length"), (2, "expected a message, got bytes after broken framing")):
+        result = run("inspect", "-f", "gaussdb-binary", "--message", message, path)
+        assert result.exit_code == 0
+        assert text in result.stdout
+        assert "BEGIN" not in result.stdout
+    assert run("inspect", path, "--html", tmp_path / "page.html").exit_code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"kinds":["BEGIN","CORRUPT"]' in page
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have names of text only")
+def test_names_that_are_no_text(capture: Path, tmp_path: Path) -> None:
+    """In a process of its own, whose standard output is as strict as a terminal's."""
+    path = tmp_path / os.fsdecode(b"\xff \x1b[31m'\"name.bin")
+    capture.rename(path)
+    for command in (
+        ("inspect", path),
+        ("inspect", path, "--json"),
+        ("inspect", path, "--html", tmp_path / "page.html"),
+    ):
+        process = start(*command)
+        stdout, stderr = process.communicate(timeout=120)
+        assert process.returncode == 0, stderr
+        assert b"\x1b" not in stdout + stderr
+    assert b"\\x1b[31m" in (tmp_path / "page.html").read_bytes()
 
 
 def test_wrong_usage(capture: Path, tmp_path: Path) -> None:

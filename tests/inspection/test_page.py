@@ -70,7 +70,7 @@ def test_the_trees_are_chosen(tmp_path: Path) -> None:
 
 def test_trees_that_cannot_be(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    for wrong, words in (("0-2000", "at most 2,000 trees, got 2,001"), ("x", "expected numbers and ranges")):
+    for wrong, words in (("0-2000", "at most 2,000 records, got more"), ("x", "expected numbers and ranges")):
         result = run("inspect", SAMPLE, "--html", page, "--records", wrong)
         assert result.exit_code == 2
         assert words in result.stderr

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import wireformat as wf
@@ -183,3 +184,17 @@ def test_texts_and_pages_hold_no_markup_or_control_characters() -> None:
                 assert "\u202e" not in text
             assert "<img" not in found._repr_html_()
             assert "</script" not in found._repr_html_()
+
+
+def test_what_is_no_message_and_no_record() -> None:
+    commit = bytes.fromhex("00000009 000000000CFE5E68 43 46")
+    with pytest.raises(TypeError, match="message: expected bytes, got NoneType"):
+        wf.inspect(pa.scalar(None, pa.binary()), "gaussdb-binary")
+    with pytest.raises(TypeError, match="before: expected an iterable of messages, got one bytes"):
+        wf.inspect(commit, "pgoutput", before=commit)
+    tree = wf.inspect(pa.scalar(commit), "gaussdb-binary")
+    for record in (1, -1, 10**30):
+        with pytest.raises(KeyError, match=r"records\["):
+            tree.find("kind", record)
+        with pytest.raises(wf.OptionError, match="option record: expected the index"):
+            wf.inspect(commit, "gaussdb-binary", record=record)

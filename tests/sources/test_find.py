@@ -114,9 +114,11 @@ def test_the_column_is_found(tmp_path: Path) -> None:
     assert read(pa.table({"key": keys, "value": ARRAY})) == MESSAGES
     assert read(pa.table({"offset": range(len(MESSAGES)), "anything": ARRAY})) == MESSAGES
     assert read(pa.table({"payload": keys, "other": ARRAY}), column="other") == MESSAGES
-    with pytest.raises(wf.OptionError, match="expected the name of the column with the messages; the table has a, b"):
+    with pytest.raises(
+        wf.OptionError, match="the table: expected one binary column, got a, b; pass the one with the messages"
+    ):
         read(pa.table({"a": keys, "b": keys}))
-    with pytest.raises(wf.OptionError, match="no binary column among a"):
+    with pytest.raises(wf.OptionError, match="expected a binary column, got a"):
         read(pa.table({"a": [1]}))
 
 
@@ -249,3 +251,9 @@ def test_a_file_whose_column_is_gone_is_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"other": MESSAGES}), path)
     with pytest.raises(wf.OptionError, match=r"replaced\.parquet: no column 'payload'"):
         list(source.read())
+
+
+def test_what_steers_a_terminal_is_escaped_in_the_repr(tmp_path: Path) -> None:
+    path = tmp_path / "a\x1b[31m.bin"
+    path.write_bytes(b"")
+    assert r"a\x1b[31m.bin" in repr(wf.Capture(path, "gaussdb-binary"))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .schemas import CHANGES, change_schema, committed_schema
-
 if TYPE_CHECKING:
     from .change_table import batches, changes
     from .committed.assembler import Transactions, open_transactions, transactions
+    from .schemas import CHANGES, change_schema, committed_schema
     from .typed_tables.latest import latest
     from .typed_tables.table import typed
     from .typed_tables.tables import tables
@@ -31,8 +30,11 @@ __all__ = [
 ]
 
 _LATER = {
+    "CHANGES": "schemas",
     "batches": "change_table",
+    "change_schema": "schemas",
     "changes": "change_table",
+    "committed_schema": "schemas",
     "Transactions": "committed.assembler",
     "encode": "written.encode",
     "latest": "typed_tables.latest",
@@ -41,7 +43,8 @@ _LATER = {
     "transactions": "committed.assembler",
     "typed": "typed_tables.table",
 }
-"""Names that are loaded when they are first used, and where they lie: the schemas alone need no numba."""
+"""Names that are loaded when they are first used, and where they are: the schemas need no numba, and light modules of
+this package, such as `arrays`, need no pyarrow."""
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+LINE_FEED = ord("\n")
 SPACE, QUOTE, APOSTROPHE, OPEN_PARENTHESIS, CLOSE_PARENTHESIS = b" \"'()"
 PLUS, COMMA, MINUS, DOT, SLASH = b"+,-./"
 DIGIT_0, DIGIT_1, DIGIT_9, COLON, SEMICOLON = b"019:;"

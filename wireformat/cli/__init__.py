@@ -1,1 +1,1 @@
-"""The command `wireformat`: show, decode, formats."""
+"""The command `wireformat`: what can be typed, what each command does, and how it ends."""

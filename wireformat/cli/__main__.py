@@ -17,6 +17,8 @@ def main() -> None:
             run()
     except MissingExtra as error:
         sys.exit(f"wireformat: {error}")
+    except KeyboardInterrupt:  # while modules are loaded; afterwards, `exit_codes` takes it
+        sys.exit(130)
 
 
 if __name__ == "__main__":

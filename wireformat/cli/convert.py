@@ -16,7 +16,8 @@ from .conversion import Conversion
 from .decoding import Decoding
 from .exits import BAD_DATA, Failed
 from .inputs import all_messages, find_inputs
-from .output import STDOUT, find_output, open_output
+from .options import STDOUT
+from .output import find_output, open_output
 from .progress import progress
 from .screen import say
 from .table_writers import Write
@@ -38,7 +39,7 @@ def convert(
     to: str,
     given: Mapping[str, str],
     skip: bool,
-    column: str,
+    column: str | None,
     **options: Any,
 ) -> None:
     """Write the events of all inputs as messages of another format to a file with the columns of CAPTURE.

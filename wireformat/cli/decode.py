@@ -28,7 +28,7 @@ def decode(
     *,
     to: str | None,
     format: str,
-    column: str,
+    column: str | None,
     columns: list[str] | None,
     **options: Any,
 ) -> None:

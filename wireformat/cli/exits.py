@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -58,15 +59,23 @@ def exit_codes() -> Iterator[None]:
     except Failed as error:
         raise _reported(str(error), error.code, "command_line.md" if error.code == BAD_USAGE else "errors.md") from None
     except tuple(kind for kind, _, _ in _CODES) as error:
-        text = in_words_of_the_command(getattr(error, "strerror", None) or str(error))
+        text = in_words_of_the_command(text_of_os_error(error) if isinstance(error, OSError) else str(error))
         code, page = next((code, page) for kind, code, page in _CODES if isinstance(error, kind))
         raise _reported(text, code, page) from None
+
+
+def text_of_os_error(error: OSError) -> str:
+    """What is wrong with which file, without the number of the error."""
+    if error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 _WORDS = {
     "pass it, for example encoding='gbk'": "pass it, for example --encoding gbk",
     ", or on Spark pass order_by to decode, or use spark_udfs.capture": "",
     "pass the format of the messages": "pass it with --format",
+    "pass the one with the messages as column": "pass the one with the messages as --column",
     "pass the format ": "pass --format ",
     "name the key columns, or [] for the whole row": "name the key columns with --keys",
     ", or [] for the whole row": "",
@@ -81,11 +90,16 @@ def in_words_of_the_command(text: str) -> str:
     return text
 
 
-def open_missing_streams() -> None:
-    """Give a process that was started without standard streams (`2>&-`) ones that lead nowhere."""
+def prepare_streams() -> None:
+    """Lets any text be printed, and gives a process without standard streams (`2>&-`) ones that lead nowhere.
+
+    Characters that the encoding of standard output lacks are printed as escapes, as on standard error.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - as long as the process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _reported(text: str, code: int, page: str = "command_line.md") -> typer.Exit:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import OptionError
 from ..formats.base import Format
-from ..sources.files import ParquetSource, file_source, growing_source, stream_source
+from ..sources.files import MessageSource, file_source, growing_source, stream_source
 from ..sources.source import Source, SourceMessages
 from .exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command
 from .options import STDIN
@@ -31,7 +31,7 @@ def find_inputs(
         raise Failed(f"{STDIN} (standard input) can be read only once", BAD_USAGE)
     with ExitStack() as held:
         inputs = [_find_input(path, format, column, held) for path in paths]
-        if follow and isinstance(inputs[-1], ParquetSource):
+        if follow and not isinstance(inputs[-1], MessageSource):
             raise Failed(f"{paths[-1]}: a Parquet file does not grow, so it cannot be followed", BAD_USAGE)
         if follow and inputs[-1].is_repeatable:
             inputs[-1] = growing_source(Path(paths[-1]), paths[-1], format)
@@ -57,7 +57,7 @@ def _find_input(path: str, format: Format, column: str | None, held: ExitStack) 
             return stream_source("standard input", sys.stdin.buffer, format, column, held)
         return _file(path, format, column, held)
     except OptionError as error:
-        raise Failed(str(error).removeprefix("option column: "), BAD_USAGE) from None
+        raise Failed(in_words_of_the_command(str(error).removeprefix("option column: ")), BAD_USAGE) from None
     except OSError as error:  # of a file that is damaged, or of the input itself
         raise Failed(str(error), BAD_DATA) from None
 

@@ -10,10 +10,10 @@ import typer
 from .. import __version__
 from ..formats.registry import all_rows
 from .captures.commands import add_commands
-from .exits import exit_codes, open_missing_streams
+from .exits import exit_codes, prepare_streams
 from .live.commands import add_live_commands
 from .options import (
-    CaptureColumn,
+    DEFAULT_FORMAT,
     Column,
     Dialect,
     Encoding,
@@ -32,12 +32,10 @@ from .options import (
 )
 from .screen import print_lines
 
-DEFAULT_FORMAT = "gaussdb-binary"
-
 app = typer.Typer(
     name="wireformat",
     help="Read logical-decoding streams of the PostgreSQL family.",
-    epilog="Exit codes: 0 success; 1 bad data; 2 wrong usage, or a file that cannot be opened.",
+    epilog="Exit codes: 0 success; 1 bad data; 2 wrong usage, or a file that cannot be opened; 130 Ctrl-C.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -47,7 +45,7 @@ app = typer.Typer(
 
 def run() -> None:
     """Run the command with the arguments of this process."""
-    open_missing_streams()
+    prepare_streams()
     app(prog_name="wireformat")
 
 
@@ -75,7 +73,7 @@ def _common(
 def show(
     files: Files,
     format: GuessedFormat = None,
-    column: Column = "payload",
+    column: Column = None,
     mode: Mode = "FAILFAST",
     tables: Tables = None,
     kinds: Kinds = None,
@@ -118,7 +116,9 @@ def show(
     "  wireformat inspect --html capture.html --records 0-99,5000 capture.parquet"
 )
 def inspect(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A Parquet file, or a file of messages.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A Parquet file, or a file of messages; - is standard input.")
+    ],
     message: Annotated[int, typer.Option(metavar="N", min=0, help="Which message, from 0 on.")] = 0,
     record: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Which record of the message, from 0 on; default: all.")
@@ -131,7 +131,10 @@ def inspect(
         bool, typer.Option("--scan", help="Find records in bytes whose beginning is missing, from --at on.")
     ] = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page that shows all records of the file, and trees.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a page that shows all records of FILE, and trees; - is standard output."
+        ),
     ] = None,
     records: Annotated[
         str | None,
@@ -140,7 +143,7 @@ def inspect(
         ),
     ] = None,
     as_json: Json = False,
-    column: CaptureColumn = None,
+    column: Column = None,
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     dialect: Dialect = "postgresql",
@@ -182,7 +185,7 @@ def decode(
     output: Output,
     to: Annotated[str | None, typer.Option(metavar="csv|jsonl|arrow", help="Format that -o - writes.")] = None,
     format: FormatName = DEFAULT_FORMAT,
-    column: Column = "payload",
+    column: Column = None,
     mode: Mode = "FAILFAST",
     columns: Annotated[
         list[str] | None, typer.Option(metavar="LIST", help="Columns of the table, such as lsn,kind,new; default: all.")
@@ -235,7 +238,7 @@ def convert(
     skip: Annotated[
         bool, typer.Option("--skip", help="Leave out what the format cannot express, instead of writing nothing.")
     ] = False,
-    column: Column = "payload",
+    column: Column = None,
     mode: Mode = "FAILFAST",
     tables: Tables = None,
     kinds: Kinds = None,

@@ -22,16 +22,18 @@ def _upper(value: str) -> str:
 FormatName = Annotated[
     str, typer.Option("--format", "-f", metavar="NAME", help="Format of the messages; `wireformat formats` lists them.")
 ]
-Column = Annotated[str, typer.Option(metavar="NAME", help="Binary column with the messages in Parquet files.")]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column of Parquet files with the messages; default: payload, value or the only binary one.",
+    ),
+]
 GuessedFormat = Annotated[
     str | None,
     typer.Option(
-        "--format", "-f", metavar="NAME", help="Format of the messages; default: guessed from the first ones, and said."
+        "--format", "-f", metavar="NAME", help="Format of the messages; default: guessed from the first ones."
     ),
-]
-CaptureColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Binary column with the messages; default: payload, value or the only one."),
 ]
 Mode = Annotated[
     str,
@@ -67,8 +69,11 @@ Dialect = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print lines of JSON, for programs.")]
 
-STDIN = "-"
-"""The argument for standard input."""
+STDIN = STDOUT = "-"
+"""The argument for standard input, and for standard output."""
+
+DEFAULT_FORMAT = "gaussdb-binary"
+"""The format of messages where none is given, and guessing finds none, or this one among several."""
 
 _ITEM = re.compile(r'(?:"[^"]*"|[^,"])+|"')
 

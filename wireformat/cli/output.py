@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
 
+from ..errors import OptionError
+from ..sources.find import paths_of
 from .exits import BAD_USAGE, Failed
-from .options import STDIN
+from .options import STDIN, STDOUT
 from .table_writers import Write, arrow_file, arrow_stream, csv_rows, json_rows, parquet_rows
-
-STDOUT = "-"
 
 Writer = Callable[..., AbstractContextManager[Write]]
 """One of table_writers."""
@@ -59,9 +59,16 @@ def find_output(path: Path, to: str | None, inputs: Sequence[str]) -> Output:
     writer = ENDINGS.get(path.suffix.lower())
     if writer is None:
         raise Failed(f"{path}: expected a name that ends in {', '.join(ENDINGS)}, or - with --to", BAD_USAGE)
-    if any(name != STDIN and path.exists() and Path(name).exists() and path.samefile(name) for name in inputs):
-        raise Failed(f"{path}: is an input, and would be overwritten", BAD_USAGE)
+    check_is_no_input(path, inputs)
     return Output(str(path), path, writer)
+
+
+def check_is_no_input(path: Path, inputs: Sequence[str]) -> None:
+    """Raises Failed if a file is one of the inputs: files, folders and patterns."""
+    for name in inputs if path.exists() else ():
+        with suppress(OptionError, OSError):  # of inputs that cannot be read, the command says so later
+            if name != STDIN and any(file.exists() and path.samefile(file) for file in paths_of(name)):
+                raise Failed(f"{path}: is an input, and would be overwritten", BAD_USAGE)
 
 
 def _stream_writer(to: str | None) -> Writer:
@@ -78,22 +85,28 @@ def _stream_writer(to: str | None) -> Writer:
 
 @contextmanager
 def open_output(output: Output, schema: pa.Schema) -> Iterator[Write]:
-    """The function that takes the rows.
+    """The function that takes the rows. Raises Failed if there can be no such file; see `open_file`."""
+    with open_file(output.path) as file, output.writer(file, schema) as write:
+        yield write
 
-    A file is written beside `path` and gets that name at the end; after an error nothing is left. Raises Failed if
-    there can be no such file.
+
+@contextmanager
+def open_file(path: Path | None) -> Iterator[BinaryIO]:
+    """A new file, or standard output for None.
+
+    It is written beside `path` and gets that name at the end; after an error nothing is left. Raises Failed if there
+    can be no such file.
     """
-    if output.path is None:
-        with output.writer(_StandardOutput(), schema) as write:
-            yield write
+    if path is None:
+        yield cast(BinaryIO, _StandardOutput())
         return
-    target = output.path.resolve()
+    target = path.resolve()
     if target.exists() and not target.is_file():
-        raise Failed(f"{output.name}: is there and is not a regular file", BAD_USAGE)
+        raise Failed(f"{path}: is there and is not a regular file", BAD_USAGE)
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        with _created(unfinished, output.name) as file, output.writer(file, schema) as write:
-            yield write
+        with _created(unfinished, str(path)) as file:
+            yield file
         unfinished.replace(target)
     except BaseException:
         with suppress(OSError):  # it may not be there yet

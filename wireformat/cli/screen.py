@@ -9,14 +9,20 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..printable import printable
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 PAGER = "less -FRX"
 """What shows text a page at a time where the environment names nothing else."""
+
+_NO_WIDTH = 10_000
+"""Columns of a pipe, which has no width: nothing is wrapped or cut."""
 
 COLOURS = {"INSERT": 32, "UPDATE": 33, "DELETE": 31, "TRUNCATE": 31, "CORRUPT": 91}
 """Numbers of ECMA-48's colours by kind of record; other kinds are cyan."""
@@ -26,6 +32,19 @@ def screen_line(line: bytes) -> bytes:
     """A line in the encoding of the terminal, with what steers it or is not text of it as escapes."""
     encoding = sys.stdout.encoding
     return printable(line.decode(encoding, "backslashreplace")).encode(encoding, "backslashreplace")
+
+
+def console(**options: Any) -> Console:
+    """What prints styles and tables to standard output, as wide as a terminal; a closed pipe is a BrokenPipeError."""
+    from rich.console import Console
+
+    class OfOutput(Console):
+        def on_broken_pipe(self) -> None:
+            """Lets the error pass; rich would end the process with exit code 1."""
+            raise
+
+    width = None if sys.stdout.isatty() else _NO_WIDTH
+    return OfOutput(file=sys.stdout, width=width, highlight=False, **options)
 
 
 def has_colours() -> bool:
@@ -53,13 +72,13 @@ def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
 @contextmanager
 def paged(*, wanted: bool) -> Iterator[None]:
     """Sends standard output to the program that PAGER names, if it is wanted and a terminal is there."""
-    command = shlex.split(os.environ.get("PAGER") or PAGER)
     if not wanted or not sys.stdout.isatty():
         yield
         return
     try:
+        command = shlex.split(os.environ.get("PAGER") or "") or shlex.split(PAGER)
         pager = subprocess.Popen(command, stdin=subprocess.PIPE)
-    except OSError:
+    except (OSError, ValueError):  # no such program, or a quote that is not closed
         yield  # without it the terminal shows the same
         return
     assert pager.stdin is not None

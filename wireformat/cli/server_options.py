@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ..errors import OptionError
 from ..options import Options
 from ..printable import printable
 from .options import parse_settings
-from .screen import print_lines
-
-WIDE = 500
-"""Columns of the table where nobody looks at it: no cell is wrapped."""
+from .screen import console, print_lines
 
 
 def print_table(*, as_json: bool = False) -> None:
@@ -29,9 +24,9 @@ def print_table(*, as_json: bool = False) -> None:
     table = Table(*rows[0]._fields, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*row)
-    console = Console(width=None if sys.stdout.isatty() else WIDE, markup=False, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
+    screen = console(markup=False)
+    with screen.capture() as captured:
+        screen.print(table)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 

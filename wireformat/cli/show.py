@@ -13,6 +13,7 @@ from ..events import Corrupt
 from ..formats.registry import find_format
 from ..formats.text_format import TextFormat
 from ..options import ReadOptions
+from ..sources.source import message_bytes
 from ..stream.reader import Located
 from .client_line import client_line
 from .decoding import Decoding
@@ -28,7 +29,7 @@ def show(
     paths: Sequence[str],
     *,
     format: str | None,
-    column: str,
+    column: str | None,
     encoding: str | None,
     tables: list[str] | None,
     follow: bool = False,
@@ -84,8 +85,7 @@ def _texts(format: TextFormat, messages: Any, first: int) -> Callable[[Located],
         nonlocal message
         if located.message != message:
             message = located.message
-            one = messages[message - first]
-            texts[:] = _good(format.texts(one if isinstance(one, bytes) else one.as_py()))
+            texts[:] = _good(format.texts(message_bytes(messages[message - first]) or b""))
         return texts[located.record]
 
     return text

@@ -10,6 +10,7 @@ from ..errors import DecodeError, OptionError, counted
 from ..formats.guess import Guess, guess_format
 from ..formats.registry import find_format
 from ..options import ReadOptions
+from ..options.checks import shown
 from .nodes import Node
 from .reading import RecordReader
 from .rows import text_lines
@@ -56,7 +57,9 @@ class Inspection:
         return fragment(self.message, self.records)
 
     def find(self, path: str, record: int = 0) -> Node:
-        """Returns the first node of this path in a record, by its place in `records`; raises KeyError."""
+        """Returns the first node of this path in a record, by its index in `records`; raises KeyError."""
+        if not 0 <= record < len(self.records):
+            raise KeyError(f"records[{record}]")
         return self.records[record].find(path)
 
 
@@ -76,6 +79,8 @@ def inspect_message(
         encoding=encoding, encoding_errors=encoding_errors, known_tables=known_tables, dialect=dialect
     )
     data = _bytes(message)
+    if isinstance(before, (bytes, bytearray, memoryview, str)):
+        raise TypeError(f"before: expected an iterable of messages, got one {type(before).__name__}")
     guess = None
     if format is None:
         guess = guess_format([data])
@@ -91,15 +96,15 @@ def inspect_message(
         if record is None or index == record
     ]
     if record is not None and not records:
-        raise OptionError(f"option record: expected the index of a record of the message, got {record}")
+        raise OptionError(f"option record: expected the index of a record of the message, got {shown(record)}")
     return Inspection(data, format, records, guess)
 
 
 def _bytes(message: Any) -> bytes:
     if isinstance(message, bytes):
         return message
-    if hasattr(message, "as_buffer") and message.is_valid:  # of Arrow
-        message = message.as_buffer()
+    if hasattr(message, "as_buffer"):  # of Arrow
+        message = message.as_buffer() if message.is_valid else None
     try:
         return bytes(memoryview(message))
     except TypeError:

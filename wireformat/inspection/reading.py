@@ -82,6 +82,10 @@ class RecordReader:
             start = end
         yield Slice(None, start, len(message), error)
 
+    def unframed(self, data: bytes, error: DecodeError | None = None) -> Iterator[Slice]:
+        """Yields bytes of a file in which no message can be found; `error` says why, if the framing is broken here."""
+        yield Slice(None, 0, len(data), error or DecodeError("a message", "bytes after broken framing"))
+
     def learn(self, message: bytes) -> None:
         """Reads an earlier message if later ones may depend on it."""
         if self.format.relations is None:
@@ -111,6 +115,13 @@ class RecordReader:
                 error.add(format=self.format.name, record=frame.record, record_lsn=frame.lsn)
                 raw = message[frame.start : frame.stop]
                 return Corrupt(lsn=frame.lsn, raw=raw, error=str(error)), error, trace
+
+    def outline(self, message: bytes, piece: Slice) -> tuple[Event, DecodeError | None]:
+        """What a record is, and what is wrong with it: the value and the error of its tree, in half the time."""
+        if piece.frame is None:
+            error = piece.error or DecodeError("a record", "none")
+            return Corrupt(raw=message[piece.start : piece.stop], error=str(error)), error
+        return self.event(message, piece.frame)[:2]
 
     def node(self, message: bytes, piece: Slice, index: int) -> Node:
         """The tree of a record."""

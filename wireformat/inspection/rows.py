@@ -11,7 +11,7 @@ from ..printable import printable
 from .nodes import Node, value_text
 
 BYTES_IN_ROW = 16
-"""How many bytes of a leaf are shown; the rest is counted."""
+"""How many bytes of a leaf are usually shown; the rest is counted."""
 
 VALUE_WIDTH = 60
 """How many characters of a value are shown."""
@@ -39,17 +39,17 @@ class Row(NamedTuple):
     value: str
 
 
-def rows(message: bytes, node: Node, depth: int = 0) -> Iterator[Row]:
-    """Yields the rows of a node and of all below it."""
+def rows(message: bytes, node: Node, depth: int = 0, *, most: int = BYTES_IN_ROW) -> Iterator[Row]:
+    """Yields the rows of a node and of all below it; `most` is how many bytes of a leaf are shown."""
     hex = text = ""
     if node.is_leaf:
-        shown = message[node.start : min(node.stop, node.start + BYTES_IN_ROW)]
+        shown = message[node.start : min(node.stop, node.start + most)]
         left = node.stop - node.start - len(shown)
         hex = shown.hex(" ") + (f" … {left} more" if left else "")
         text = plain(shown)
     yield Row(depth, node, f"{node.start:06x}", hex, text, shown_value(node))
     for child in node.children:
-        yield from rows(message, child, depth + 1)
+        yield from rows(message, child, depth + 1, most=most)
 
 
 def plain(data: bytes) -> str:
@@ -61,11 +61,14 @@ def shown_value(node: Node) -> str:
     """The value of a node, in one line of printable characters."""
     if node.value is None and (node.children or node.is_word or node.error is not None):
         return ""
-    if isinstance(node.value, Event):
-        table = getattr(node.value, "table_name", None)
-        names = f" {node.value.table_schema}.{table}" if table is not None else ""  # type: ignore[attr-defined]
-        return printable(node.value.kind + names)
-    return value_text(node.value, VALUE_WIDTH)
+    return shown_event(node.value) if isinstance(node.value, Event) else value_text(node.value, VALUE_WIDTH)
+
+
+def shown_event(event: Event) -> str:
+    """Kind and table of a record, in one line of printable characters."""
+    table = getattr(event, "table_name", None)
+    names = f" {event.table_schema}.{table}" if table is not None else ""  # type: ignore[attr-defined]
+    return printable(event.kind + names)
 
 
 def error_lines(message: bytes, error: DecodeError) -> list[str]:

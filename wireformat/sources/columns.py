@@ -38,8 +38,10 @@ def find_column(source: str, schema: pa.Schema, column: str | None) -> str:
         found = [name for name in USUAL_COLUMNS if name in binary] or (binary if len(binary) == 1 else [])
         if not found:
             raise OptionError(
-                f"option column: expected the name of the column with the messages; {source} has "
-                f"{_listed(binary) if binary else 'no binary column among ' + _listed(schema.names)}"
+                f"option column: {source}: expected one binary column, got {_listed(binary)}; pass the one with the "
+                "messages as column"
+                if binary
+                else f"option column: {source}: expected a binary column, got {_listed(schema.names)}"
             )
         column = found[0]
     if column not in schema.names:

@@ -1,4 +1,4 @@
-"""Files of messages: Parquet files with a binary column, and files of messages one after the other."""
+"""Files of messages one after the other, and which file is a Parquet file. Loads pyarrow only for those."""
 
 from __future__ import annotations
 
@@ -6,33 +6,27 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import OptionError
 from ..formats.base import Format
 from ..formats.guess import guess_format
 from ..formats.registry import find_format
 from ..framing.buffer import MessageBuffer
-from ..limits import CHUNK_BYTES
-from .columns import find_column
-from .source import Source, SourceMessages
+from .source import Source, SourceMessages, errors_of
+
+if TYPE_CHECKING:
+    from .parquet_files import ParquetSource
 
 PARQUET_MAGIC = b"PAR1"
 """The first bytes of a Parquet file. As the length of a record they would be 1.3 GB, which no server sends."""
 
 READ_BYTES = 1 << 20
 """The number of bytes that are read from a file at once."""
-
-MOST_ROWS = 1 << 17
-"""The most messages of a Parquet file that are read at once."""
-
 
 LINES = "test-decoding"
 """The format whose messages are found in a file by their line feeds."""
@@ -42,35 +36,6 @@ FOLLOW_SECONDS = 0.2
 
 LINES_HEAD_BYTES = 1 << 16
 """How many bytes of a file are examined for such lines."""
-
-
-class ParquetSource:
-    """Messages in a binary column of a Parquet file.
-
-    file     its path, or the open file
-    column   name of the column; None finds it, see `find_column`
-    """
-
-    is_repeatable = True
-
-    def __init__(self, name: str, file: Path | BinaryIO, size: int, column: str | None) -> None:
-        self.name = name
-        self.size = size
-        self.file = file
-        with errors_of(name), pq.ParquetFile(file) as parquet:
-            self.column = find_column(name, parquet.schema_arrow, column)
-
-    def read(self) -> Iterator[SourceMessages]:
-        """See Source.read."""
-        with errors_of(self.name), pq.ParquetFile(self.file, buffer_size=READ_BYTES, pre_buffer=False) as parquet:
-            find_column(self.name, parquet.schema_arrow, self.column)  # the file may have been replaced
-            if not parquet.metadata.num_rows:
-                yield SourceMessages(self.name, [], self.size)
-            bytes_per_row = self.size / max(parquet.metadata.num_rows, 1)
-            for group in range(parquet.num_row_groups):
-                rows = _rows_at_once(parquet.metadata.row_group(group), self.column)
-                for batch in parquet.iter_batches(rows, row_groups=[group], columns=[self.column]):
-                    yield SourceMessages(self.name, batch.column(0), round(len(batch) * bytes_per_row))
 
 
 class MessageSource:
@@ -148,9 +113,13 @@ def file_source(path: Path, name: str, format: Format, column: str | None) -> So
     with path.open("rb") as file, errors_of(name):
         is_parquet = file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
     size = path.stat().st_size
-    if is_parquet:
-        return ParquetSource(name, path, size, column)
-    return message_file(path, name, format)
+    return _parquet(name, path, size, column) if is_parquet else message_file(path, name, format)
+
+
+def _parquet(name: str, file: Path | BinaryIO, size: int, column: str | None) -> ParquetSource:
+    from .parquet_files import ParquetSource
+
+    return ParquetSource(name, file, size, column)
 
 
 def message_file(path: Path, name: str, format: Format, start: int = 0) -> MessageSource:
@@ -177,7 +146,7 @@ def stream_source(name: str, file: BinaryIO, format: Format, column: str | None,
         copy = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         copy.write(head)
         shutil.copyfileobj(file, copy)
-        return ParquetSource(name, copy, copy.tell(), column)
+        return _parquet(name, copy, copy.tell(), column)
 
 
 def _chunks_of_file(path: Path, start: int) -> Iterator[bytes]:
@@ -203,21 +172,3 @@ def _chunks(file: Any) -> Iterator[bytes]:
     """Yields what is there, READ_BYTES at most, so that a slow pipe is shown as it flows."""
     while chunk := file.read1(READ_BYTES):
         yield chunk
-
-
-def _rows_at_once(group: pq.RowGroupMetaData, column: str) -> int:
-    """Returns the number of rows that hold about CHUNK_BYTES of messages."""
-    chunks = (group.column(index) for index in range(group.num_columns))
-    size: int = next(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema == column)
-    rows: int = group.num_rows
-    return max(1, min(MOST_ROWS, CHUNK_BYTES * rows // max(size, 1)))
-
-
-@contextmanager
-def errors_of(name: str) -> Iterator[None]:
-    """Gives the errors of reading a source its name, as OSError."""
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        text = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise OSError(f"{name}: {text}") from None

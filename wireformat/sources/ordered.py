@@ -17,8 +17,7 @@ from ..limits import CHUNK_BYTES
 from ..options.checks import once
 from ..options.table import nearest
 from .columns import find_column
-from .files import errors_of
-from .source import Source, SourceMessages
+from .source import Source, SourceMessages, errors_of
 
 
 class OrderedSource:
@@ -73,14 +72,14 @@ class _Table:
 
     def _schema(self) -> pa.Schema:
         if isinstance(self._data, Path):
-            with errors_of(self.name):
+            with errors_of(self.name, pa.ArrowException):
                 return pq.read_schema(self._data)
         return self._data.schema
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Returns some columns."""
         if isinstance(self._data, Path):
-            with errors_of(self.name):
+            with errors_of(self.name, pa.ArrowException):
                 return pq.read_table(self._data, columns=[*columns])
         if isinstance(self._data, ds.Dataset):
             return self._data.to_table(columns=[*columns])

@@ -5,35 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow.parquet as pq
-
-from ..errors import OptionError, counted
+from ..errors import DecodeError, OptionError, counted
 from ..formats.guess import Guess, guess_format
 from ..formats.registry import find_format
 from ..framing.buffer import MessageBuffer
-from .columns import find_column
-from .files import LINES, LINES_HEAD_BYTES, MessageSource, ParquetSource, errors_of, message_file
-from .skipping import Skipped, skip_messages
-from .source import Source, SourceMessages
-
-BATCH_ROWS = 4096
-"""How many rows of a Parquet file are read at a time while a message is looked for."""
+from .files import LINES, LINES_HEAD_BYTES, MessageSource, message_file
+from .source import Source, SourceMessages, errors_of, message_bytes
 
 PYTHON_BYTES = 8 << 20
-"""How much of a file of messages is read in Python, in less time than it takes to load compiled code for the rest."""
+"""How much of a file of messages is read in Python, in less time than it takes to load compiled code for it."""
 
 
 class Picked(NamedTuple):
     """A message and what comes before it.
 
-    message        its bytes
+    message        its bytes; None for a null of a Parquet file, which has no records
     before         the messages before it that were read on the way, oldest first
     stream_offset  its first byte in a file of messages; None in a Parquet file
+    is_lost        the framing of the file is broken, here or earlier: the bytes are no message
+    error          why, if it is broken here
     """
 
-    message: bytes
+    message: bytes | None
     before: list[Any]
     stream_offset: int | None
+    is_lost: bool = False
+    error: DecodeError | None = None
 
 
 def pick_message(source: Source, index: int) -> Picked:
@@ -41,24 +38,38 @@ def pick_message(source: Source, index: int) -> Picked:
 
     Of a Parquet file, only the row group of the message is read.
     """
-    if isinstance(source, ParquetSource):
+    if not isinstance(source, MessageSource):
         return _of_parquet(source, index)
-    passed = Skipped(0, 0)
+    offset = count = 0
     for given in source.read():
-        if index < passed.messages + len(given.messages):
-            return _chosen(source, given, index - passed.messages)
-        passed = Skipped(_offset(source, given, len(given.messages)) or 0, passed.messages + len(given.messages))
-        if passed.offset < PYTHON_BYTES or given.is_lost:
+        if index < count + len(given.messages):
+            return _chosen(source, given, index - count)
+        offset, count = _offset(source, given, len(given.messages)), count + len(given.messages)
+        if source.path is None or given.is_lost:
             continue
-        if isinstance(source, MessageSource) and source.path is not None:
-            return _after_skipping(source, source.path, passed, index)
-    raise _too_few(source, passed.messages, index)
+        bytes_before = offset * (index - count) // max(count, 1)  # if they are as long as those that were passed
+        if min(bytes_before, (source.size or 0) - offset) >= PYTHON_BYTES:
+            return _after_skipping(source, source.path, offset, count, index)
+    raise _too_few(source, count, index)
 
 
-def _after_skipping(source: MessageSource, path: Path, passed: Skipped, index: int) -> Picked:
-    """The same for a file of which some messages were passed already."""
+def _of_parquet(source: Source, index: int) -> Picked:
+    """The same for a Parquet file: where the rows before it end is known."""
+    from .parquet_files import ParquetSource, row_of
+
+    assert isinstance(source, ParquetSource)
+    found = row_of(source, index)
+    if isinstance(found, int):
+        raise _too_few(source, found, index)
+    return Picked(message_bytes(found.message), found.before, None)
+
+
+def _after_skipping(source: MessageSource, path: Path, offset: int, count: int, index: int) -> Picked:
+    """The same for a file of which some messages were passed already, up to a byte."""
+    from .skipping import Skipped, skip_messages
+
     with errors_of(source.name):
-        offset, count = skip_messages(path, source.format, passed, index)
+        offset, count = skip_messages(path, source.format, Skipped(offset, count), index)
         rest = message_file(path, source.name, source.format, offset)
     for given in rest.read():
         if index < count + len(given.messages):
@@ -67,18 +78,17 @@ def _after_skipping(source: MessageSource, path: Path, passed: Skipped, index: i
     raise _too_few(source, count, index)
 
 
-def _chosen(source: Source, given: SourceMessages, place: int) -> Picked:
-    """The message at a place of some messages of a source."""
+def _chosen(source: MessageSource, given: SourceMessages, index: int) -> Picked:
+    """One of some messages of a file of messages."""
     messages = given.messages
-    return Picked(_bytes(messages[place]), list(messages[:place]), _offset(source, given, place))
+    offset = _offset(source, given, index)
+    return Picked(messages[index], list(messages[:index]), offset, given.is_lost, given.error)
 
 
-def _offset(source: Source, given: SourceMessages, place: int) -> int | None:
-    """The byte of the source where the message at this place begins; None if the source has message bounds."""
-    if given.stream_offset is None or not isinstance(source, MessageSource):
-        return None
-    sizes = sum(len(message) for message in given.messages[:place])
-    return given.stream_offset + sizes + place * len(source.format.separator)
+def _offset(source: MessageSource, given: SourceMessages, index: int) -> int:
+    """The byte of the file where the message of this index among some messages begins."""
+    sizes = sum(len(message) for message in given.messages[:index])
+    return (given.stream_offset or 0) + sizes + index * len(source.format.separator)
 
 
 def guess_of_source(source: Source) -> Guess:
@@ -111,30 +121,7 @@ def choose_format(guess: Guess, usual: str) -> tuple[str, str]:
     return name, guess.reason
 
 
-def _of_parquet(source: ParquetSource, index: int) -> Picked:
-    with errors_of(source.name), pq.ParquetFile(source.file, pre_buffer=False) as parquet:
-        column = find_column(source.name, parquet.schema_arrow, source.column)
-        first = 0
-        for group in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(group).num_rows
-            if index >= first + rows:
-                first += rows
-                continue
-            before: list[Any] = []
-            for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=[column]):
-                messages = batch.column(0)
-                if index < first + len(messages):
-                    before += messages[: index - first]
-                    return Picked(_bytes(messages[index - first]), before, None)
-                before += messages
-                first += len(messages)
-        raise _too_few(source, first, index)
-
-
 def _too_few(source: Source, count: int, index: int) -> OptionError:
+    if not count:
+        return OptionError(f"option message: {source.name} is empty: there are no messages in it")
     return OptionError(f"option message: {source.name} has {counted(count, 'message')}, from 0 on; got {index}")
-
-
-def _bytes(message: Any) -> bytes:
-    found = message if isinstance(message, bytes) else message.as_py()
-    return b"" if found is None else found

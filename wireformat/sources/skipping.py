@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from ..arrow.arrays import Array, read_only
 from ..errors import DecodeError
 from ..formats.base import Format
 from ..formats.registry import find_row
 from ..framing import gauss_batch, line_feeds, text_batch
 from ..limits import RECORD_BYTES
 
-if TYPE_CHECKING:
-    from ..arrow.arrays import Array
-
-READ_BYTES = 1 << 20
+READ_BYTES = 2 << 20
 """How many bytes are looked at in one go, more where a line is longer."""
+
+_USUAL_LINE = 1 << 12
+"""A length that few lines have."""
+
+MOST_MESSAGES = 1 << 62
+"""More than a file can have: what compiled code counts down from."""
 
 
 class Skipped(NamedTuple):
@@ -35,7 +40,7 @@ def skip_messages(path: Path, format: Format, skipped: Skipped, wanted: int) -> 
     Knows the messages by their framing alone. Raises OSError.
     """
     framing = find_row(format.name).framing
-    left = wanted - skipped.messages
+    left = wished = min(wanted - skipped.messages, MOST_MESSAGES)
     if left <= 0:
         return skipped
     with path.open("rb", buffering=0) as file:
@@ -45,17 +50,18 @@ def skip_messages(path: Path, format: Format, skipped: Skipped, wanted: int) -> 
             offset, left = _skip_batches(file, skipped.offset, left, separated=framing == gauss_batch.__name__)
         else:
             return skipped
-    return Skipped(offset, wanted - left)
+    return Skipped(offset, skipped.messages + wished - left)
 
 
-def _skip_batches(file: BinaryIO, begun: int, left: int, *, separated: bool) -> tuple[int, int]:
+def _skip_batches(file: FileIO, begun: int, left: int, *, separated: bool) -> tuple[int, int]:
     """Where the first message begins that was not passed, and how many of `left` there are still to pass."""
     from ..arrow.scan.hops import MESSAGE, hop_batches
 
+    buffer = np.empty(READ_BYTES, np.uint8)
     at, following = begun, MESSAGE
     while left:
         file.seek(at)
-        data = _array(file.read(READ_BYTES))
+        data = _read(file, buffer)
         moved, last, left, following = hop_batches(data, left, following, separated)
         if last >= 0:
             begun = at + last
@@ -65,39 +71,51 @@ def _skip_batches(file: BinaryIO, begun: int, left: int, *, separated: bool) -> 
     return begun, left
 
 
-def _skip_lines(file: BinaryIO, format: Format, begun: int, left: int) -> tuple[int, int]:
+def _skip_lines(file: FileIO, format: Format, begun: int, left: int) -> tuple[int, int]:
     """The same for records with a line feed after each."""
     from ..arrow.scan.hops import hop_lines
 
     heads, sizes = _table(line_feeds.QUOTED_HEADS)
-    size = READ_BYTES
+    buffer = np.empty(READ_BYTES, np.uint8)
     while left:
         file.seek(begun)
-        data = file.read(size)
+        data = _read(file, buffer)
         at = 0
         while left:
-            at, left = hop_lines(_array(data), at, left, heads, sizes)
+            at, left = hop_lines(data, at, left, heads, sizes)
             try:
-                found, end = format.find_end(data, at, at) if left else (False, at)
+                found, end = _end_of_line(format, data, at) if left else (False, at)
             except DecodeError:
                 return begun + at, left
             if not found:
                 break
             at, left = end, left - 1
-        if not at and (len(data) < size or size > RECORD_BYTES):
+        if not at and (len(data) < len(buffer) or len(buffer) > RECORD_BYTES):
             break
-        size = READ_BYTES if at else 2 * size
+        if not at:
+            buffer = np.empty(2 * len(buffer), np.uint8)
         begun += at
     return begun, left
 
 
-def _array(data: bytes) -> Array:
-    return np.frombuffer(data, np.uint8)
+def _end_of_line(format: Format, data: Array, at: int) -> tuple[bool, int]:
+    """Format.find_end of a record that the compiled code left: of a few bytes first, which are mostly enough."""
+    for size in (_USUAL_LINE, len(data)):
+        found, end = format.find_end(data[at : at + size].tobytes(), 0, 0)
+        if found or at + size >= len(data):
+            return found, at + end
+    return False, at
+
+
+def _read(file: FileIO, buffer: Array) -> Array:
+    """The next bytes of a file, in the same memory as those before: new memory would take longer than the bytes."""
+    size = file.readinto(buffer)
+    return read_only(buffer[:size])
 
 
 def _table(texts: tuple[bytes, ...]) -> tuple[Array, Array]:
     """Texts of different lengths as an array, and their lengths."""
     table = np.zeros((len(texts), max(map(len, texts))), np.uint8)
     for row, text in zip(table, texts, strict=True):
-        row[: len(text)] = _array(text)
+        row[: len(text)] = np.frombuffer(text, np.uint8)
     return table, np.array([len(text) for text in texts], np.int64)

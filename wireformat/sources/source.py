@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import DecodeError
@@ -27,6 +28,12 @@ class SourceMessages(NamedTuple):
     error: DecodeError | None = None
 
 
+def message_bytes(message: Any) -> bytes | None:
+    """One of `SourceMessages.messages` as bytes; None for a null, which has no records."""
+    found: bytes | None = message if isinstance(message, bytes) else message.as_py()
+    return found
+
+
 class Source(Protocol):
     """A source of messages."""
 
@@ -44,3 +51,14 @@ class Source(Protocol):
 
     def read(self) -> Iterator[SourceMessages]:
         """Yields its messages, a few megabytes at a time. Raises OSError if it cannot be read."""
+
+
+@contextmanager
+def errors_of(name: str, *others: type[Exception]) -> Iterator[None]:
+    """Gives the errors of reading a source its name, as OSError: those of the system, and others."""
+    kinds: tuple[type[Exception], ...] = (OSError, *others)
+    try:
+        yield
+    except kinds as error:
+        text = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise OSError(f"{name}: {text}") from None

@@ -17,11 +17,11 @@ from numba.core.base import BaseContext
 from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
-from ..ascii import APOSTROPHE, BACKSLASH, QUOTE, SPACE
+from ..ascii import APOSTROPHE, BACKSLASH, LINE_FEED, QUOTE, SPACE
 from .compiler import CHECKED, inner
 
 BLOCK = 16
-"""The number of bytes that `copy_block` copies, `same_block` compares and `find_special` searches."""
+"""How many bytes `copy_block` copies, `same_block` compares, `find_special` searches and `line_marks` looks at."""
 
 
 def _plain_read(size: int) -> Callable[..., Any]:
@@ -52,6 +52,22 @@ def _plain_find_special(data: Any, at: int) -> int:
         if byte < SPACE or byte == QUOTE or byte == APOSTROPHE or byte == BACKSLASH:
             return offset
     return BLOCK
+
+
+def _plain_line_marks(data: Any, at: Any) -> Any:
+    bits = np.int64(0)
+    for offset in range(BLOCK):
+        byte = data[at + offset]
+        if byte == LINE_FEED or byte == QUOTE or byte == APOSTROPHE:
+            bits |= np.int64(1) << np.int64(offset)
+    return bits
+
+
+def _plain_lowest_bit(bits: Any) -> int:
+    offset = 0
+    while not bits >> offset & 1:
+        offset += 1
+    return offset
 
 
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -110,6 +126,28 @@ def _word_find_special(typing_context: Any, data: Any, at: Any) -> Any:
 
 
 @intrinsic
+def _word_line_marks(typing_context: Any, data: Any, at: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        block = ir.VectorType(ir.IntType(8), BLOCK)
+        loaded = builder.load(_pointer(context, builder, signature.args[0], arguments[0], arguments[1], block))
+        loaded.align = 1
+        found = builder.icmp_unsigned("==", loaded, ir.Constant(block, [LINE_FEED] * BLOCK))
+        for byte in (QUOTE, APOSTROPHE):
+            found = builder.or_(found, builder.icmp_unsigned("==", loaded, ir.Constant(block, [byte] * BLOCK)))
+        return builder.zext(builder.bitcast(found, ir.IntType(BLOCK)), ir.IntType(64))
+
+    return types.int64(data, types.int64), generate
+
+
+@intrinsic
+def _word_lowest_bit(typing_context: Any, bits: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
 def _word_same_block(typing_context: Any, data: Any, at: Any, other: Any, start: Any) -> Any:
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
         block = ir.VectorType(ir.IntType(8), BLOCK)
@@ -145,10 +183,12 @@ if CHECKED:
     copy_block = inner(_plain_copy_block)
     same_block = inner(_plain_same_block)
     find_special = inner(_plain_find_special)
+    line_marks, lowest_bit = inner(_plain_line_marks), inner(_plain_lowest_bit)
     product = inner(_plain_product)
 else:
     read_16, read_32, read_64 = _word_read(2), _word_read(4), _word_read(8)
     copy_block = _word_copy_block
     same_block = _word_same_block
     find_special = _word_find_special
+    line_marks, lowest_bit = _word_line_marks, _word_lowest_bit
     product = _word_product

@@ -10,15 +10,13 @@ from ...framing.gauss_batch import BARE_HEARTBEAT, BARE_HEARTBEAT_BYTES, END, LE
 from ...framing.text_batch import LEAST_RECORD_BYTES as LEAST_TEXT_BYTES
 from ...limits import RECORD_BYTES
 from ..arrays import Array, Int
-from ..ascii import APOSTROPHE, QUOTE
+from ..ascii import LINE_FEED
 from ..jit.compiler import compiled
-from ..jit.intrinsics import BLOCK, find_special
-from .primitives import read_32
+from ..jit.intrinsics import BLOCK, line_marks, lowest_bit, read_32
 
 MESSAGE, RECORD, SEPARATOR = range(3)
 """What comes next: a message, another record of it, or what follows a record."""
 
-_LINE_FEED = 0x0A
 _HEARTBEAT, _END, _MORE = BARE_HEARTBEAT[0], END[0], MORE[0]
 
 
@@ -104,20 +102,18 @@ def hop_lines(data: Array, at: Int, left: Int, heads: Array, sizes: Array) -> tu
         if not is_known:
             break
         cursor, quote, stop = at, 0, -1
-        while cursor + BLOCK <= size:
-            offset = find_special(data, cursor)
-            cursor += offset
-            if offset == BLOCK:
-                continue
-            byte = int(data[cursor])
-            cursor += 1
-            if quote != 0:
-                quote = 0 if byte == quote else quote
-            elif byte == _LINE_FEED:
-                stop = cursor
-                break
-            elif byte == QUOTE or byte == APOSTROPHE:
-                quote = byte
+        while stop < 0 and cursor + BLOCK <= size:
+            marks = line_marks(data, cursor)
+            while marks != 0:
+                place = cursor + lowest_bit(marks)
+                marks &= marks - 1
+                byte = int(data[place])
+                if quote == 0 and byte == LINE_FEED:
+                    stop = place + 1
+                    break
+                # A quote begins where none is open, and its like ends it.
+                quote = byte if quote == 0 else 0 if byte == quote else quote
+            cursor += BLOCK
         if stop < 0:
             break
         at = stop

@@ -10,9 +10,20 @@ import typer
 
 from ...formats.registry import FORMATS
 from ..exits import exit_codes
-from ..options import STDIN, Dialect, Encoding, EncodingErrors, FormatName, Json, Mode, Tables, split_lists
+from ..options import (
+    DEFAULT_FORMAT,
+    STDOUT,
+    Column,
+    Dialect,
+    Encoding,
+    EncodingErrors,
+    FormatName,
+    Json,
+    Mode,
+    Tables,
+    split_lists,
+)
 
-DEFAULT_FORMAT = "gaussdb-binary"
 ROWS = 50
 
 Sources = Annotated[
@@ -21,12 +32,14 @@ Sources = Annotated[
         metavar="FILE...", help="Parquet files, files of messages, folders, patterns in quotes; - is standard input."
     ),
 ]
-Source = Annotated[str, typer.Argument(metavar="FILE", help="A file, a folder, or a pattern in quotes; see `write`.")]
-Table = Annotated[str, typer.Argument(metavar="TABLE", help="schema.table; names with a dot in double quotes.")]
-Column = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Binary column with the messages; default: payload, value or the only one."),
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A Parquet file, a file of messages, a folder, or a pattern in quotes; - is standard input.",
+    ),
 ]
+Table = Annotated[str, typer.Argument(metavar="TABLE", help="schema.table; names with a dot in double quotes.")]
 OrderBy = Annotated[
     list[str] | None,
     typer.Option(metavar="LIST", help="Columns that order the messages of all files; default: the files' names."),
@@ -58,7 +71,7 @@ def _result(output: Path | None, to: str | None, as_json: bool) -> tuple[Path | 
         return output, to
     if output is not None or to is not None:
         raise typer.BadParameter("--json is `-o - --to jsonl`: leave out -o and --to")
-    return Path(STDIN), "jsonl"
+    return Path(STDOUT), "jsonl"
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +205,7 @@ def write(
     ] = None,
     go_on: Annotated[
         bool,
-        typer.Option("--go-on", help="The messages follow those of the lake, in a format without LSNs for example."),
+        typer.Option("--go-on", help="The messages begin where the lake ends; formats without LSNs need this."),
     ] = False,
     format: Annotated[
         str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,11 +13,9 @@ from typing import Any
 
 from ...capture import Capture
 from ...errors import OptionError, WireformatError
-from ...formats.base import Format
 from ...formats.registry import find_format
 from ...sources.find import find_sources
-from ...sources.source import Source
-from ..exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command
+from ..exits import BAD_DATA, BAD_USAGE, Failed, in_words_of_the_command, text_of_os_error
 from ..options import STDIN
 from ..progress import progress
 
@@ -32,34 +31,54 @@ def opened(
 
     Raises Failed.
     """
+    copies: dict[str, str] = {}
     try:
         with ExitStack() as held:
-            found = _files(paths, held)
-            sources = _sources(found, find_format(format), column)
+            try:
+                files = _files(paths, held, copies)
+                sources = find_sources(files, find_format(format), column)
+            except OSError as error:  # one that names no file is of a damaged one
+                code = BAD_DATA if error.filename is None else BAD_USAGE
+                raise Failed(_with_given_names(text_of_os_error(error), copies), code) from None
             advance = held.enter_context(progress(sources * readings, on_screen=on_screen))
-            yield Capture(found, format, column=column, progress=advance, **options)
+            yield Capture(files, format, column=column, progress=advance, **options)
     except OptionError as error:
-        raise Failed(in_words_of_the_command(str(error)), BAD_USAGE) from None
+        raise Failed(_with_given_names(str(error), copies), BAD_USAGE) from None
     except WireformatError as error:
-        raise Failed(in_words_of_the_command(str(error)), BAD_DATA) from None
+        raise Failed(_with_given_names(str(error), copies), BAD_DATA) from None
 
 
-def _sources(paths: Sequence[str], format: Format, column: str | None) -> list[Source]:
-    try:
-        return find_sources(paths, format, column)
-    except OSError as error:
-        name = "" if error.filename is None else f"{error.filename}: "
-        raise Failed(f"{name}{error.strerror or error}", BAD_USAGE) from None
+def _with_given_names(text: str, copies: dict[str, str]) -> str:
+    """The text of an error, with the names that the user gave in place of those of copies."""
+    for copy, name in copies.items():
+        text = text.replace(copy, name)
+    return in_words_of_the_command(text)
 
 
-def _files(paths: Sequence[str], held: ExitStack) -> list[str]:
-    """Returns the paths, with a file in place of standard input, which a capture reads more than once."""
+def _files(paths: Sequence[str], held: ExitStack, copies: dict[str, str]) -> list[str]:
+    """Returns the paths, with copies in place of standard input and pipes: a capture reads its files more than once.
+
+    copies   gets the names of the copies, with what they are copies of
+    """
     if paths.count(STDIN) > 1:
         raise Failed(f"{STDIN} (standard input) can be read only once", BAD_USAGE)
-    if STDIN not in paths:
-        return [*paths]
+    return [_copied(path, held, copies) if path == STDIN or _is_stream(path) else path for path in paths]
+
+
+def _is_stream(path: str) -> bool:
+    """Whether a path is of what can be read only once, as `<(zcat capture.bin.gz)` of a shell."""
+    try:
+        kind = Path(path).stat().st_mode
+    except (OSError, ValueError):  # whoever opens it says what is wrong
+        return False
+    return stat.S_ISFIFO(kind) or stat.S_ISCHR(kind)
+
+
+def _copied(path: str, held: ExitStack, copies: dict[str, str]) -> str:
     folder = held.enter_context(tempfile.TemporaryDirectory(prefix="wireformat-"))
-    file = Path(folder) / "standard input"
-    with file.open("wb") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
-    return [str(file) if path == STDIN else path for path in paths]
+    file = Path(folder) / "messages"
+    copies[str(file)] = "standard input" if path == STDIN else path
+    with ExitStack() as opened, file.open("wb") as copy:
+        source = sys.stdin.buffer if path == STDIN else opened.enter_context(Path(path).open("rb"))
+        shutil.copyfileobj(source, copy)
+    return str(file)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 import pyarrow as pa
 
 from ...printable import printable
+from ..screen import console
 from ..table_writers import cell_texts
-
-_WIDE = 10_000
-"""Columns of a pipe, which has no width: nothing is cut."""
 
 
 def print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int | None = None) -> bool:
@@ -20,7 +17,6 @@ def print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int 
     most   the number of rows to print; None for all
     """
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -38,5 +34,5 @@ def print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int 
         left = None if left is None else left - len(batch)
         if has_more:
             break
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE, highlight=False).print(table)
+    console().print(table)
     return has_more

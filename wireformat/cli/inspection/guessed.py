@@ -6,14 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...formats.guess import Guess
 from ...formats.registry import find_format
 from ...sources.files import LINES_HEAD_BYTES, PARQUET_MAGIC, file_source
 from ...sources.picked import choose_format, guess_of_bytes, guess_of_source
-from ..options import STDIN
+from ..options import DEFAULT_FORMAT, STDIN
 from ..screen import say
-
-USUAL = "gaussdb-binary"
-"""The format where nothing is recognised, or several are and this is one of them."""
 
 
 def guessed_format(
@@ -23,32 +21,43 @@ def guessed_format(
 
     at          the byte of the file where the first message begins
     says_usual  whether to say so where the guess is the usual format
-    An input that cannot be read gives USUAL: the command then says what is wrong with it.
+    Nothing is guessed of a Parquet file in a pipe, and of an input that cannot be read: the command then says what is
+    wrong with it.
     """
     if given is not None:
         return given
     path = paths[0]
     try:
         if path == STDIN:
-            peek = getattr(sys.stdin.buffer, "peek", None)
-            head = peek(LINES_HEAD_BYTES) if peek is not None else b""
-            if not head or head.startswith(PARQUET_MAGIC):
-                return USUAL
-            guess = guess_of_bytes(head)
-        elif not Path(path).is_file():
-            return USUAL
+            guess = _guess_of_pipe()
+        elif Path(path).is_file():
+            guess = _guess_of_file(path, column, at)
+        elif Path(path).exists() and not Path(path).is_dir():
+            guess = Guess(None, (), f"{path} cannot be read twice", 0)
         else:
-            with Path(path).open("rb") as file:
-                file.seek(at)
-                head = file.read(LINES_HEAD_BYTES)
-            if not head:
-                return USUAL
-            is_parquet = head.startswith(PARQUET_MAGIC)
-            source = file_source(Path(path), path, find_format(USUAL), column) if is_parquet else None
-            guess = guess_of_bytes(head) if source is None else guess_of_source(source)
-    except (OSError, ValueError):
-        return USUAL
-    name, reason = choose_format(guess, USUAL)
-    if says_usual or name != USUAL:
+            guess = None
+    except (OSError, ValueError, OverflowError):
+        guess = None
+    if guess is None:
+        return DEFAULT_FORMAT
+    name, reason = choose_format(guess, DEFAULT_FORMAT)
+    if says_usual or name != DEFAULT_FORMAT:
         say(f"format {name}, guessed: {reason}; --format says another")
     return name
+
+
+def _guess_of_pipe() -> Guess | None:
+    """What standard input looks like; None where it cannot be looked at."""
+    peek = getattr(sys.stdin.buffer, "peek", None)
+    head = peek(LINES_HEAD_BYTES) if peek is not None else b""
+    return None if not head or head.startswith(PARQUET_MAGIC) else guess_of_bytes(head)
+
+
+def _guess_of_file(path: str, column: str | None, at: int) -> Guess | None:
+    """What a file looks like from a byte on; None where there is nothing."""
+    with Path(path).open("rb") as file:
+        file.seek(at)
+        head = file.read(LINES_HEAD_BYTES)
+    if head.startswith(PARQUET_MAGIC):
+        return guess_of_source(file_source(Path(path), path, find_format(DEFAULT_FORMAT), column))
+    return guess_of_bytes(head) if head else None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
 from rich.console import Console
@@ -18,14 +19,17 @@ from ...errors import OptionError, counted
 from ...formats.registry import find_format
 from ...inspection.nodes import Node
 from ...inspection.reading import RecordReader, Slice
-from ...inspection.rows import Row, error_lines, rows, shown_value
+from ...inspection.rows import BYTES_IN_ROW, Row, error_lines, rows, shown_event
 from ...inspection.scan import find_records
 from ...options import ReadOptions
 from ...printable import printable
 from ...sources.files import PARQUET_MAGIC
 from ...sources.picked import pick_message
+from ...sources.source import message_bytes
 from ..exits import BAD_USAGE, Failed
 from ..inputs import find_inputs
+from ..options import STDIN
+from ..screen import console
 from .guessed import guessed_format
 
 MOST_RECORDS = 20
@@ -34,8 +38,11 @@ MOST_RECORDS = 20
 SCANNED_BYTES = 64 << 20
 """How many bytes `--scan` reads."""
 
-WIDE = 10_000
-"""Columns of a pipe, which has no width: nothing is wrapped."""
+PASSED_BYTES = 1 << 20
+"""How many bytes of a pipe are passed over at a time."""
+
+NARROW = 120
+"""Terminals with fewer columns get half as many bytes in a line."""
 
 
 def inspect(
@@ -62,69 +69,77 @@ def inspect(
     if scan or at is not None:
         first = at or 0
         data = _bytes_of(path, first)
-        found: Iterator[Slice] = find_records(reader, data) if scan else reader.slices(_first_message(reader, data))
-        title = f"{path}, {counted(len(data), 'byte', ',')} from byte {first:,}"
+        if not scan:
+            data = _first_message(reader, data)
+        found: Iterator[Slice] = find_records(reader, data) if scan else reader.slices(data)
+        title = f"{_name(path)}, {counted(len(data), 'byte', ',')} of {name} from byte {first:,} on"
     else:
         with ExitStack() as held:
             (source,) = held.enter_context(find_inputs([path], find_format(name), column))
             picked = pick_message(source, message)
         for earlier in picked.before if reader.format.relations is not None else ():
-            reader.learn(earlier if isinstance(earlier, bytes) else earlier.as_py() or b"")
-        data, first = picked.message, picked.stream_offset or 0
-        found = reader.slices(data)
-        title = f"{source.name}, message {message}, {counted(len(data), 'byte', ',')} of {name}"
-    pieces = list(enumerate(found if record is None else islice(found, record + 1)))
-    if record is not None and not 0 <= record < len(pieces):
-        raise Failed(f"--record: expected a number below {len(pieces)}, got {record}", BAD_USAGE)
+            reader.learn(message_bytes(earlier) or b"")
+        data, first = picked.message or b"", picked.stream_offset or 0
+        found = reader.unframed(data, picked.error) if picked.is_lost else reader.slices(data)
+        size = counted(len(data), "byte", ",")
+        if picked.message is None:
+            found, size = iter(()), "a null, which has no records,"
+        title = f"{source.name}, message {message}, {size} of {name}"
+    pieces = list(enumerate(found if record is None else islice(found, min(record, sys.maxsize - 1) + 1)))
+    if record is not None and record >= len(pieces):
+        raise Failed(f"--record: there are {counted(len(pieces), 'record')}, from 0 on; got {record}", BAD_USAGE)
     chosen = pieces if record is None else [pieces[record]]
     if as_json:
-        _print_json(reader, data, chosen, first)
+        _print_json(reader, data, chosen)
         return
-    width = None if sys.stdout.isatty() else WIDE
-    console = Console(highlight=False, soft_wrap=True, width=width, emoji=False, markup=False)
-    console.print(Text(printable(title), style="bold"))
+    screen = console(soft_wrap=True, emoji=False, markup=False)
+    screen.print(Text(printable(title), style="bold"))
     if record is None and (len(chosen) > MOST_RECORDS or scan):
         for index, piece in chosen:
-            node = reader.node(data, piece, index)
-            wrong = f"  {printable(error_lines(data, node.error)[0])}" if node.error is not None else ""
+            event, error = reader.outline(data, piece)
+            wrong = f"  {error_lines(data, error)[0]}" if error is not None else ""
             size = counted(piece.stop - piece.start, "byte", ",")
-            console.print(
+            screen.print(
                 Text.assemble(
                     (f"{first + piece.start:>12,}", "cyan"),
                     f"  record {index:<6} {size:>14}  ",
-                    (shown_value(node), "bold"),
+                    (shown_event(event), "bold"),
                     (wrong, "red"),
                 )
             )
         advice = "; --record N shows one of them" if chosen else ""
-        console.print(Text(counted(len(chosen), "record", ",") + advice, style="dim"))
+        if scan and len(data) == SCANNED_BYTES:
+            advice += f"; --at {first + len(data)} goes on behind these bytes"
+        screen.print(Text(counted(len(chosen), "record", ",") + advice, style="dim"))
         return
     for index, piece in chosen:
-        _print_tree(console, data, reader.node(data, piece, index))
+        _print_tree(screen, data, reader.node(data, piece, index))
 
 
-def _print_tree(console: Console, data: bytes, node: Node) -> None:
-    for row in rows(data, node):
-        console.print(_line(row))
+def _print_tree(screen: Console, data: bytes, node: Node) -> None:
+    width = BYTES_IN_ROW if screen.width >= NARROW else BYTES_IN_ROW // 2
+    for row in rows(data, node, most=width):
+        screen.print(_line(row, width))
     if node.error is not None:
         for line in error_lines(data, node.error):
-            console.print(Text(f"        ! {line}", style="bold red"))
+            screen.print(Text(f"        ! {line}", style="bold red"))
 
 
-def _line(row: Row) -> Text:
+def _line(row: Row, width: int) -> Text:
+    """A row with room for the hexadecimal digits of `width` bytes."""
     node = row.node
     style = "bold red" if node.error is not None and node.is_leaf else "dim" if node.is_word else ""
     return Text.assemble(
         (f"{row.offset}  ", "cyan"),
-        (f"{row.hex:<47}  ", "yellow"),
-        (f"{row.text:<16}  ", "green"),
+        (f"{row.hex:<{3 * width - 1}}  ", "yellow"),
+        (f"{row.text:<{width}}  ", "green"),
         (f"{'  ' * row.depth + node.name:<28}  ", style or "bold"),
         (f"{row.value}  " if row.value else "", "magenta"),
         (printable(node.rule), "dim"),
     )
 
 
-def _print_json(reader: RecordReader, data: bytes, chosen: Sequence[tuple[int, Slice]], first: int) -> None:
+def _print_json(reader: RecordReader, data: bytes, chosen: Sequence[tuple[int, Slice]]) -> None:
     """A line of JSON for each leaf."""
     for index, piece in chosen:
         node = reader.node(data, piece, index)
@@ -144,17 +159,42 @@ def _print_json(reader: RecordReader, data: bytes, chosen: Sequence[tuple[int, S
             typer.echo(json.dumps(line))
 
 
+def _name(path: str) -> str:
+    return "standard input" if path == STDIN else path
+
+
 def _bytes_of(path: str, first: int) -> bytes:
+    """Some bytes of a file from a byte on; raises Failed if there are none."""
+    name = _name(path)
     try:
-        with Path(path).open("rb") as file:
-            if file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC:
+        with ExitStack() as held:
+            file = sys.stdin.buffer if path == STDIN else held.enter_context(Path(path).open("rb"))
+            head = file.read(len(PARQUET_MAGIC))
+            if head == PARQUET_MAGIC:
                 raise Failed(
-                    f"{path}: --at and --scan are for files of messages; of a Parquet file, pass --message N", BAD_USAGE
+                    f"{name}: --at and --scan are for files of messages; of a Parquet file, pass --message N", BAD_USAGE
                 )
-            file.seek(first)
-            return file.read(SCANNED_BYTES)
+            size = _passed(file, len(head), first)
+            data = head[first:] + file.read(SCANNED_BYTES)
     except OSError as error:
-        raise Failed(f"{path}: {error.strerror}", BAD_USAGE) from None
+        raise Failed(f"{name}: {error.strerror}", BAD_USAGE) from None
+    if not data:
+        text = f"--at: {name} has {counted(size, 'byte', ',')}; got {first}" if size else f"{name} is empty"
+        raise Failed(text, BAD_USAGE)
+    return data
+
+
+def _passed(file: BinaryIO, at: int, first: int) -> int:
+    """Passes over bytes, up to the byte `first`; returns where the file is then: its size, where it has fewer."""
+    if file.seekable():
+        size = file.seek(0, os.SEEK_END)
+        return file.seek(max(at, min(first, size)))
+    while at < first:
+        passed = len(file.read(min(first - at, PASSED_BYTES)))
+        if not passed:
+            break
+        at += passed
+    return at
 
 
 def _first_message(reader: RecordReader, data: bytes) -> bytes:

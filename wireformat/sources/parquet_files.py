@@ -1,0 +1,91 @@
+"""Parquet files with a binary column of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..limits import CHUNK_BYTES
+from .columns import find_column
+from .source import SourceMessages, errors_of
+
+READ_BYTES = 1 << 20
+"""The number of bytes that are read from a file at once."""
+
+MOST_ROWS = 1 << 17
+"""The most messages that are read at once."""
+
+BATCH_ROWS = 4096
+"""How many rows are read at a time while a message is looked for."""
+
+
+class ParquetSource:
+    """Messages in a binary column of a Parquet file.
+
+    file     its path, or the open file
+    column   name of the column; None finds it, see `find_column`
+    """
+
+    is_repeatable = True
+
+    def __init__(self, name: str, file: Path | BinaryIO, size: int, column: str | None) -> None:
+        self.name = name
+        self.size = size
+        self.file = file
+        with errors_of(name, pa.ArrowException), pq.ParquetFile(file) as parquet:
+            self.column = find_column(name, parquet.schema_arrow, column)
+
+    def read(self) -> Iterator[SourceMessages]:
+        """See Source.read."""
+        with (
+            errors_of(self.name, pa.ArrowException),
+            pq.ParquetFile(self.file, buffer_size=READ_BYTES, pre_buffer=False) as parquet,
+        ):
+            find_column(self.name, parquet.schema_arrow, self.column)  # the file may have been replaced
+            if not parquet.metadata.num_rows:
+                yield SourceMessages(self.name, [], self.size)
+            bytes_per_row = self.size / max(parquet.metadata.num_rows, 1)
+            for group in range(parquet.num_row_groups):
+                rows = _rows_at_once(parquet.metadata.row_group(group), self.column)
+                for batch in parquet.iter_batches(rows, row_groups=[group], columns=[self.column]):
+                    yield SourceMessages(self.name, batch.column(0), round(len(batch) * bytes_per_row))
+
+
+class Row(NamedTuple):
+    """The message of a row, and those before it in its row group, oldest first."""
+
+    message: Any
+    before: list[Any]
+
+
+def row_of(source: ParquetSource, index: int) -> Row | int:
+    """Returns a row, of which only the row group is read; the number of rows if there are fewer."""
+    with errors_of(source.name, pa.ArrowException), pq.ParquetFile(source.file, pre_buffer=False) as parquet:
+        column = find_column(source.name, parquet.schema_arrow, source.column)
+        first = 0
+        for group in range(parquet.num_row_groups):
+            rows = parquet.metadata.row_group(group).num_rows
+            if index >= first + rows:
+                first += rows
+                continue
+            before: list[Any] = []
+            for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=[column]):
+                messages = batch.column(0)
+                if index < first + len(messages):
+                    before += messages[: index - first]
+                    return Row(messages[index - first], before)
+                before += messages
+                first += len(messages)
+        return first
+
+
+def _rows_at_once(group: pq.RowGroupMetaData, column: str) -> int:
+    """Returns the number of rows that hold about CHUNK_BYTES of messages."""
+    chunks = (group.column(index) for index in range(group.num_columns))
+    size: int = next(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema == column)
+    rows: int = group.num_rows
+    return max(1, min(MOST_ROWS, CHUNK_BYTES * rows // max(size, 1)))
