@@ -50,7 +50,7 @@ test-all: venv ## run all tests, with all examples
 
 .PHONY: endure
 endure: venv ## kill readers and servers of a live slot, and writers on Spark, 50 times each
-	@$(WITH_JAVA) WIREFORMAT_KILLS=50 $(RUN) -m pytest tests/live/test_crashes.py tests/spark/test_capture_faults.py $(ARGS)
+	@$(WITH_JAVA) WIREFORMAT_KILLS=50 $(RUN) -m pytest tests/live/test_crashes.py tests/live/test_spark_crashes.py tests/spark/test_capture_faults.py $(ARGS)
 
 .PHONY: environments
 environments: ## run the quick tests with the lowest versions, and with every Python that is here (ARGS='lowest 3.10': these)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import wireformat as wf
 from wireformat.options.checks import number, one_of, shown
 from wireformat.options.table import nearest
 from wireformat.options.table_names import one_table
 
+ORIGINS = ("any", "none")
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 
 _SECRET = re.compile(r"password\s*=|\w+://[^/\s]*:[^/\s]*@", re.IGNORECASE)
@@ -31,13 +32,15 @@ class SlotOptions:
     url, service        the server: one of them. `url` is a connection string or a URL of libpq, which Spark redacts
     slot, publication   their names; of publications also several, between commas
     table               `public.orders`; None for the changes of all tables
+    origin              none: only what was written here, and not what a subscription has brought; needs PostgreSQL 16
     """
 
-    url: str | None = None
+    url: str | None = field(default=None, repr=False)
     service: str | None = None
     slot: str = ""
     publication: str = ""
     table: str | None = None
+    origin: str | None = None
     mode: str = "FAILFAST"
     driver: str = "psycopg"
     maxbytespertrigger: int = 64 << 20
@@ -67,6 +70,8 @@ class SlotOptions:
             if not getattr(found, name):
                 raise wf.OptionError(f'option {name}: a stream needs its name, as in .option("{name}", "…")')
         one_of("mode", found.mode, MODES)
+        if found.origin is not None:
+            one_of("origin", found.origin, ORIGINS)
         if found.table is not None:
             one_table(found.table)
         return found

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, repeat
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.live.checks import CHECKPOINT, Wanted, all_findings, position_findings, raise_errors
+from wireformat.live.checks import CHECKPOINT, Wanted, all_findings, check_start, position_findings, raise_errors
 from wireformat.live.connection import Connection
 from wireformat.live.intake import Intake
 from wireformat.live.plugins import ask
@@ -43,12 +43,13 @@ Result = TypeVar("Result")
 class Reached(NamedTuple):
     """Where the server is.
 
-    lsn        the end of its log
+    lsn        the end of its log, of a timeline
     retained   the bytes of log that it keeps for the slot; None if it does not say
     """
 
     system: str
     lsn: int
+    timeline: int
     retained: int | None
 
 
@@ -56,18 +57,28 @@ class SlotRanges:
     """A slot that is read in ranges of whole transactions. It connects when it is asked, and again when it must.
 
     dsn, driver, slot, publications   as in `wireformat.live.follow`
+    plugin_options      in place of the usual ones
     reconnect_seconds   how long a server that cannot be reached, or a slot that another reader has, is tried again
 
     Raises ServerError, OptionError and LimitExceeded.
     """
 
     def __init__(
-        self, dsn: str, slot: str, publications: Sequence[str], *, driver: str, reconnect_seconds: float
+        self,
+        dsn: str,
+        slot: str,
+        publications: Sequence[str],
+        *,
+        driver: str,
+        reconnect_seconds: float,
+        plugin_options: Mapping[str, str] | None = None,
     ) -> None:
         self._dsn = dsn
         self._driver = driver
         self._slot = slot
         self._publications = publications
+        self._plugin_options = plugin_options or {}
+        self._timeline = 0
         self._reconnect_seconds = reconnect_seconds
         self._intake: Intake | None = None
         self._buffer = Buffer(0)
@@ -80,9 +91,13 @@ class SlotRanges:
         def find() -> SlotPosition:
             with Connection(self._dsn, self._driver) as connection:
                 system, slot = self._checked(connection, None, None)
-                return SlotPosition(system.system, self._slot, slot.confirmed or 0)
+                return SlotPosition(system.system, self._slot, slot.confirmed or 0, system.timeline)
 
         return self._lasting(find)
+
+    def after(self, start: SlotPosition, lsn: int) -> SlotPosition:
+        """Returns the position at an LSN that the stream has reached after another position."""
+        return start._replace(lsn=lsn, timeline=self._timeline)
 
     def next(self, start: SlotPosition, limit: Limit, until: int | None) -> int | None:
         """Returns the LSN where the range after a position ends; None if there are no transactions.
@@ -159,7 +174,8 @@ class SlotRanges:
         except wf.ServerError:
             self._close_side()
             raise
-        found = Reached(system.system, system.flushed, None if slot is None else retained_bytes(system, slot))
+        kept = None if slot is None else retained_bytes(system, slot)
+        found = Reached(system.system, system.flushed, system.timeline, kept)
         self._looked = time.monotonic(), found
         return found
 
@@ -175,12 +191,15 @@ class SlotRanges:
         self.close()
         connection = Connection(self._dsn, self._driver)
         try:
-            _, slot = self._checked(connection, start, end)
-            asked = ask(connection, slot.plugin, self._publications, {}, "streaming")
+            system, slot = self._checked(connection, start, end)
+            asked = ask(connection, slot.plugin, self._publications, self._plugin_options, "streaming")
             connection.start(self._slot, start.lsn, asked.options)
+            with Connection(self._dsn, self._driver) as other:
+                check_start(other, self._slot, start.lsn)
         except BaseException:
             connection.close()
             raise
+        self._timeline = system.timeline
         self._buffer = Buffer(start.lsn)
         self._intake = Intake(
             connection, Cutter(ends_of(FORMAT)), start.lsn, queue_bytes=QUEUE_BYTES, asks_every=ASKS_SECONDS

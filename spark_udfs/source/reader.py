@@ -33,8 +33,9 @@ from .transactions import Arrived, Limit
 MESSAGES = "messages"
 OLD = "_old"
 
-VERSION = 1
-"""Of offsets: the fields of a SlotPosition, the LSN as a text. Checkpoints have them, so they are never changed."""
+VERSION = 2
+"""Of offsets: the fields of a SlotPosition, the LSN as a text. Checkpoints have them, so they are never changed.
+Version 1 has no timeline."""
 
 
 def schema_of(options: SlotOptions) -> StructType:
@@ -121,14 +122,14 @@ class SlotStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ranges.close()  # the run ends here, and Spark may not call `stop`: the server hears it now
             return start
         self._moved, self._reached = time.monotonic(), lsn
-        return _offset(at._replace(lsn=lsn))
+        return _offset(ranges.after(at, lsn))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Returns the end of the server's log, with how far the slot is behind it."""
         found = self._opened().glance()
         if found is None:
             return None
-        offset = _offset(SlotPosition(found.system, self._options.slot, found.lsn))
+        offset = _offset(SlotPosition(found.system, self._options.slot, found.lsn, found.timeline))
         return {**offset, "lag_bytes": max(found.lsn - self._reached, 0), "retained_bytes": found.retained or 0}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -175,6 +176,7 @@ class SlotStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 options.publications,
                 driver=options.driver,
                 reconnect_seconds=options.reconnectseconds,
+                plugin_options={} if options.origin is None else {"origin": options.origin},
             )
         return self._ranges
 
@@ -198,13 +200,15 @@ def _offset(position: SlotPosition) -> dict[str, Any]:
 
 def _position(offset: dict[str, Any]) -> SlotPosition:
     """Returns the position of an offset; raises StateError."""
-    given = {name: offset.get(name) for name in SlotPosition._fields}
-    if offset.get("version") != VERSION or not all(isinstance(text, str) for text in given.values()):
+    texts = {name: offset.get(name) for name in ("system", "slot", "lsn")}
+    version, timeline = offset.get("version"), offset.get("timeline", 0)
+    is_known = version in (1, VERSION) and ("timeline" in offset) is (version == VERSION)
+    if not is_known or not all(isinstance(text, str) for text in texts.values()) or type(timeline) is not int:
         raise wf.StateError(
-            f"checkpoint: expected the position of a slot, version {VERSION}, which this release reads, got another "
-            "one: go on with the release that wrote it, or begin with another checkpoint"
+            f"checkpoint: expected the position of a slot, version 1 or {VERSION}, which this release reads, got "
+            "another one: go on with the release that wrote it, or begin with another checkpoint"
         )
-    return SlotPosition(str(given["system"]), str(given["slot"]), wf.lsn_value(str(given["lsn"])))
+    return SlotPosition(str(texts["system"]), str(texts["slot"]), wf.lsn_value(str(texts["lsn"])), timeline)
 
 
 def _packed(messages: pa.Array) -> bytes:

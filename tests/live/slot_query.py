@@ -22,7 +22,7 @@ def sinks() -> dict[str, Any]:
 
 def main(dsn: str, slot: str, folder: Path, sink: str, *, once: bool = False) -> None:
     """Reads the typed changes of public.t; says so when a batch has been written."""
-    spark = spark_udfs.local_session(2, settings=SETTINGS)
+    spark = spark_udfs.local_session(2, settings={**SETTINGS, "spark.master": "local[2,4]"})  # a task has four attempts
     spark_udfs.register(spark)
     options = {"url": dsn, "slot": slot, "publication": "p", "table": "public.t", "maxBytesPerTrigger": "500000"}
     lake, functions = str(folder / "lake"), sinks()

@@ -64,6 +64,21 @@ def test_follow_once(db: Database, tmp_path: Path) -> None:
     assert refused.stderr.startswith(f"wireformat: slot: {db.slot} is not there")
 
 
+def test_metrics_on_a_full_disk(db: Database, tmp_path: Path) -> None:
+    """They cost lines, and not the stream."""
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full, which is always full")
+    db.execute(
+        f"select pg_create_logical_replication_slot('{db.slot}', 'pgoutput')", "insert into t values (1, 'a', 1)"
+    )
+    lake = tmp_path / "lake"
+    options = ("--slot", db.slot, "--publication", "p", "--to", lake, "--once", "--threads", 1)
+    done = run("follow", db.dsn, *options, "--metrics", "/dev/full")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("--metrics /dev/full: No space left on device; lines are left out") == 1
+    assert told(lake) == [("insert", 1)]
+
+
 @pytest.mark.slow
 def test_sigterm_ends_after_the_current_batch(db: Database, tmp_path: Path) -> None:
     lake = tmp_path / "lake"

@@ -237,7 +237,7 @@ def test_a_disk_that_is_full_for_a_while(db: Database, tmp_path: Path, monkeypat
     monkeypatch.setattr("wireformat.live.following._WAIT_SECONDS", (0.01,))
     monkeypatch.setattr(Store, "append", append)
     db.follow(lake, on_progress=lambda progress: seen.append(progress.state))
-    assert seen.count("waiting: the lake's disk is full") == 3
+    assert seen.count("waiting: no space left on the lake's disk, or on that of temporary files") == 3
     assert told(lake) == [("insert", 1), ("insert", 2), ("update", 1), ("delete", 2)]
     files = {path.name for path in lake.rglob("*") if path.is_file()}
     assert files == {"_wireformat.json", "wireformat-000002.parquet"}

@@ -35,7 +35,7 @@ MESSAGES = [
 
 
 def at(lsn: int) -> SlotPosition:
-    return SlotPosition(SYSTEM, "s", lsn)
+    return SlotPosition(SYSTEM, "s", lsn, 1)
 
 
 def buffer_of(messages: list[Message], origin: int = 0, pieces: int = 1) -> Buffer:
@@ -242,9 +242,46 @@ def test_all_that_is_there() -> None:
         reader.stop()
 
 
-def test_an_offset_of_another_version() -> None:
+@pytest.mark.parametrize(
+    "offset",
+    [
+        {"version": 3},
+        {"version": 2, "system": SYSTEM, "slot": "s", "lsn": "0/64"},
+        {"version": 1, "system": SYSTEM, "slot": "s", "lsn": "0/64", "timeline": 1},
+        {"version": 2, "system": SYSTEM, "slot": "s", "lsn": "0/64", "timeline": "1"},
+    ],
+)
+def test_an_offset_of_another_version(offset: dict[str, Any]) -> None:
     with pytest.raises(wf.StateError, match="begin with another checkpoint"):
-        reader_of(Walsender(plays([]))).partitions({"version": 2}, {"version": 2})
+        reader_of(Walsender(plays([]))).partitions(offset, offset)
+
+
+def test_an_offset_of_an_earlier_version() -> None:
+    """Without a timeline: it goes on, and the next one has it."""
+    server = Walsender(plays(MESSAGES), end=1 << 40)
+    with serving(server):
+        reader = reader_of(server)
+        found = reader.latestOffset({"version": 1, "system": SYSTEM, "slot": "s", "lsn": "0/64"}, ReadMaxBytes(1))
+        reader.stop()
+    assert found == {"version": 2, "system": SYSTEM, "slot": "s", "lsn": "0/C8", "timeline": 1}
+
+
+@pytest.mark.parametrize("switch", ["0/C8", "0/C7"])
+def test_a_standby_that_was_promoted(switch: str) -> None:
+    """A checkpoint goes on there if the standby had all that it covers, also at the end of a range that was logged."""
+    answers: dict[str, Any] = {
+        "IDENTIFY_SYSTEM": lambda _: [{"systemid": SYSTEM, "timeline": "2", "xlogpos": "1/0", "dbname": "shop"}],
+        "TIMELINE_HISTORY": lambda _: [{"filename": "2.history", "content": f"1\t{switch}\tno reason\n"}],
+    }
+    server = Walsender(plays(MESSAGES), end=1 << 32, answers=answers)
+    with reading(server) as ranges:
+        if switch == "0/C8":
+            assert all_ids(ranges.slices(at(100), at(200))) == [3]
+            assert ranges.after(at(200), 300) == SlotPosition(SYSTEM, "s", 300, 2)
+        else:
+            with pytest.raises(wf.ServerError, match=r"0/C8 of timeline 1, .* left at 0/C7, for timeline 2"):
+                ranges.slices(at(100), at(200))
+            assert server.starts == []
 
 
 SECRET = "a-secret-word"
@@ -266,6 +303,7 @@ SECRET = "a-secret-word"
         {"idleseconds": "nan"},
         {"mode": "fast"},
         {"table": "orders"},
+        {"origin": "all"},
         {"slot": ""},
         {"publication": ""},
     ],
@@ -293,3 +331,4 @@ def test_no_password_in_workers_and_errors() -> None:
             reader.initialOffset()
     assert SECRET not in str(caught.value)
     assert SECRET.encode() not in pickle.dumps(reader)
+    assert SECRET not in repr(reader_of(server, url=f"host=db password={SECRET}")._options)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -34,7 +35,7 @@ START_SECONDS = 300
 
 @pytest.mark.parametrize("sink", ["parquet", "delta"])
 def test_spark_that_is_killed(spark: SparkSession, db: Database, tmp_path: Path, sink: str) -> None:
-    """The driver, its JVM and its workers die at once."""
+    """First its workers, whose tasks then run again; then the driver, its JVM and its workers at once."""
     if sink == "delta":
         pytest.importorskip("deltalake")
     tell_seed()
@@ -63,16 +64,38 @@ def run_and_kill(db: Database, folder: Path, sink: str, random: Random) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with (folder / "said").open("ab") as said:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=said, stderr=said, start_new_session=True)
-    end = time.monotonic() + START_SECONDS
     try:
-        while len(batches_of(folder)) < before + 2:
-            assert process.poll() is None, (folder / "said").read_text()
-            assert time.monotonic() < end, "the query writes nothing"
-            time.sleep(0.05)
-        time.sleep(random.uniform(0, 2))
+        wait_for_batches(process, folder, before + 2)
+        time.sleep(random.uniform(0, 0.5))
+        workers = workers_of(process.pid)
+        assert workers
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        wait_for_batches(process, folder, len(batches_of(folder)) + 2)
+        time.sleep(random.uniform(0, 1))
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def wait_for_batches(process: subprocess.Popen[bytes], folder: Path, count: int) -> None:
+    """Waits until so many batches have been written."""
+    end = time.monotonic() + START_SECONDS
+    while len(batches_of(folder)) < count:
+        assert process.poll() is None, (folder / "said").read_text()
+        assert time.monotonic() < end, "the query writes nothing"
+        time.sleep(0.05)
+
+
+def workers_of(session: int) -> list[int]:
+    """The processes of a session that Spark's daemon of workers has forked."""
+    daemons: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it is gone
+            _, parent, _, own, *_ = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(own) == session and b".daemon" in (folder / "cmdline").read_bytes():
+                daemons[int(folder.name)] = int(parent)
+    return [worker for worker, parent in daemons.items() if parent in daemons]
 
 
 def in_order(lake: Path, sink: str) -> pa.Table:

@@ -112,6 +112,32 @@ def test_typed_changes_of_a_table(stream: Stream) -> None:
     assert (second["_change_type"], second["m"], second["hour"]) == ("update", None, "03:04:00")
 
 
+def test_publications_with_filters_columns_and_origin(stream: Stream) -> None:
+    """The columns are those that are published, and the rows too; `origin` leaves out what another server has sent."""
+    db = stream.db
+    db.execute("create table wide (id int primary key, seen text, secret text)")
+    db.execute("create publication part for table wide (id, seen) where (id > 10)")
+    db.execute(
+        "insert into wide values (5, 'a', 'x'), (50, 'b', 'y')",
+        "update wide set id = 60 where id = 5",  # comes into the filter
+        "update wide set id = 6 where id = 50",  # leaves it
+        f"select pg_replication_origin_create('o{db.name}')",
+        f"select pg_replication_origin_session_setup('o{db.name}')",
+        "insert into wide values (70, 'from elsewhere', 'z')",
+        "select pg_replication_origin_session_reset()",
+    )
+    frame = stream.load(table="public.wide", publication="part", origin="none")
+    assert [field.name for field in frame.schema][:2] == ["id", "seen"]
+    assert "secret" not in frame.schema.fieldNames()
+    stream.run(frame)
+    assert [(row["_change_type"], row["id"], row["seen"]) for row in stream.rows()] == [
+        ("insert", 50, "b"),
+        ("insert", 60, "a"),
+        ("delete", 50, None),
+    ]
+    db.execute(f"select pg_replication_origin_drop('o{db.name}')")
+
+
 def test_columns_of_ones_own(stream: Stream) -> None:
     stream.db.execute("insert into t values (1, 'a', 2.5)")
     frame = stream.load("id bigint, price double, _change_type string", table="public.t")

@@ -14,6 +14,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.live import Progress
+from wireformat.live.driver import find_target
 
 from ..golden_cases import FOLDER
 from .databases import changes_of
@@ -204,7 +205,7 @@ def test_an_error_that_stays_is_raised_at_once(tmp_path: Path) -> None:
     assert len(server.starts) == 1
 
 
-@pytest.mark.parametrize("how", ["dsn", "url", "PGPASSWORD", "PGPASSFILE"])
+@pytest.mark.parametrize("how", ["dsn", "url", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"])
 def test_no_password_is_told(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "pa$$ word-of-the-reader"
     with serving(Walsender(plays([]), password="another", end=1)) as server:
@@ -215,15 +216,21 @@ def test_no_password_is_told(how: str, tmp_path: Path, monkeypatch: pytest.Monke
             dsn = f"postgresql://reader:pa$$%20word-of-the-reader@127.0.0.1:{server.port}/shop?sslmode=disable"
         elif how == "PGPASSWORD":
             monkeypatch.setenv(how, secret)
-        else:
+        elif how == "PGPASSFILE":
             file = tmp_path / "passwords"
             file.write_text(f"127.0.0.1:*:*:*:{secret}")
             file.chmod(0o600)
             monkeypatch.setenv(how, str(file))
+        else:
+            file = tmp_path / "services"
+            file.write_text("[shop]\n" + dsn.replace(" ", "\n") + f"\npassword={secret}\n")
+            monkeypatch.setenv(how, str(file))
+            dsn = "service=shop"
         with pytest.raises(wf.ServerError, match="password authentication failed") as raised:
             wf.live.follow(dsn, tmp_path / "lake", publication="p", **FAST)
         told = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
-        assert how == "PGPASSFILE" or (secret not in told and "word-of" not in told.replace("test_no", ""))
+        assert secret not in told
+        assert "word-of" not in told.replace("test_no", "")
         monkeypatch.setenv("PGPASSWORD", "another")
         position = wf.live.follow(server.dsn, tmp_path / "lake", publication="p", **FAST)
     assert "another" not in position.to_json()
@@ -239,6 +246,11 @@ def test_a_service_of_libpq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv("PGSERVICEFILE", os.fspath(service))
         found = wf.live.check("service=shop", slot="s", publication="p")
     assert {one.level for one in found} <= {"ok", "note", "warning"}
+
+
+def test_a_server_is_shown_without_its_password() -> None:
+    target = find_target("host=db user=reader password=secret", "psycopg")
+    assert repr(target) == "Target(host=db user=reader)"
 
 
 @pytest.mark.parametrize("dsn", ["password=secret oops", "postgresql://u:secret@[bad", "host='x password=secret"])

@@ -236,21 +236,22 @@ def serving(server: Walsender) -> Iterator[Walsender]:
     assert server.errors == []
 
 
-def plays(messages: Sequence[Message], cuts: Iterable[int] = ()) -> Callable[[Session, int], None]:
+def plays(messages: Sequence[Message], cuts: Iterable[int] = (), end: int = 1 << 40) -> Callable[[Session, int], None]:
     """Plays all messages in each connection, from the beginning: what the client has already comes again.
 
     cuts   after how many messages the first connections are cut
+    end    the end of the log, which keepalives say after the messages
     """
-    ends = list(cuts)
+    pieces = list(cuts)
 
     def play(session: Session, number: int) -> None:
-        count = ends[number] if number < len(ends) else len(messages)
+        count = pieces[number] if number < len(pieces) else len(messages)
         for index, (lsn, payload) in enumerate(messages[:count]):
             session.data(lsn, payload)
             if index % 7 == 3:
                 session.keepalive(lsn, asks=index % 2 == 0)
-        if number < len(ends):
+        if number < len(pieces):
             session.cut()
-        session.idle(1 << 40)
+        session.idle(end)
 
     return play

@@ -35,7 +35,10 @@ POSITION = CapturePosition(
 OF_SLOT = POSITION._replace(slot=SlotPosition("7301", 'a "slot"', 2**64 - 1))
 
 
-@pytest.mark.parametrize("position", [POSITION, CapturePosition("gaussdb-binary"), OF_SLOT])
+ON_TIMELINE = POSITION._replace(slot=SlotPosition("7301", "s", 5, 3))
+
+
+@pytest.mark.parametrize("position", [POSITION, CapturePosition("gaussdb-binary"), OF_SLOT, ON_TIMELINE])
 def test_a_position_comes_back(position: CapturePosition) -> None:
     assert CapturePosition.from_json(position.to_json()) == position
 
@@ -53,9 +56,10 @@ RELATIONS = json.loads(POSITION.to_json())["relations"]
         ("", "expected JSON"),
         ("[1]", "expected one of wireformat.capture_position"),
         (changed(kind="x"), "expected one of wireformat.capture_position"),
-        (changed(version=3), "expected version 1 or 2"),
-        (changed(version=True), "expected version 1 or 2"),
+        (changed(version=4), "expected version 1 to 3"),
+        (changed(version=True), "expected version 1 to 3"),
         (changed(version=2), "expected the fields .*slot"),
+        (changed(version=3, slot={"system": "1", "slot": "s", "lsn": 1}), "expected the fields .*timeline"),
         (changed(slot={"system": "1", "slot": "s", "lsn": 1}), "unknown"),
         (changed(version=2, slot={"system": "1", "slot": "s", "lsn": -1}), "number out of range"),
         (changed(format=1), "expected a text in format"),

@@ -169,6 +169,11 @@ class Store:
         with suppress(OSError):
             self._filesystem.delete_file(self.path(path))
 
+    def flush_all(self) -> None:
+        """Waits until all that other writes have left is on the disk of a durable store."""
+        if self.is_durable and os.name == "posix":
+            os.sync()
+
     def files(self, folder: str = "") -> Iterator[str]:
         """Yields the files below a folder, which need not be there."""
         selector = pafs.FileSelector(self.path(folder) or "/", recursive=True, allow_not_found=True)

@@ -225,7 +225,7 @@ class Writer:
     def _read(self) -> None:
         """Reads the stream, and writes the typed changes of all tables to files, or to where they wait."""
         groups = Groups(self._memory)
-        pending: deque[Future[None]] = deque()
+        pending: deque[tuple[Future[None], int]] = deque()
         through = None if self._rejects is None else self._rejects.without_unread
         keep = self._kept
         with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:
@@ -239,7 +239,7 @@ class Writer:
                 for group in groups.rest():
                     self._submit(pool, pending, group)
                 while pending:
-                    pending.popleft().result()
+                    pending.popleft()[0].result()
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -251,14 +251,18 @@ class Writer:
         done = DeltaFolder(self._lake.store, folder_of(table), table, []).done
         return done is not None and done.is_ahead(self._done)
 
-    def _submit(self, pool: ThreadPoolExecutor, pending: deque[Future[None]], group: tuple[Table, Parts]) -> None:
+    def _submit(
+        self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], group: tuple[Table, Parts]
+    ) -> None:
+        """Has the rows of a table written by a thread, and waits until those that wait for it fit into memory."""
         name, parts = group
         table = self._table(name)
         task = pool.submit(self._write_group, table, parts, table.last)
         table.last = task
-        pending.append(task)
-        while len(pending) > 2 * self._stream.threads:
-            pending.popleft().result()
+        pending.append((task, sum(rows.nbytes for rows in parts)))
+        most = 2 * self._stream.threads
+        while len(pending) > most or (len(pending) > 1 and sum(size for _, size in pending) > self._memory):
+            pending.popleft()[0].result()
 
     def _table(self, name: Table) -> _Table:
         if name not in self._tables:

@@ -53,7 +53,7 @@ class Batches:
 
     most_bytes    a batch is cut when it has so many bytes and a whole transaction
     most_seconds  or when its first message has waited so long
-    memory_bytes  how much of a transaction waits in memory for its end; the rest goes to a temporary file
+    memory_bytes  how many bytes wait in memory; the rest go to a temporary file
     """
 
     def __init__(self, intake: Intake | SqlIntake, most_bytes: int, most_seconds: float, memory_bytes: int) -> None:
@@ -61,18 +61,18 @@ class Batches:
         self._most_bytes = most_bytes
         self._most_seconds = most_seconds
         self._memory_bytes = memory_bytes
+        self._file: MessageFile | None = None
         self._whole: list[pa.Array] = []
         self._rest: list[pa.Array] = []
+        self._size = self._whole_size = self._rest_size = 0
         self._lsn: int | None = None
         self._ended_us: int | None = None
-        self._size = self._rest_size = 0
-        self._spilled: MessageFile | None = None
         self._since: float | None = None
 
     @property
     def open_messages(self) -> int:
         """The number of messages of a transaction that has not ended."""
-        return sum(map(len, self._rest)) + (0 if self._spilled is None else self._spilled.count)
+        return sum(map(len, self._rest)) + (0 if self._file is None or self._lsn is not None else self._file.count)
 
     def next(self, seconds: float, until: int | None = None) -> Batch | None:
         """Returns the next batch; None if there is none within so many seconds.
@@ -84,26 +84,32 @@ class Batches:
         deadline = time.monotonic() + seconds
         while not self._is_due(until):
             left = deadline - time.monotonic()
-            if self._whole and self._since is not None:
+            if self._has_whole and self._lsn is not None and self._since is not None:
                 left = min(left, self._since + self._most_seconds - time.monotonic())
             piece = self._intake.take(left)
             if piece is not None:
                 self._add(piece)
             elif time.monotonic() >= deadline:
                 break
-        if self._lsn is None or not (self._is_due(until) or not self._whole):
+        if self._lsn is None or (self._has_whole and not self._is_due(until)):
             return None
         return self._cut()
 
     def close(self) -> None:
         """Removes what is left."""
-        if self._spilled is not None:
-            self._spilled.close()
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def _has_whole(self) -> bool:
+        return bool(self._whole) or self._file is not None
 
     def _is_due(self, until: int | None) -> bool:
-        if self._lsn is not None and until is not None and self._lsn >= until:
+        if self._lsn is None:  # messages outside of transactions end nowhere: a keepalive says where the server is
+            return False
+        if until is not None and self._lsn >= until:
             return True
-        if not self._whole or self._since is None:
+        if not self._has_whole or self._since is None:
             return False
         if self._size >= self._most_bytes or self._rest_size >= self._memory_bytes:
             return True
@@ -118,26 +124,32 @@ class Batches:
             self._ended_us = piece.ended_us or self._ended_us
         if len(head):
             self._whole += [*self._rest, head]
+            self._whole_size += self._rest_size + head.nbytes
             self._size += self._rest_size + head.nbytes
             self._rest, self._rest_size = [], 0
         if len(tail):
             self._rest.append(tail)
             self._rest_size += tail.nbytes
-        if self._rest_size >= self._memory_bytes and not self._whole:
+        if self._whole_size >= self._memory_bytes:
+            self._spill()
+        if self._rest_size >= self._memory_bytes and self._lsn is None:  # else a batch is cut before it
+            self._whole += self._rest
+            self._size += self._rest_size
+            self._rest, self._rest_size = [], 0
             self._spill()
 
     def _spill(self) -> None:
-        """Writes what waits for the end of a transaction to a file."""
-        if self._spilled is None:
-            self._spilled = MessageFile()
-        for array in self._rest:
-            self._spilled.write(array)
-        self._size += self._rest_size
-        self._rest, self._rest_size = [], 0
+        """Writes messages to a file; without an LSN, these may be of a transaction that has not ended."""
+        if self._file is None:
+            self._file = MessageFile()
+        for array in self._whole:
+            self._file.write(array)
+        self._whole, self._whole_size = [], 0
 
     def _cut(self) -> Batch:
         assert self._lsn is not None, "a batch ends at an LSN"
-        batch = Batch(self._whole, self._spilled, self._lsn, self._size, self._ended_us)
-        self._whole, self._size, self._spilled, self._lsn, self._ended_us = [], 0, None, None, None
+        batch = Batch(self._whole, self._file, self._lsn, self._size, self._ended_us)
+        self._whole, self._file, self._size, self._whole_size = [], None, 0, 0
+        self._lsn, self._ended_us = None, None
         self._since = time.monotonic() if self._rest else None
         return batch

@@ -10,7 +10,7 @@ from ..lsn import lsn_text
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
 from .plugins import READ
-from .slots import Slot, System, described, retained_bytes
+from .slots import Slot, System, described, find_slot, is_standby, retained_bytes
 
 LEVELS = ("ok", "note", "warning", "error")
 
@@ -103,6 +103,23 @@ def raise_errors(found: Iterable[Finding]) -> None:
         raise ServerError(" | ".join(texts), is_temporary=all(one.passes for one in errors))
 
 
+def check_start(connection: Connection, name: str, lsn: int) -> None:
+    """Raises ServerError if a slot whose stream has just been started begins after an LSN.
+
+    connection   another one than that of the stream
+
+    Until the stream is started, somebody else may advance the slot or make it again, and the server then starts later
+    without a word. Afterwards only the reader moves it.
+    """
+    slot = find_slot(connection, name)
+    if slot is None or (slot.confirmed is not None and slot.confirmed > lsn):
+        raise ServerError(
+            f"position: slot {name} was moved by somebody else while the stream began: try again, which says what is "
+            "missing",
+            is_temporary=True,
+        )
+
+
 def position_findings(
     position: CapturePosition | None, wanted: Wanted, system: System, slot: Slot | None
 ) -> Iterator[Finding]:
@@ -131,6 +148,7 @@ def position_findings(
             f"{wanted.keeper.slot} {there.slot}, or {anew}",
         )
         return
+    left = system.end_of(there.timeline)
     if slot is None:
         yield Finding("error", "position", f"the {noun} goes to {lsn_text(there.lsn)}, and its slot is gone", gap)
     elif slot.confirmed is not None and there.lsn < slot.confirmed:
@@ -147,6 +165,15 @@ def position_findings(
             "position",
             f"the {noun} goes to {lsn_text(there.lsn)}, the server's log ends at {lsn_text(system.flushed)}: it was "
             "restored from a backup, or is a standby that lacks the end",
+            f"connect to the server that has the whole log, or {anew}",
+        )
+    elif left is not None and there.lsn > left:
+        yield Finding(
+            "error",
+            "position",
+            f"the {noun} goes to {lsn_text(there.lsn)} of timeline {there.timeline}, which the server's log has left "
+            f"at {lsn_text(left)}, for timeline {system.timeline}: a standby was promoted that lacked the end, and the "
+            f"{noun} has changes that were lost there",
             f"connect to the server that has the whole log, or {anew}",
         )
     else:
@@ -174,7 +201,7 @@ def _server(connection: Connection) -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", "encoding", f"{encoding}, sent as UTF8")
-    standby = connection.query("select pg_catalog.pg_is_in_recovery() as standby")[0]["standby"] == "t"
+    standby = is_standby(connection)
     if standby and 10 <= connection.version < 16:
         yield Finding("error", "server", "a standby, and only PostgreSQL 16 and newer decode there", "use the primary")
     elif standby:
@@ -261,6 +288,17 @@ def _publications(connection: Connection, names: Sequence[str]) -> Iterator[Find
         )
     elif keep:
         yield Finding("ok", "max_slot_wal_keep_size", f"{keep[0]['setting']} MB: a slot further behind is lost")
+    idle = connection.query(
+        "select setting, unit from pg_catalog.pg_settings "
+        "where name = 'idle_replication_slot_timeout' and setting <> '0'"
+    )
+    if idle:
+        yield Finding(
+            "note",
+            "idle_replication_slot_timeout",
+            f"{idle[0]['setting']} {idle[0]['unit']}: a slot that is not read for so long is lost",
+            "set it to more than the longest time for which the stream may be stopped",
+        )
     for name in names:
         rows = connection.query(f"select * from pg_catalog.pg_publication where pubname = {connection.literal(name)}")
         if not rows:
@@ -291,13 +329,14 @@ def _tables(connection: Connection, name: str, publication: dict[str, str | None
         return
     for row in tables:
         label = f"{row['schemaname']}.{row['tablename']}"
+        quoted = ".".join(connection.identifier(row[part] or "") for part in ("schemaname", "tablename"))
         identity = row["relreplident"]
         if identity == "n" or (identity == "d" and row["has_key"] == "f"):
             yield Finding(
                 "warning",
                 "replica identity",
                 f"{label} has none: its UPDATE and DELETE fail in the database while it is published",
-                f"add a primary key, or ALTER TABLE {label} REPLICA IDENTITY FULL",
+                f"add a primary key, or ALTER TABLE {quoted} REPLICA IDENTITY FULL",
             )
 
 

@@ -38,11 +38,17 @@ class Connection:
         self._pq = self.target.pq
         connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
         self._connection: Any = connection
-        failure = self._connect(connection)
-        if failure is not None:
+        self._gap: str | None = None
+        try:
+            # That of a password file or a service is known now.
+            self.target = self.target.with_secret(bytes(connection.password or b"").decode("utf-8", "replace"))
+            failure = self._connect(connection)
+            if failure is not None:
+                raise ServerError(f"connection to {self.target.shown}: {failure}", is_temporary=_may_pass(failure))
+        except BaseException:
             connection.finish()
-            raise ServerError(f"connection to {self.target.shown}: {failure}", is_temporary=_may_pass(failure))
-        connection.notice_handler = None
+            raise
+        connection.notice_handler = self._take_notice
         self._escaping = self._pq.Escaping(connection)
 
     def _connect(self, connection: Any) -> str | None:
@@ -89,7 +95,7 @@ class Connection:
 
     def query(self, sql: str) -> list[dict[str, str | None]]:
         """Returns the rows of a statement, or of the last of several, as texts by the names of columns."""
-        result = self._connection.exec_(sql.encode())
+        result = self._result(sql)
         self._check(result, self._pq.ExecStatus.TUPLES_OK, self._pq.ExecStatus.COMMAND_OK)
         names = [result.fname(column).decode() for column in range(result.nfields)]
         rows = []
@@ -101,7 +107,7 @@ class Connection:
 
     def copy(self, sql: str) -> Iterator[bytes]:
         """Yields the rows of a COPY … TO STDOUT."""
-        self._check(self._connection.exec_(sql.encode()), self._pq.ExecStatus.COPY_OUT)
+        self._check(self._result(sql), self._pq.ExecStatus.COPY_OUT)
         with selectors.DefaultSelector() as selector:
             selector.register(self.socket, selectors.EVENT_READ)
             while True:
@@ -122,13 +128,12 @@ class Connection:
         """
         listed = ", ".join(f"{self.identifier(name)} {_option_literal(value)}" for name, value in options.items())
         command = f"START_REPLICATION SLOT {self.identifier(slot)} LOGICAL {lsn_text(lsn)}"
-        result = self._connection.exec_(f"{command} ({listed})".encode() if listed else command.encode())
-        self._check(result, self._pq.ExecStatus.COPY_BOTH)
+        self._check(self._result(f"{command} ({listed})" if listed else command), self._pq.ExecStatus.COPY_BOTH)
 
     def receive(self, gathered: Gathered, most_bytes: int) -> bool:
         """Takes the messages that have arrived, as bytes of CopyData, until there are `most_bytes`.
 
-        Returns whether there may be more. Raises ServerError when the stream has ended.
+        Returns whether there may be more. Raises ServerError when the stream has ended, or leaves something out.
         """
         # One object a message, which is freed at once: 1.6 µs a message, as much as receiving it and dropping it.
         get, append, write = self._connection.get_copy_data, gathered.sizes.append, gathered.write
@@ -141,6 +146,8 @@ class Connection:
             append(size)
             left -= size
         gathered.size = most_bytes - left
+        if self._gap is not None:
+            raise ServerError(self._gap)
         if size < 0:
             self._end_of_copy()
             raise ServerError("the server has ended the stream", is_temporary=True)
@@ -179,6 +186,49 @@ class Connection:
         """Closes the connection."""
         self._connection.finish()
 
+    def _result(self, sql: str) -> Any:
+        """Returns the result of a statement, or of the last of several.
+
+        It waits as `exec_` does, but in Python, where signals are heard: it may take long until a slot is created.
+        """
+        connection, found = self._connection, None
+        try:
+            connection.send_query(sql.encode())
+            connection.flush()
+        except Exception as error:  # OperationalError of the driver
+            raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            while True:
+                try:
+                    while connection.is_busy():
+                        self.wait(selector, None)
+                except ServerError:
+                    if found is None:
+                        raise
+                    return found  # it says why the server has ended the connection
+                result = connection.get_result()
+                if result is None:
+                    return found
+                found = result
+                if result.status in (self._pq.ExecStatus.COPY_OUT, self._pq.ExecStatus.COPY_BOTH):
+                    return found
+
+    def _take_notice(self, notice: Any) -> None:
+        """Notes a warning of a plugin that leaves changes out. From PostgreSQL 18 on, pgoutput goes on without a
+        publication that is not there."""
+        fields = self._pq.DiagnosticField
+        if notice.error_field(fields.SEVERITY_NONLOCALIZED) != b"WARNING" or self._gap is not None:
+            return
+        if notice.error_field(fields.SQLSTATE) == _NOT_READY:
+            texts = (notice.error_field(name) for name in (fields.MESSAGE_PRIMARY, fields.MESSAGE_DETAIL))
+            said = self._words(". ".join(text.decode() for text in texts if text))
+            self._gap = (
+                f"the stream leaves changes out: {said.rstrip('.')}. Changes of its tables from there on are in no "
+                "later stream of the slot: make the publication, then a new slot, and begin anew with the rows that "
+                "the tables have"
+            )
+
     def _end_of_copy(self) -> None:
         while (result := self._connection.get_result()) is not None:
             self._check(result, self._pq.ExecStatus.COMMAND_OK, self._pq.ExecStatus.COPY_IN)
@@ -196,6 +246,9 @@ class Connection:
     def _words(self, text: str) -> str:
         return self.target.masked(text)
 
+
+_NOT_READY = b"55000"
+"""SQLSTATE of an object that is not in the state that is needed."""
 
 _TEMPORARY = ("08", "57P", "53300", "55006")
 """SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot."""

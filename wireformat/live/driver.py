@@ -15,8 +15,11 @@ DRIVERS = ("psycopg", "gaussdb")
 CONNECT_SECONDS = 10
 """How long a connection may take, where neither the connection string nor PGCONNECT_TIMEOUT says it."""
 
-_TEXT_FORMS = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3"
-"""Settings on which the text of values depends, as PostgreSQL's own subscriptions ask for them."""
+_SETTINGS = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c client_min_messages=warning"
+"""Settings on which the text of values depends, as PostgreSQL's own subscriptions ask for them; and plugins warn."""
+
+_KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
+"""So soon the kernel takes a server for lost that is gone without a word while an answer is waited for."""
 
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 _SHOWN = ("service", "host", "hostaddr", "port", "dbname", "user")
@@ -38,6 +41,13 @@ class Target(NamedTuple):
     secrets: tuple[str, ...]
     seconds: float
     pq: Any
+
+    def __repr__(self) -> str:
+        return f"Target({self.shown})"
+
+    def with_secret(self, secret: str) -> Target:
+        """Returns the same with one more text that no message may contain."""
+        return self if not secret or secret in self.secrets else self._replace(secrets=_masks({*self.secrets, secret}))
 
     def masked(self, text: str) -> str:
         """Returns a text without the passwords of this connection."""
@@ -72,16 +82,28 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
             "postgresql://reader@db.example/shop, got another text (not shown here, since it may have a password)"
         ) from None
     secrets = {str(given[name]) for name in _SECRETS if given.get(name)} | {os.environ.get("PGPASSWORD", "")}
-    options = " ".join(filter(None, (given.get("options") or os.environ.get("PGOPTIONS"), _TEXT_FORMS)))
-    found = {"application_name": "wireformat", **given, "client_encoding": "UTF8", "options": options, **parameters}
+    options = " ".join(filter(None, (given.get("options") or os.environ.get("PGOPTIONS"), _SETTINGS)))
+    found = {
+        "application_name": "wireformat",
+        **_KEEPALIVES,
+        **given,
+        "client_encoding": "UTF8",
+        "options": options,
+        **parameters,
+    }
     shown = " ".join(f"{name}={given[name]}" for name in _SHOWN if given.get(name))
     return Target(
         conninfo.make_conninfo("", **found),
         shown or "the default server",
-        tuple(sorted((secret for secret in secrets if secret), key=len, reverse=True)),
+        _masks(secrets),
         _seconds(given.get("connect_timeout") or os.environ.get("PGCONNECT_TIMEOUT"), str(given.get("host"))),
         pq,
     )
+
+
+def _masks(secrets: set[str]) -> tuple[str, ...]:
+    """Returns the texts to mask, the longest first: one may be a part of another."""
+    return tuple(sorted((secret for secret in secrets if secret), key=len, reverse=True))
 
 
 def _seconds(timeout: object, hosts: str) -> float:

@@ -23,7 +23,7 @@ from ..options.checks import number, one_of
 from ..options.table_names import written
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
-from .checks import Wanted, all_findings, raise_errors
+from .checks import Wanted, all_findings, check_start, raise_errors
 from .connection import Connection
 from .intake import Intake
 from .plugins import VIA, Asked, ask, publication_names
@@ -172,6 +172,11 @@ class _Sink:
                 raise
             return None
 
+    def flush_all(self) -> None:
+        """Waits until what an earlier run has written is on the disk: it may have ended before it waited itself."""
+        store = Store.of(self.folder, self.lake["filesystem"], self.lake["storage_options"], durable=True)
+        store.flush_all()
+
     def empty_unfinished(self, tables: Iterable[tuple[str, str]]) -> None:
         """Empties the Delta tables of a snapshot that was stopped before the lake had a position."""
         if self.lake["format"] == "delta":
@@ -220,6 +225,7 @@ class _Follower:
     stop: threading.Event
     progress: Progress
     position: CapturePosition | None = None
+    timeline: int = 0
     target: int | None = None
     last_write: float = field(default_factory=time.monotonic)
     last_look: float = 0.0
@@ -254,12 +260,14 @@ class _Follower:
         connection = self.connect()
         try:
             system, slot = self._checked(connection)
+            self.timeline = system.timeline
             asked = ask(connection, slot.plugin, self.publications, self.plugin_options, self.via)
             if self.target is None:
                 self.target = system.flushed if self.once else None
             if self.position is None:
                 self._begin(system, slot, asked)
             start = self._reached().lsn
+            self.sink.flush_all()  # the server hears `start` at once
             self.progress = replace(
                 self.progress, state="streaming", started=self.progress.started or time.time(), lsn=start
             )
@@ -280,6 +288,8 @@ class _Follower:
             looks = SqlIntake(connection, cutter, self.slot, asked.format, asked.options, start)
             return looks, Batches(looks, 1, 0, self.memory)
         connection.start(self.slot, start, asked.options)
+        with self.connect() as other:
+            check_start(other, self.slot, start)
         asks_every = ONCE_ASKS_SECONDS if self.once else ASKS_SECONDS
         intake = Intake(connection, cutter, start, queue_bytes=self.memory, asks_every=asks_every)
         return intake, Batches(intake, self.batch_bytes, self.batch_seconds, self.memory)
@@ -298,7 +308,7 @@ class _Follower:
 
         With it, a slot that is made again before the first batch is noticed.
         """
-        at = SlotPosition(system.system, self.slot, slot.confirmed or 0)
+        at = SlotPosition(system.system, self.slot, slot.confirmed or 0, system.timeline)
         if not self.snapshot:
             self.position, _ = self.sink.write([], asked.format, None, at)
             return
@@ -350,7 +360,7 @@ class _Follower:
         return reaches or time.monotonic() - self.last_write >= self.idle_seconds
 
     def _write(self, batch: Batch, format: str) -> None:
-        at = self._reached()._replace(lsn=max(batch.lsn, self._reached().lsn))
+        at = self._reached()._replace(lsn=max(batch.lsn, self._reached().lsn), timeline=self.timeline)
         rows: dict[str, int] | None = None
         for wait in chain(_WAIT_SECONDS, repeat(_WAIT_SECONDS[-1])):
             try:
@@ -359,7 +369,7 @@ class _Follower:
             except Exception as error:
                 if not _is_full(error):
                     raise
-                self._report(state="waiting: the lake's disk is full")
+                self._report(state="waiting: no space left on the lake's disk, or on that of temporary files")
                 if self.stop.wait(wait):
                     raise
         assert rows is not None, "the loop ends with a write"

@@ -33,7 +33,8 @@ class Intake:
     connection   after `start`
     safe         up to where everything is safe; see `confirm`
     queue_bytes  how much waits to be written; when it is full, nothing is received, and the server waits
-    asks_every   how often the server is asked how far it is while nothing comes, in seconds
+    asks_every   how often the server is asked how far it is, in seconds: what comes outside of transactions, or is not
+                 published, does not say it
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Intake:
                 heard = now
             if now - heard > SILENT_SECONDS:
                 raise ServerError(f"the server has not answered for {now - heard:.0f} seconds", is_temporary=True)
-            asks = not has_news and now - max(asked_at, heard) >= self._asks_every
+            asks = now - asked_at >= self._asks_every
             if asked or asks or self._safe > reported or now - reported_at >= STATUS_SECONDS:
                 reported, reported_at = self._safe, now
                 asked_at = now if asks else asked_at

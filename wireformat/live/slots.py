@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import ServerError
@@ -13,15 +15,26 @@ class System(NamedTuple):
     """A server.
 
     system     its system identifier
-    timeline   which changes when a standby is promoted
+    timeline   of its log, which changes when a standby is promoted; 0 if it is not known
     flushed    the end of its log
     database   the database of the connection
+    ended      where its log has left earlier timelines
     """
 
     system: str
     timeline: int
     flushed: int
     database: str
+    ended: Mapping[int, int] = MappingProxyType({})
+
+    def end_of(self, timeline: int) -> int | None:
+        """Returns where its log has left a timeline; None if it has not, or if that is not known.
+
+        A timeline on which it never was has ended at 0.
+        """
+        if not timeline or not self.timeline or timeline == self.timeline:
+            return None
+        return self.ended.get(timeline, 0)
 
 
 class Slot(NamedTuple):
@@ -53,9 +66,36 @@ class Slot(NamedTuple):
 def find_system(connection: Connection) -> System:
     """Returns what the server says of itself."""
     (row,) = connection.query("IDENTIFY_SYSTEM" if connection.replicates else _sql(connection))
+    timeline = int(row["timeline"] or 0)
+    ended = _ended_timelines(connection, timeline)
     return System(
-        row["systemid"] or "", int(row["timeline"] or 0), lsn_value(row["xlogpos"] or "0/0"), row.get("dbname") or ""
+        row["systemid"] or "",
+        0 if ended is None else timeline,
+        lsn_value(row["xlogpos"] or "0/0"),
+        row.get("dbname") or "",
+        ended or {},
     )
+
+
+def _ended_timelines(connection: Connection, timeline: int) -> dict[int, int] | None:
+    """Returns where earlier timelines ended; None if the server does not say it, or may change its own any time."""
+    if not connection.replicates or connection.version < 10 or is_standby(connection):
+        return None
+    if timeline < 2:
+        return {}
+    try:
+        (row,) = connection.query(f"TIMELINE_HISTORY {timeline}")
+    except ServerError as error:
+        if error.sqlstate is None:
+            raise
+        return None  # its file has been removed
+    lines = (line.split() for line in (row["content"] or "").splitlines())
+    return {int(line[0]): lsn_value(line[1]) for line in lines if len(line) > 1 and line[0].isdigit()}
+
+
+def is_standby(connection: Connection) -> bool:
+    """Whether a server follows another one."""
+    return connection.query("select pg_catalog.pg_is_in_recovery() as standby")[0]["standby"] == "t"
 
 
 def _sql(connection: Connection) -> str:

@@ -41,14 +41,16 @@ class OpenTransaction(NamedTuple):
 class SlotPosition(NamedTuple):
     """How far a slot of a server has been read.
 
-    system   the server's system identifier, as IDENTIFY_SYSTEM returns it
-    slot     name of the slot
-    lsn      everything before it has been handed out: what a consumer reports to the server as flushed
+    system     the server's system identifier, as IDENTIFY_SYSTEM returns it
+    slot       name of the slot
+    lsn        everything before it has been handed out: what a consumer reports to the server as flushed
+    timeline   of the server's log, which changes when a standby is promoted; 0 if it is not known
     """
 
     system: str
     slot: str
     lsn: int
+    timeline: int = 0
 
 
 class CapturePosition(NamedTuple):
@@ -74,14 +76,14 @@ class CapturePosition(NamedTuple):
         """Returns the position as JSON with a version. Later releases can read it."""
         fields = {
             "kind": KIND,
-            "version": 1 if self.slot is None else 2,
+            "version": 1 if self.slot is None else 3 if self.slot.timeline else 2,
             "format": self.format,
             "delivered": fields_of(self.delivered),
             "open": columns_of(_OPEN, self.open),
             "relations": columns_of(RELATIONS, [relation_row(relation) for relation in self.relations]),
         }
         if self.slot is not None:
-            fields["slot"] = self.slot._asdict()
+            fields["slot"] = {name: value for name, value in self.slot._asdict().items() if name != "timeline" or value}
         return json.dumps(fields, ensure_ascii=False)
 
     @classmethod
@@ -97,8 +99,8 @@ class CapturePosition(NamedTuple):
         shape = _SHAPES.get(version) if type(version) is int else None
         if shape is None:
             raise StateError(
-                f"position: expected version {' or '.join(map(str, _SHAPES))}, which this release reads, got another "
-                "one: go on with the release that wrote it"
+                f"position: expected version 1 to {max(_SHAPES)}, which this release reads, got another one: go on "
+                "with the release that wrote it"
             )
         check(fields, shape, KIND)
         return cls(
@@ -138,9 +140,14 @@ _SHAPE_1: Shape = {
     "open": _OPEN,
     "relations": RELATIONS,
 }
-_SHAPES: dict[int, Shape] = {1: _SHAPE_1, 2: {**_SHAPE_1, "slot": {"system": TEXT, "slot": TEXT, "lsn": UNSIGNED}}}
+_SLOT: Shape = {"system": TEXT, "slot": TEXT, "lsn": UNSIGNED}
+_SHAPES: dict[int, Shape] = {
+    1: _SHAPE_1,
+    2: {**_SHAPE_1, "slot": _SLOT},
+    3: {**_SHAPE_1, "slot": {**_SLOT, "timeline": COUNT}},
+}
 """The fields of each version, which are never changed. The lists of a relation are JSON texts. Version 2 is that of a
-stream from a slot."""
+stream from a slot, version 3 with its timeline."""
 
 
 def columns_of(table: Table, rows: Any) -> dict[str, list[Any]]:

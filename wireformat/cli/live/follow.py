@@ -116,7 +116,7 @@ def _metrics(path: str | None) -> Iterator[Callable[[Progress], None]]:
         yield lambda progress: None
         return
     with ExitStack() as held:
-        file = sys.stdout if path == "-" else held.enter_context(Path(path).open("a", encoding="utf-8"))
+        put = _put_on_screen if path == "-" else held.enter_context(_MetricsFile(path)).put
         told: tuple[Any, ...] = ()
         last = 0.0
 
@@ -125,7 +125,38 @@ def _metrics(path: str | None) -> Iterator[Callable[[Progress], None]]:
             facts, now = (progress.state, progress.batches, progress.is_alarming), time.monotonic()
             if facts != told or now - last >= METRICS_SECONDS:
                 told, last = facts, now
-                file.write(progress.to_json() + "\n")
-                file.flush()
+                put(progress.to_json() + "\n")
 
         yield write
+
+
+def _put_on_screen(line: str) -> None:
+    sys.stdout.write(line)
+    sys.stdout.flush()
+
+
+class _MetricsFile:
+    """Lines that are appended to a file. A full disk costs lines, and does not end the stream."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115 - closed by __exit__
+        self._is_cut = self._has_failed = False
+
+    def put(self, line: str) -> None:
+        """Writes a line, or says once why not."""
+        data = (b"\n" if self._is_cut else b"") + line.encode()
+        try:
+            self._is_cut = self._file.write(data) < len(data)
+        except OSError as error:
+            if not self._has_failed:
+                say(f"--metrics {self._path}: {error.strerror}; lines are left out until they can be written")
+            self._has_failed = True
+        else:
+            self._has_failed = False
+
+    def __enter__(self) -> _MetricsFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
