@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from wireformat.options.checks import number, one_of, shown
 from wireformat.options.table_names import one_table
 from wireformat.sources.resumption import going_on
 from wireformat.stream.capture_position import CapturePosition
-from wireformat.stream.chunk_plan import ChunkPlan
 from wireformat.stream.transactions import TWO_PHASE
 
 from .carriers import column_of
@@ -38,18 +37,21 @@ from .chunks.work import (
     answer_batches,
     ask_changes,
     ask_committed,
+    ask_keyed,
     ask_messages,
     ask_open,
     ask_position,
     ask_typed,
+    keyed_rows,
 )
 from .chunks.writing import RESULT, Write, current_batches, file_batches
 from .fields import check_frame, field_of
-from .latest import latest
+from .latest import checked_rows, latest_of_whole_rows, latest_rows
 from .positions import MOST_CHUNKS, PositionColumns
 from .schemas import arrow_schema, arrow_types, change_names, with_format
 from .streams.answers import StreamAnswers, check_stream
 from .typed_columns import arrow_columns, spark_columns
+from .typed_rows import TypedRows
 
 if TYPE_CHECKING:
     from wireformat.lake.lake import Lake
@@ -96,6 +98,8 @@ def capture(
         kind = messages.dataType.simpleString()
         raise wf.OptionError(f"option payload: expected a binary column, {payload!r} is {kind}")
     positions = PositionColumns.check(df, order_by, stream_by)
+    if any(field.name.lower() == "record" for field in positions.order_by):
+        raise wf.OptionError("option order_by: 'record' is a field of the positions in `tables`; rename the column")
     name = find_format_name(format)
     options: dict[str, Any] = {
         "mode": mode,
@@ -230,27 +234,14 @@ class Capture:
         The other options, the columns and the types are those of `wireformat.Capture.typed`, except that a time of day
         is the text as sent.
         """
-        one_of("evolution", evolution, ("union", "error"))
-        one_table(table)
-        if schema is None:
-            check_listed(self._listed, table, self._format)
-            if evolution == "error":
-                check_one_version(self._listed, table)
-        given = arrow_columns(schema) if isinstance(schema, StructType) else self._listed if schema is None else schema
-        options = {
-            "images": images,
-            "evolution": evolution,
-            "complete": complete,
-            "split_key_changes": split_key_changes,
-            "keys": keys,
-        }
-        asked = TypedTable(
+        asked = self._typed_table(
             table,
-            spark_columns(given, table, self._format),
-            self._versions(table),
-            self._format,
-            str(self._options["mode"]),
-            options,
+            schema,
+            images=images,
+            evolution=evolution,
+            complete=complete,
+            split_key_changes=split_key_changes,
+            keys=keys,
         )
         return self._answer(partial(ask_typed, asked), asked.part().schema, self._plans)
 
@@ -261,13 +252,23 @@ class Capture:
                  the whole row, equal rows are counted. []: the whole row
         schema   as in `typed`
 
-        The columns and rules are those of `spark_udfs.latest`, which runs small queries over the changes at this call.
+        The columns and rules are those of `spark_udfs.latest`. If the table has a key, was never truncated, and every
+        change has the whole new row, nothing but the light pass runs at this call. Otherwise it runs small queries
+        over the changes.
         """
         if keys is None:
             check_listed(self._listed, table, self._format)
             keys = replica_identity(self._listed, table)
-        typed = self.typed(table, schema=schema)
-        return latest(typed, keys, stream_by=[field.name for field in self._messages.positions.stream_by])
+        asked = self._typed_table(table, schema)
+        whole = asked.part().schema
+        typed = self._answer(partial(ask_typed, asked), whole, self._plans)
+        rows = checked_rows(typed, keys, [field.name for field in self._messages.positions.stream_by])
+        facts = self._light.row_facts(one_table(table))
+        if not rows.keys or not facts.are_whole(field.name for field in rows.fields):
+            return latest_rows(rows)
+        schema = keyed_rows(pa.RecordBatch.from_pylist([], whole), rows.keys).schema
+        changes = self._answer(partial(ask_keyed, asked, rows.keys), schema, self._plans)
+        return latest_of_whole_rows(TypedRows(changes, rows.keys, rows.streams, rows.fields))
 
     def write(
         self,
@@ -348,16 +349,13 @@ class Capture:
         It covers all transactions that have ended. Streams of `after` without new messages stay where they were.
         """
         planned = self._light.planned
-        needed: dict[int, dict[str, ChunkPlan]] = {}  # the chunks in which the oldest open transactions began
-        for key, plan in planned.items():
-            oldest = plan.oldest_open
-            if oldest is not None:
-                needed.setdefault(oldest, {})[key] = plan.plans[oldest]
-        relations = self._relations_before(needed)
+        oldest = {key: plan.oldest_open for key, plan in planned.items()}
+        relations = self._relations_in({chunk for chunk in oldest.values() if chunk is not None})
         found = dict(self._after)
         for key, plan in planned.items():
             said = self._light.reading.said.get(key, ())
-            found[key] = plan.position(self._format, said, relations.get(key))
+            reached = plan.position(self._format, said, relations.get((oldest[key], key)))
+            found[key] = reached._replace(slot=found[key].slot) if key in found else reached
         if self._messages.positions.stream_by:
             return {tuple(json.loads(key)): position for key, position in found.items()}
         return found.get(stream_key(()), CapturePosition(self._format))
@@ -380,6 +378,40 @@ class Capture:
     def _listed(self) -> pa.Table:
         return self._light.listed
 
+    def _typed_table(
+        self,
+        table: str,
+        schema: Any,
+        *,
+        images: str = "new",
+        evolution: str = "union",
+        complete: bool = False,
+        split_key_changes: bool = False,
+        keys: Sequence[str] | None = None,
+    ) -> TypedTable:
+        """Returns the checked arguments of `typed`."""
+        one_of("evolution", evolution, ("union", "error"))
+        one_table(table)
+        if schema is None:
+            check_listed(self._listed, table, self._format)
+            if evolution == "error":
+                check_one_version(self._listed, table)
+        given = arrow_columns(schema) if isinstance(schema, StructType) else self._listed if schema is None else schema
+        return TypedTable(
+            table,
+            spark_columns(given, table, self._format),
+            self._versions(table),
+            self._format,
+            str(self._options["mode"]),
+            {
+                "images": images,
+                "evolution": evolution,
+                "complete": complete,
+                "split_key_changes": split_key_changes,
+                "keys": keys,
+            },
+        )
+
     def _versions(self, table: str) -> pa.Table | None:
         """Returns the list of the tables, of which a chunk sees only some versions; None if it lacks this one."""
         return self._listed if rows_of(self._listed, table) else None
@@ -388,26 +420,40 @@ class Capture:
     def _plans(self) -> Plans:
         return self._light.plans
 
-    def _relations_before(self, plans: Plans) -> dict[str, tuple[Relation, ...]]:
-        """Returns the relations before the oldest message that each of these chunks needs, by stream."""
-        if not plans:
+    def _relations_in(self, chunks: Collection[int]) -> dict[tuple[int | None, str], tuple[Relation, ...]]:
+        """Returns the relations before the oldest message that is needed at the end of each chunk, by its streams."""
+        if not chunks:
             return {}
         count = len(self._messages.positions.stream_by)
-        rows = self._answer(ask_position, pa.schema([("position", pa.string())]), plans).collect()
-        return {stream_key(row[:count]): CapturePosition.from_json(row[-1]).relations for row in rows}
+        plans = {chunk: self._plans[chunk] for chunk in chunks}
+        schema = pa.schema([("chunk", pa.int32()), ("position", pa.string())])
+        rows = self._answer(ask_position, schema, plans, only_planned=True).collect()
+        return {
+            (row[count], stream_key(row[:count])): CapturePosition.from_json(row[count + 1]).relations for row in rows
+        }
 
-    def _answer(self, ask: Ask, schema: pa.Schema, plans: Plans | None, *, is_sorted: bool = False) -> DataFrame:
+    def _answer(
+        self,
+        ask: Ask,
+        schema: pa.Schema,
+        plans: Plans | None,
+        *,
+        is_sorted: bool = False,
+        only_planned: bool = False,
+    ) -> DataFrame:
         """Returns the answers of all chunks, with the columns stream_by first.
 
-        schema      of an answer
-        plans       of the chunks to read, by number; None if the question needs none
-        is_sorted   sorts the messages, whose order the light pass has not seen
+        schema         of an answer
+        plans          of the chunks, by number; None if the question needs none
+        is_sorted      sorts the messages, whose order the light pass has not seen
+        only_planned   reads only the chunks of these plans
         """
         streams = self._messages.positions.stream_by
+        self._messages.positions.check_result(schema.names)
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         given = pa.schema([*arrow_types(StructType([*streams])), *schema])
         answer = partial(answer_batches, self._reading_with(plans), ask, given)
-        rows = self._messages.in_chunks(plans, is_sorted=is_sorted)
+        rows = self._messages.in_chunks(plans, is_sorted=is_sorted, only_planned=only_planned)
         return rows.mapInArrow(answer, StructType([*streams, *fields]))
 
     def _reading_with(self, plans: Plans | None) -> Reading:

@@ -69,11 +69,27 @@ class SourceOptions:
         names = ("column", "mode", "encoding", "encoding_errors", "dialect")
         return {**{name: getattr(self, name) for name in names}, "known_tables": known}
 
-    def survey(self) -> Survey:
-        """Looks through the files."""
+    def survey(self, known: Surveyed | None = None) -> Surveyed:
+        """Looks through the files, unless they are as they were when this was known."""
         from wireformat.chunks.files import survey  # loads numba
+        from wireformat.sources.find import paths_of
 
-        return survey(self.path, self.format, **self.reading)
+        states = [(str(path), path.stat()) for path in paths_of(self.path)]
+        files = [(path, state.st_size, state.st_mtime_ns) for path, state in states]
+        if known is not None and known.files == files:
+            return known
+        return Surveyed(files, survey(self.path, self.format, **self.reading))
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What a look through files has found.
+
+    files   path, size and time of the last change of each
+    """
+
+    files: Sequence[tuple[str, int, int]]
+    survey: Survey
 
 
 def split(names: str) -> list[str]:
@@ -92,6 +108,8 @@ class WireformatSource(DataSource):
     docs/spark_live.md describes its options.
     """
 
+    _surveyed: Surveyed | None = None
+
     @classmethod
     def name(cls) -> str:
         """The name after USING."""
@@ -106,7 +124,8 @@ class WireformatSource(DataSource):
         options = SourceOptions.check(self.options)
         if options.table is None:
             return StructType(change_fields(change_names(), options.format))
-        return from_arrow_schema(_Table(options, options.survey().listed).schema.remove_metadata())
+        self._surveyed = options.survey()  # Spark pickles it with this object, for the reader
+        return from_arrow_schema(_Table(options, self._surveyed.survey.listed).schema.remove_metadata())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns what reads the rows."""
@@ -114,7 +133,8 @@ class WireformatSource(DataSource):
             raise wf.OptionError(
                 "option slot: a slot is a stream; read it with spark.readStream, as batches of your size"
             )
-        return WireformatReader(SourceOptions.check(self.options), schema)
+        surveyed, self._surveyed = self._surveyed, None  # the tasks get this object too, and need no survey
+        return WireformatReader(SourceOptions.check(self.options), schema, surveyed)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Returns what reads a slot."""
@@ -158,13 +178,18 @@ class FilePartition(InputPartition):
 class WireformatReader(DataSourceReader):
     """Reads the rows: each file in a task of its own, or all in one for the rows of a table as it stands."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, surveyed: Surveyed | None = None) -> None:
         self._options = options
         self._schema = schema
+        self._surveyed = surveyed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what the tasks get."""
+        return {**vars(self), "_surveyed": None}
 
     def partitions(self) -> Sequence[InputPartition]:
         """Returns what the tasks read."""
-        survey = self._options.survey()
+        survey = self._options.survey(self._surveyed).survey
         if self._options.table is None:
             return [FilePartition([chunk], None) for chunk in survey.chunks]
         if self._options.state == "latest":
@@ -182,8 +207,6 @@ class WireformatReader(DataSourceReader):
         options = self._options
         table = None if partition.listed is None else _Table(options, partition.listed)
         for chunk in partition.chunks:
-            if table is not None and chunk.plan.start is None:
-                continue  # the order of the stream broke in an earlier file, whose task raises the error
             capture = chunk.capture(options.format, **options.reading)
             if table is None:
                 yield from capture.changes()

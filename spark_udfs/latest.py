@@ -54,8 +54,17 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
     `typed` as a table or cache it if it is expensive to compute. Raises OptionError, and BadRows for changes that
     cannot be ordered or applied.
     """
+    return latest_rows(checked_rows(typed, keys, stream_by))
+
+
+def checked_rows(typed: DataFrame, keys: Sequence[str], stream_by: Sequence[str]) -> TypedRows:
+    """Returns the changes with the checked options of `latest`."""
     check_frame("typed", typed)
-    rows = TypedRows(typed, _checked_keys(typed, keys), _checked_streams(typed, stream_by))
+    return TypedRows(typed, _checked_keys(typed, keys), _checked_streams(typed, stream_by))
+
+
+def latest_rows(rows: TypedRows) -> DataFrame:
+    """Returns the current rows of a table; see `latest`."""
     facts = _facts(rows)
     _check(facts, _faults_of_order(rows))
     if len(facts["relations"]) > 1:
@@ -69,6 +78,20 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
     unsent = {name for names in facts["unsent"] for name in names}
     split = bool(facts["inserts_unsent"])
     return rows_by_key(rows, changes, unsent, moves_unsent=split or bool(facts["moves_unsent"]), split=split)
+
+
+def latest_of_whole_rows(rows: TypedRows) -> DataFrame:
+    """Returns the current rows of a table with a key, without a query at the call.
+
+    rows   the changes: of one table, without TRUNCATE, and each with all values of its new row. In `_old` only the keys
+           are needed
+
+    A change without a key ends the query with the text of the error.
+    """
+    (fault, is_faulty), *_ = _faults_of_table(rows).items()
+    error = F.raise_error(str(bad_changes(1, fault)))
+    changes = rows.after(None).where(F.when(is_faulty, error).otherwise(F.lit(True)))
+    return rows_by_key(rows, changes, set(), moves_unsent=False, split=False)
 
 
 def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:

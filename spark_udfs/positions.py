@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,15 @@ class PositionColumns:
         """All of these columns, stream_by first."""
         return (*self.stream_by, *self.order_by)
 
+    def check_result(self, names: Iterable[str]) -> None:
+        """Raises OptionError if a result with these columns cannot begin with the columns stream_by."""
+        taken = {name.lower() for name in names}
+        for field in self.stream_by:
+            if field.name.lower() in taken:
+                raise wf.OptionError(
+                    f"option stream_by: the result has a column {field.name!r} of its own; rename the one in df"
+                )
+
     @property
     def columns(self) -> list[Column]:
         """The same as Spark columns. The query ends with an error if one of them is null in a row."""
@@ -63,11 +72,16 @@ class PositionColumns:
 
 
 def position_field(df: DataFrame, option: str, name: str) -> StructField:
-    """Returns the field of this name; raises OptionError unless it holds integers or strings."""
+    """Returns the field of this name; raises OptionError unless it holds integers or strings without a collation."""
     field = field_of(df, option, name)
+    kind = field.dataType.simpleString()
     if not isinstance(field.dataType, (IntegralType, StringType)):
-        kind = field.dataType.simpleString()
         raise wf.OptionError(f"option {option}: expected integers or strings, {name!r} is {kind}")
+    if isinstance(field.dataType, StringType) and kind != StringType().simpleString():
+        raise wf.OptionError(
+            f"option {option}: expected integers, or strings that are ordered by their bytes, {name!r} is {kind}: "
+            "cast it to string collate UTF8_BINARY"
+        )
     return field
 
 

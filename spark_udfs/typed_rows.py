@@ -33,12 +33,18 @@ class TypedRows:
     position      `_sequence` as a value that sorts like unsigned LSNs, followed by the stream, which makes it unique
     """
 
-    def __init__(self, typed: DataFrame, keys: Sequence[str], streams: Sequence[StructField] = ()) -> None:
+    def __init__(
+        self,
+        typed: DataFrame,
+        keys: Sequence[str],
+        streams: Sequence[StructField] = (),
+        fields: Sequence[StructField] | None = None,
+    ) -> None:
         self.all = typed
         self.keys = tuple(keys)
         self.streams = tuple(streams)
         of_table = table_columns(typed)
-        self.fields = [field for field in typed.schema if field.name in of_table]
+        self.fields = [field for field in typed.schema if field.name in of_table] if fields is None else [*fields]
         self.others = [field for field in self.fields if field.name not in self.keys]
         self.change = F.col("_change_type")
         self.is_truncate = self.change == "truncate"

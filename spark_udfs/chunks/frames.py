@@ -120,7 +120,12 @@ class Messages:
         return rows.repartition(1).sortWithinPartitions(*[field.name for field in self.fields[:-1]])
 
     def in_chunks(
-        self, plans: Mapping[int, Any] | None = None, *, relations_only: bool = False, is_sorted: bool = False
+        self,
+        plans: Mapping[int, Any] | None = None,
+        *,
+        relations_only: bool = False,
+        is_sorted: bool = False,
+        only_planned: bool = False,
     ) -> DataFrame:
         """Returns the messages, a chunk in each partition, in the order of stream and position.
 
@@ -128,6 +133,7 @@ class Messages:
                          partitions are chunks, the tasks must get it otherwise
         relations_only   only messages that describe relations of pgoutput, and that begin or end their validity
         is_sorted        sorts the messages
+        only_planned     only the chunks of `plans`
 
         Where partitions are chunks, their order is that of df until `sort` is called, if is_sorted is not set.
         """
@@ -135,6 +141,8 @@ class Messages:
         columns = [self._chunk, *self.positions.columns, self.payload]
         rows = df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])
         order = [field.name for field in self.fields[:-1]]
+        if only_planned:
+            rows = rows.where(F.col(order[0]).isin([*(plans or ())]))
         if self.are_chunks:
             return rows.sortWithinPartitions(*order) if self._is_sorted or is_sorted else rows
         if plans is not None:

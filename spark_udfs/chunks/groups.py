@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -61,6 +61,13 @@ class GroupMessages:
         self._read: list[list[pa.Array]] = []
         self._firsts = [0]
 
+    @classmethod
+    def known(cls, messages: pa.RecordBatch, stream: Sequence[tuple[str, Any]], names: Sequence[str]) -> GroupMessages:
+        """Returns messages that are read elsewhere, with the columns order_by, message."""
+        found = cls((), stream, names)
+        found._note(messages.columns[:-1], len(messages))
+        return found
+
     def reader(self) -> pa.RecordBatchReader:
         """Returns the messages, which can be read once."""
         schema = pa.schema([pa.field("payload", pa.binary())])
@@ -70,11 +77,14 @@ class GroupMessages:
                 *order, messages = batch.columns
                 everything = pa.array(np.arange(len(messages)))
                 # copies, since all columns of a batch from the JVM lie in one buffer, with the messages
-                self._read.append([column.take(everything) for column in order])
-                self._firsts.append(self._firsts[-1] + len(messages))
+                self._note([column.take(everything) for column in order], len(messages))
                 yield pa.RecordBatch.from_arrays([messages.cast(pa.binary())], schema=schema)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
+
+    def _note(self, order: list[pa.Array], count: int) -> None:
+        self._read.append(order)
+        self._firsts.append(self._firsts[-1] + count)
 
     def columns(self, messages: pa.Array) -> list[pa.Array]:
         """Returns the columns order_by of messages, by their indices in the group. One call for many is cheaper."""
@@ -136,31 +146,49 @@ def groups(
     order: Sequence[str],
     plans: Plans | None = None,
     ranges: Ranges | None = None,
+    *,
+    is_planned: bool = False,
 ) -> Iterator[Group]:
     """Yields the groups of a task; each must be read before the next one.
 
-    batches    chunk, stream_by, order_by, message: as `Messages.in_chunks` returns them
-    streams    the names of stream_by
-    order      the names of order_by
-    plans      by the number of the chunk, if they are not among the messages
-    ranges     that the chunks must have, if they are known
+    batches     chunk, stream_by, order_by, message: as `Messages.in_chunks` returns them
+    streams     the names of stream_by
+    order       the names of order_by
+    plans       by the number of the chunk, if they are not among the messages
+    ranges      that the chunks must have, if they are known
+    is_planned  whether each group of these chunks has a plan, and each plan a group
 
     Raises BadRows for equal positions, NotSorted, OtherPartitions.
     """
     of_chunk: Mapping[str, ChunkPlan] = {}
+    missing: set[str] = set()
+    last: int | None = None
     for (chunk, *stream), slices in groupby(_slices(batches, streams, order), itemgetter(0)):
         rows: Iterator[pa.RecordBatch] = (of_group for _, of_group in slices)
+        if chunk != last:
+            _check_none(missing)
+            last, of_chunk = chunk, {} if plans is None else plans.get(chunk, {})
+            missing = {*of_chunk}
         if stream == [PLAN]:
             of_chunk = pickle.loads(next(rows).column(0)[0].as_py())
+            missing = {*of_chunk}
             continue
-        if plans is not None:
-            of_chunk = plans.get(chunk, {})
         key = stream_key(stream)
+        missing.discard(key)
+        if is_planned and key not in of_chunk:
+            raise OtherPartitions
         if ranges is not None:
             rows = _checked(rows, ranges.get(key, {}).get(chunk))
         yield Group(
             chunk, of_chunk.get(key), tuple(stream), GroupMessages(rows, [*zip(streams, stream, strict=True)], order)
         )
+    _check_none(missing)
+
+
+def _check_none(missing: Collection[str]) -> None:
+    """Raises OtherPartitions for streams of which a chunk had messages before."""
+    if missing:
+        raise OtherPartitions
 
 
 def _checked(slices: Iterable[pa.RecordBatch], known: Range | None) -> Iterator[pa.RecordBatch]:
@@ -196,7 +224,7 @@ def _slices(
         for start, stop in pairwise([*np.flatnonzero(is_new).tolist(), len(messages)]):
             chunk, *stream = (column[start].as_py() for column in keys[: 1 + len(streams)])
             if is_plan[start]:
-                yield (chunk, PLAN), rows.select(["message"]).slice(start, 1)
+                yield (chunk, PLAN), pa.RecordBatch.from_arrays([messages.slice(start, 1)], names=["message"])
             else:
                 yield (chunk, *stream), rows.slice(start, stop - start)
         last = None if is_plan[-1] else [column[-1] for column in keys]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,6 +25,8 @@ from .plan import StreamPlan, plan_stream
 from .work import FAULTS, PARTS, Reading, needed_batches, other_rows, summary_batches
 
 if TYPE_CHECKING:
+    from wireformat.arrow.typed_tables.observations import Observation
+    from wireformat.chunks.row_facts import RowFacts
     from wireformat.chunks.summary import ChunkSummary
 
 Find = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -131,10 +134,28 @@ class LightPass:
         """The list of the tables; `first` and `last` have the columns order_by and the record."""
         from wireformat.arrow.typed_tables.observations import tables_of_observations
 
-        summaries = (summary for _, chunks in sorted(self.summaries.items()) for summary in chunks.values())
-        observed = (one for summary in summaries for one in summary.observed)
         order = arrow_types(StructType([*self._messages.positions.order_by, StructField("record", IntegerType())]))
+        streams = sorted({*self.summaries, *self._after}, key=json.loads)
+        observed = (one for stream in streams for one in self._observed(stream, order.names))
         return tables_of_observations(observed, self._format, pa.struct(list(order)))
+
+    def _observed(self, stream: str, order: Sequence[str]) -> Iterator[Observation]:
+        """Yields what is known of the tables of a stream, in the order of its messages."""
+        from wireformat.chunks.summary import observed_before
+
+        after = self._after.get(stream)
+        for one in () if after is None else observed_before(after.relations, self._format):
+            before_all = {**dict.fromkeys(order), "record": one.first["record"]}
+            yield one._replace(first=before_all, last=before_all)
+        for summary in self.summaries.get(stream, {}).values():
+            yield from summary.observed
+
+    def row_facts(self, table: tuple[str, str]) -> RowFacts:
+        """Returns what all changes of a table have in common, also of those that are not committed."""
+        from wireformat.chunks.row_facts import RowFacts
+
+        summaries = (summary for chunks in self.summaries.values() for summary in chunks.values())
+        return reduce(RowFacts.and_those, (one.row_facts.get(table, RowFacts()) for one in summaries), RowFacts())
 
     def parts_of(self, parts: DataFrame) -> dict[str, dict[int, Any]]:
         """Returns what lies in rows of PARTS, by stream and number of the chunk, in the order of the stream."""

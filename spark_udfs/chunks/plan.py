@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wireformat.chunks.relations import SaidInChunk, relations_before
+from wireformat.chunks.relations import SaidInChunk, relations_after
 from wireformat.events import Relation
 from wireformat.sources.resumption import Resumption
 from wireformat.stream.capture_position import CapturePosition, OpenTransaction
@@ -55,7 +55,7 @@ class StreamPlan:
         """
         self.check()
         if relations is None:
-            relations = relations_before(1 << 62, said).newest
+            relations = relations_after(said).newest
         return CapturePosition(format, self.planned.machine.position, (*self._open(), *self.unseen), relations)
 
     def _open(self) -> Iterable[OpenTransaction]:

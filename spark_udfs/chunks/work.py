@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import wireformat as wf
 from wireformat.chunks.relations import SaidInChunk, needed_messages, relations_before
@@ -34,7 +35,7 @@ class Reading:
     order       the names of order_by
     said        of pgoutput: what messages say of relations, by the stream; see wireformat.chunks.relations
     delivered   how far the streams were delivered at the positions after which they go on
-    is_planned  whether only chunks with a plan are read
+    is_planned  whether each chunk has a plan
     plans       of the chunks, by their numbers, if they are not among the messages
     ranges      of the chunks, if they are partitions; otherwise the rank of a chunk is its number
     """
@@ -51,7 +52,7 @@ class Reading:
 
     def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
         """Yields the groups of a task."""
-        return groups(batches, self.streams, self.order, self.plans, self.ranges)
+        return groups(batches, self.streams, self.order, self.plans, self.ranges, is_planned=self.is_planned)
 
     def rank(self, stream: str, chunk: int) -> int:
         """Returns the index of a chunk among those of a stream."""
@@ -154,8 +155,6 @@ def answer_batches(
     dropped = 0
     with same_rows():
         for group in reading.groups(batches):
-            if reading.is_planned and (group.plan is None or group.plan.start is None):
-                continue  # without a start, the order of the stream broke in an earlier chunk, which raises the error
             capture = reading.capture(group)
             try:
                 for rows in ask(capture, group):
@@ -168,21 +167,10 @@ def answer_batches(
                         yield pa.RecordBatch.from_arrays(columns, schema=schema)
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None
-            check_count(group, capture)
             dropped += capture.rows_dropped
     if dropped:
         logging.getLogger(__package__).warning(
             "DROPMALFORMED left out %s of %s in this task", counted(dropped, "record"), reading.format
-        )
-
-
-def check_count(group: Group, capture: ChunkCapture) -> None:
-    """Raises BadRows if a group has another number of messages than when the capture was looked through."""
-    plan = group.plan
-    if plan is not None and plan.messages not in (None, capture.messages_read):
-        raise other_rows(
-            f"{counted(plan.messages or 0, 'message')} in chunk {group.chunk}, as when the capture was looked through",
-            f"{capture.messages_read}",
         )
 
 
@@ -242,10 +230,11 @@ def ask_open(capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
 
 
 def ask_position(capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
-    """Asks for the position at the end of the chunk, with what is open there."""
+    """Asks for the number of the chunk, and the position at its end, with what is open there."""
     for _ in capture.committed(tables=()):
         pass
-    yield pa.RecordBatch.from_pydict({"position": [capture.position.to_json()]})
+    columns = [pa.array([group.chunk], pa.int32()), pa.array([capture.position.to_json()])]
+    yield pa.RecordBatch.from_arrays(columns, names=["chunk", "position"])
 
 
 @dataclass(frozen=True)
@@ -286,3 +275,24 @@ class TypedTable:
 def ask_typed(table: TypedTable, capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
     """Asks for the committed changes of a table."""
     yield from capture.typed_by(table.part(), table.table)
+
+
+def ask_keyed(table: TypedTable, keys: Sequence[str], capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
+    """Asks for the committed changes of a table, as `keyed_rows` returns them."""
+    for rows in capture.typed_by(table.part(), table.table):
+        yield keyed_rows(rows, keys)
+
+
+def keyed_rows(rows: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
+    """Returns what is needed of typed changes to find the current rows of a table: of `_old` only the keys."""
+    old = rows["_old"]
+    indices = [old.type.get_field_index(key) for key in keys]
+    own = pa.StructArray.from_arrays(
+        [pc.struct_field(old, [index]) for index in indices],
+        fields=[old.type.field(index) for index in indices],
+        mask=old.is_null(),
+    )
+    names = [field.name for field in old.type] + ["_change_type", "_sequence", "_unchanged"]
+    columns = [*[rows[name] for name in names], own]
+    fields = [*[rows.schema.field(name) for name in names], pa.field("_old", own.type)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

@@ -81,9 +81,10 @@ class StreamAnswers:
     def _plans(self) -> Plans:
         return {}  # the state of the query knows what is open
 
-    def _answer(self, ask: Ask, schema: pa.Schema, plans: Plans | None, *, is_sorted: bool = False) -> DataFrame:
+    def _answer(self, ask: Ask, schema: pa.Schema, plans: Plans | None, **of_batches: bool) -> DataFrame:
         """Returns the answers of all streams; `plans` is None if the question is about records, not transactions."""
         df, positions = self._messages.df, self._messages.positions
+        positions.check_result(schema.names)
         question = self._question(ask, schema, plans)
         keys = [f"s{index}" for index in range(len(question.streams))]
         names = [*keys, *[f"o{index}" for index in range(len(question.order))], "message"]
@@ -128,7 +129,7 @@ def _record_batches(question: Question, batches: Iterable[pa.RecordBatch]) -> It
 
     for batch in batches:
         for stream, messages in question.by_stream(batch):
-            given = pa.chunked_array([messages["message"].cast(pa.binary())])
+            given = pa.chunked_array([messages.columns[-1].cast(pa.binary())])
             capture = ChunkCapture(given, question.settings.format, threads=1, **question.options)
             for rows in question.asked(stream, capture, messages):
                 yield pa.RecordBatch.from_arrays(question.columns(stream, rows), schema=question.result)

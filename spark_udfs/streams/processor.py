@@ -90,8 +90,8 @@ class Processor(StatefulProcessor):
 
 
 def _table(frames: Iterable[pd.DataFrame], order: Sequence[pa.Field]) -> pa.Table:
-    """Returns the messages of a micro-batch: the columns order_by, and `message`."""
-    types = {**{f"o{index}": field.type for index, field in enumerate(order)}, "message": pa.binary()}
+    """Returns the messages of a micro-batch: the columns order_by, and `message`, which may be more than 2 GiB."""
+    types = {**{f"o{index}": field.type for index, field in enumerate(order)}, "message": pa.large_binary()}
     names = [*[field.name for field in order], "message"]
     tables = [
         pa.Table.from_arrays(

@@ -67,9 +67,7 @@ class Question:
     def asked(self, stream: Stream, capture: Any, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yields the answer about some messages; errors name the position of a message in place of its index."""
         named = [(field.name, value) for field, value in zip(self.streams, stream, strict=True)]
-        group = Group(0, None, stream, GroupMessages([messages], named, self.settings.order_by))
-        for _ in group.messages.reader():
-            pass  # notes the positions
+        group = Group(0, None, stream, GroupMessages.known(messages, named, self.settings.order_by))
         try:
             for rows in self.ask(capture, group):
                 yield from limited(rows)

@@ -12,6 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
+from wireformat.chunks.capture import ChunkCapture
+from wireformat.chunks.row_facts import RowFacts
+from wireformat.chunks.summary import summarized
+from wireformat.options.table_names import written
+from wireformat.stream.chunk_plan import ChunkPlan
 
 from ..examples import at_most
 from ..golden_cases import CASES, Case, find_case
@@ -105,3 +110,65 @@ def test_after_an_unreadable_control_record_nothing_is_delivered() -> None:
     with pytest.raises(wf.OrderError):
         broken.committed().read_all()
     assert len(first.committed().read_all()) > 0
+
+
+def test_a_chunk_without_a_start_delivers_nothing() -> None:
+    messages = [*wf.encode(wf.testing.stream(2, 12, seed=3, format="pgoutput"), "pgoutput")]
+    schema = wf.Capture(messages, "pgoutput").tables()
+
+    def capture() -> ChunkCapture:
+        return ChunkCapture(messages, "pgoutput", plan=ChunkPlan(None, messages=len(messages)))
+
+    assert len(capture().committed().read_all()) == len(capture().open()) == len(capture().messages().read_all()) == 0
+    assert len(capture().typed("shop.orders_0", schema=schema).read_all()) == 0
+    assert len(capture().changes().read_all()) > 0
+
+
+@pytest.mark.parametrize("missing", [1, -1])
+def test_another_number_of_messages_than_was_looked_through(missing: int) -> None:
+    messages = [*wf.encode(wf.testing.stream(2, 12, seed=3, format="pgoutput"), "pgoutput")]
+    capture = ChunkCapture(messages, "pgoutput", plan=ChunkPlan(messages=len(messages) + missing))
+    for ask in (capture.committed, capture.changes):
+        with pytest.raises(wf.BadRows, match=f"expected {len(messages) + missing} messages .* got {len(messages)} "):
+            ask().read_all()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_facts_of_rows_of_gaussdb(case: Case) -> None:
+    """No typed change lacks a value, and none is a TRUNCATE, where the facts say so."""
+    check_row_facts(case.messages, case.format, **case.reading)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_facts_of_rows_of_servers(name: str) -> None:
+    check_row_facts(read_capture(name).messages, _format_of(name))
+
+
+def check_row_facts(messages: Sequence[bytes], format: str, **options: Any) -> None:
+    capture = wf.Capture(messages, format, mode="PERMISSIVE", **options)
+    facts = summarized(ChunkCapture(messages, format, mode="PERMISSIVE", **options)).row_facts
+    for table in facts:
+        try:
+            rows = capture.typed(written(table)).read_all()
+        except wf.WireformatError:
+            continue  # columns without types, or a stream that breaks
+        columns = [field.name for field in rows.schema.field("_old").type]
+        if facts[table].are_whole(columns):
+            assert "truncate" not in rows["_change_type"].to_pylist()
+            assert rows["_unchanged"].null_count == len(rows)
+            if "_relation_id" in rows.column_names:
+                assert len(rows["_relation_id"].drop_null().unique()) < 2
+
+
+def test_facts_of_rows() -> None:
+    """Most tables of a made-up stream have whole rows; each of the other facts is there too."""
+    messages = [*wf.encode(wf.testing.stream(8, 60, seed=3, format="pgoutput"), "pgoutput")]
+    facts = summarized(ChunkCapture(messages, "pgoutput")).row_facts.values()
+    assert any(one.sent for one in facts)
+    assert all(one.relation_ids for one in facts)
+    joined = RowFacts().and_those(RowFacts(frozenset("ab"))).and_those(RowFacts(frozenset("bc"), True, frozenset([1])))
+    assert joined == RowFacts(frozenset("b"), True, frozenset([1]))
+    assert RowFacts(frozenset("ab"), False, frozenset([1])).are_whole("a")
+    assert not RowFacts(frozenset("ab"), False, frozenset([1])).are_whole("ac")
+    assert not RowFacts(frozenset("ab"), True, frozenset([1])).are_whole("a")
+    assert not RowFacts(frozenset("ab"), False, frozenset([1, 2])).are_whole("a")

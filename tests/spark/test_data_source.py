@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 import wireformat as wf
+from spark_udfs.data_source import WireformatSource
 from wireformat.chunks.files import survey
 
 from ..servers.captures import read_capture
@@ -82,3 +85,24 @@ def test_the_chunks_are_the_files(files: Path) -> None:
 def test_wrong_options(spark: SparkSession, files: Path, options: dict[str, str], words: str) -> None:
     with pytest.raises((AnalysisException, PySparkException), match=words):
         rows(spark, files, **options)
+
+
+def test_files_are_looked_through_once(tmp_path: Path) -> None:
+    """Unless they have changed since; and the tasks do not get what the look has found of other files."""
+    messages = pa.array(read_capture(NAME).messages, pa.binary())
+    for number, (start, stop) in enumerate(pairwise([0, len(messages) // 2, len(messages)])):
+        pq.write_table(pa.table({"payload": messages[start:stop]}), tmp_path / f"{number}.parquet")
+    source = WireformatSource({"path": str(tmp_path), "format": "pgoutput", "table": TABLE})
+    schema = source.schema()
+    with patch("wireformat.chunks.files.survey", side_effect=survey) as look:
+        reader = pickle.loads(pickle.dumps(source)).reader(schema)
+        first, second = reader.partitions()
+        assert look.call_count == 0
+        task = pickle.loads(pickle.dumps(reader))
+        assert task._surveyed is None
+        assert sum(map(len, task.read(first))) > 0
+        pq.write_table(pa.table({"payload": messages[:-1]}), tmp_path / "1.parquet")
+        with pytest.raises(wf.BadRows, match="gives other rows"):
+            [*task.read(second)]
+        pickle.loads(pickle.dumps(source)).reader(schema).partitions()
+        assert look.call_count == 1

@@ -1,12 +1,16 @@
-"""The groups of a task hold the positions of the messages that were read, and not the messages."""
+"""The groups of a task: the positions of their messages, and the plans that belong to them."""
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
-from spark_udfs.chunks.groups import groups
+from spark_udfs.chunks.groups import OtherPartitions, groups
+from wireformat.stream.chunk_plan import ChunkPlan
 
 MESSAGE = bytes(1 << 20)
 COUNT = 50
@@ -29,3 +33,44 @@ def test_messages_that_were_read_are_not_held(tmp_path: Path) -> None:
             assert pa.total_allocated_bytes() - before < 5 * len(MESSAGE)
             assert group.messages.note(7) == "name=stream, offset=7"
     assert read == COUNT
+
+
+PLAN = ChunkPlan(messages=1)
+Row = tuple[int, str | None, int | None, bytes]
+
+
+def planned(rows: Sequence[Row], plans: dict[int, dict[str, ChunkPlan]] | None) -> list[tuple[int, str]]:
+    """Returns chunk and stream of the groups of a task, each of which has a plan."""
+    schema = pa.schema([("0", pa.int32()), ("1", pa.string()), ("2", pa.int64()), ("3", pa.binary())])
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
+    batches = [pa.record_batch(columns, schema=schema)]
+    return [(group.chunk, *group.stream) for group in groups(batches, ["name"], ["offset"], plans, is_planned=True)]
+
+
+@pytest.mark.parametrize("travels", [True, False])
+def test_each_group_has_its_plan(travels: bool) -> None:
+    messages: list[Row] = [(1, "a", 0, b""), (1, "b", 0, b""), (2, "a", 1, b"")]
+    plans = {1: {'["a"]': PLAN, '["b"]': PLAN}, 2: {'["a"]': PLAN}}
+    found = [(1, "a"), (1, "b"), (2, "a")]
+
+    def given(rows: Sequence[Row]) -> list[tuple[int, str]]:
+        """A plan comes before the messages of its chunk, or another way."""
+        own: list[Row] = [(chunk, None, None, pickle.dumps(plan)) for chunk, plan in plans.items() if travels]
+        return planned(sorted([*own, *rows], key=lambda row: (row[0], row[1] or "")), None if travels else plans)
+
+    assert given(messages) == found
+    for missing in (1, 2) if travels else (1,):  # a partition without any rows does not know its number
+        with pytest.raises(OtherPartitions):
+            given([row for index, row in enumerate(messages) if index != missing])
+    for more in ((1, "c", 0, b""), (3, "a", 7, b"")):
+        with pytest.raises(OtherPartitions):
+            given([*messages, more])
+
+
+def test_order_columns_of_any_name() -> None:
+    """Also of the name that the messages have."""
+    schema = pa.schema([("0", pa.int32()), ("1", pa.int64()), ("2", pa.binary())])
+    rows = [[1, 1], [None, 5], [pickle.dumps({"[]": PLAN}), b"x"]]
+    batches = [pa.record_batch([pa.array(*pair) for pair in zip(rows, schema.types, strict=True)], schema=schema)]
+    (group,) = groups(batches, [], ["message"], is_planned=True)
+    assert group.plan == PLAN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -10,12 +10,15 @@ import pyarrow as pa
 from ..arrow.committed.assembler import Transactions
 from ..arrow.noted.rows import NotedRows
 from ..arrow.typed_tables.table import TypedPart
-from ..capture import Capture
+from ..capture import Capture, Rows
+from ..errors import BadRows, counted
 from ..formats.pgoutput.relations import Relations
 from ..lake.lake import Lake
 from ..lake.write import Choice, TableFiles, Writer
 from ..options.table_names import one_table
+from ..sources.decoding import SourceDecoder
 from ..sources.resumption import KnownRelations
+from ..sources.source import SourceMessages
 from ..stream.chunk_plan import ChunkPlan
 
 
@@ -26,8 +29,9 @@ class ChunkCapture(Capture):
     plan        what the chunk needs of the others for `committed`, `typed`, `messages` and `open`
     relations   of pgoutput, before the chunk
 
-    What returns committed rows returns those of this chunk, also where their transactions are committed in a later one.
-    Whether any message could be read is not judged. The other options are those of Capture.
+    What returns committed rows returns those of this chunk, also where their transactions are committed in a later one;
+    nothing if the plan has no start. Whether any message could be read is not judged. The other options are those of
+    Capture. Reading raises BadRows if there are more or fewer messages than the plan says.
     """
 
     _is_whole: ClassVar[bool] = False
@@ -48,7 +52,7 @@ class ChunkCapture(Capture):
     def noted(self) -> Iterator[pa.RecordBatch | NotedRows]:
         """Yields the rows of all messages; each is valid until the next is requested."""
         self._begin_reading()
-        return self._noted(self._make_decoder(self._options, None))
+        return super()._noted(self._make_decoder(self._options, None))
 
     @property
     def messages_read(self) -> int:
@@ -80,6 +84,20 @@ class ChunkCapture(Capture):
         """Yields the committed changes of a table, as `part` reads them."""
         self._begin_reading()
         return self._typed(one_table(table), part, [*keep])
+
+    def _noted(self, decoder: SourceDecoder) -> Iterator[pa.RecordBatch | NotedRows]:
+        if self._plan.start is None:  # the chunk in which the order of the stream broke raises the error
+            return iter(())
+        return super()._noted(decoder)
+
+    def _read(self, decoder: SourceDecoder, rows_of: Callable[[SourceMessages], Iterator[Rows]]) -> Iterator[Rows]:
+        yield from super()._read(decoder, rows_of)
+        if self._plan.messages not in (None, self.messages_read):
+            raise BadRows(
+                f"{counted(self._plan.messages or 0, 'message')} in a chunk, as when it was looked through",
+                counted(self.messages_read, "message"),
+                hint="the input gives other rows each time it is read: save it in files that stay as they are",
+            )
 
     def _relations(self) -> Relations | None:
         return None if self._relations_before is None else self._relations_before.copy()

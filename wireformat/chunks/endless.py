@@ -88,7 +88,7 @@ class EndlessStream:
     state     what the micro-batches before have left; after `take`, what they have left with that one
     pieces    has those of the state
 
-    Messages are record batches with a column `message`; other columns are kept with them.
+    Messages are record batches whose last column has them; other columns are kept with them.
     """
 
     def __init__(self, format: str, options: Mapping[str, Any], state: StreamState, pieces: Pieces) -> None:
@@ -163,7 +163,7 @@ class EndlessStream:
     def _chunk(
         self, messages: pa.RecordBatch, left: Left, fates: Mapping[AttemptKey, LaterFate] | None = None
     ) -> EndlessChunk:
-        given = pa.chunked_array([messages["message"].cast(pa.binary())])
+        given = pa.chunked_array([messages.columns[-1]])
         return EndlessChunk(given, self._format, left, fates, threads=1, **self._options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 from ..errors import DecodeError
@@ -29,15 +30,23 @@ and of BEGIN, which ends a block where the connection broke. Any other message t
 has the same meaning in a block and outside."""
 
 
+Scopes = dict[int | None, dict[int, Relation | None]]
+"""See Relations.scopes."""
+
+
 class SaidInChunk(NamedTuple):
-    """What a message of a chunk says of relations and blocks.
+    """What the messages of a chunk have changed of the relations and blocks.
 
     chunk   index of the chunk; -1 for what was known before the first one
-    said    the event
+    block   see Relations
+    ended   the scopes that are not there any more, or were begun anew
+    said    the relations that are other ones than before, or lost, by scope and number
     """
 
     chunk: int
-    said: Said
+    block: int | None
+    ended: tuple[int | None, ...]
+    said: Scopes
 
 
 def needed_messages(messages: Iterable[bytes]) -> list[bytes]:
@@ -68,28 +77,45 @@ _ENVELOPE = bytes([ENVELOPE])
 def said_of_stream(
     chunks: Iterable[tuple[int, Sequence[bytes]]], options: ReadOptions, known: Iterable[Relation] = ()
 ) -> Iterator[SaidInChunk]:
-    """Yields what the needed messages of all chunks of a stream say, without what was known already.
+    """Yields what the needed messages of all chunks of a stream change, of the chunks that change something.
 
     chunks   their indices, ascending, and messages
     known    relations before the first chunk
     """
-    relations = Relations()
-    reader = PgOutput(relations)
-    repeated: dict[int, Relation] = {}  # descriptions since the last message of another kind
+    reader = PgOutput()
     for relation in known:
-        relations.take(relation)
-        yield SaidInChunk(-1, relation)
-    for number, messages in chunks:
+        reader.relations.take(relation)
+    before: Scopes = {}
+    block: int | None = None
+    for number, messages in chain([(-1, ())], chunks):
         for message in messages:
-            said = said_in(reader, message, options)
-            if not isinstance(said, Relation) or relations.block is not None:
-                repeated.clear()
-            else:
-                said = replace(said, lsn=None)
-                if repeated.get(said.relation_id) == said:
-                    continue
-                repeated[said.relation_id] = said
-            yield SaidInChunk(number, said)
+            said_in(reader, message, options)
+        after = reader.relations.scopes
+        found = _changes(number, reader.relations.block, before, after)
+        if found.ended or found.said or found.block != block:
+            yield found
+        before, block = after, found.block
+
+
+def _changes(chunk: int, block: int | None, before: Scopes, after: Scopes) -> SaidInChunk:
+    ended = tuple(scope for scope, known in before.items() if not known.keys() <= after.get(scope, {}).keys())
+    said: Scopes = {}
+    for scope, known in after.items():
+        there = {} if scope in ended else before.get(scope, {})
+        changed = {
+            number: relation and replace(relation, lsn=None)
+            for number, relation in known.items()
+            if number not in there or _differ(there[number], relation)
+        }
+        if changed:
+            said[scope] = changed
+    return SaidInChunk(chunk, block, ended, said)
+
+
+def _differ(one: Relation | None, other: Relation | None) -> bool:
+    if one is None or other is None or one is other:
+        return one is not other
+    return replace(one, lsn=None) != replace(other, lsn=None)
 
 
 def said_in(reader: PgOutput, message: bytes, options: ReadOptions) -> Said:
@@ -104,9 +130,17 @@ def said_in(reader: PgOutput, message: bytes, options: ReadOptions) -> Said:
 
 def relations_before(chunk: int, all_said: Iterable[SaidInChunk]) -> Relations:
     """Returns the relations before the first message of a chunk."""
-    relations = Relations()
+    return relations_after(takewhile(lambda one: one.chunk < chunk, all_said))
+
+
+def relations_after(all_said: Iterable[SaidInChunk]) -> Relations:
+    """Returns the relations after these chunks, the first ones of a stream."""
+    block: int | None = None
+    scopes: Scopes = {}
     for one in all_said:
-        if one.chunk >= chunk:
-            break
-        relations.take(one.said)
-    return relations
+        block = one.block
+        for scope in one.ended:
+            scopes.pop(scope, None)
+        for scope, changed in one.said.items():
+            scopes.setdefault(scope, {}).update(changed)
+    return Relations.of_scopes(block, scopes)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ..arrow.change_table import checked_schema
+from ..arrow.columns.rows_from_events import build
 from ..arrow.committed.chunk_items import ChunkItems
 from ..arrow.noted.tables import NotedTables
 from ..arrow.typed_tables.observations import Observation, Observations
+from ..arrow.typed_tables.tables import Table
 from ..arrow.unread import ReadSummary
+from ..capture import BEFORE_ALL
 from ..errors import WireformatError
+from ..events import Relation
 from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
+from ..stream.reader import Located
 from .capture import ChunkCapture
+from .row_facts import ChunkObservations, RowFacts
 
 
 @dataclass
@@ -24,6 +32,7 @@ class ChunkSummary:
     dropped       the number of records that DROPMALFORMED left out
     items         for `plan_chunks`
     observed      facts about the columns of the tables
+    row_facts     facts about the rows of the tables
     seen          whether anything could be read
     error         why the reading failed; the rest is that of the rows before
     """
@@ -32,6 +41,7 @@ class ChunkSummary:
     dropped: int = 0
     items: list[ChunkItem] = field(default_factory=list)
     observed: list[Observation] = field(default_factory=list)
+    row_facts: dict[Table, RowFacts] = field(default_factory=dict)
     seen: ReadSummary = field(default_factory=ReadSummary)
     error: WireformatError | None = None
 
@@ -42,7 +52,7 @@ def summarized(capture: ChunkCapture, delivered: Position | None = None) -> Chun
     delivered   see ChunkItems
     """
     summary = ChunkSummary()
-    items, observations = ChunkItems(delivered), Observations()
+    items, observations = ChunkItems(delivered), ChunkObservations()
     tables = NotedTables(observations)
     try:
         for rows in capture.noted():
@@ -57,4 +67,14 @@ def summarized(capture: ChunkCapture, delivered: Position | None = None) -> Chun
     summary.dropped = capture.rows_dropped
     summary.items = items.items
     summary.observed = sorted(observations.found(), key=lambda one: (*one.first.values(),))
+    summary.row_facts = observations.row_facts
     return summary
+
+
+def observed_before(relations: Iterable[Relation], format: str) -> list[Observation]:
+    """Returns what relations that are known before the first message say of the columns of their tables."""
+    located = [Located(BEFORE_ALL, record, relation) for record, relation in enumerate(relations)]
+    observations = Observations()
+    for rows in build(located, checked_schema(None, format), 0) if located else ():
+        observations.take_batch(rows)
+    return observations.found()

@@ -75,7 +75,7 @@ class Observations:
 def tables_of_observations(observed: Iterable[Observation], format: str | None, position: pa.DataType) -> pa.Table:
     """Returns the list of tables, as `tables` does.
 
-    observed   of all rows of a stream, in the order of their first rows
+    observed   of all rows of a stream, in the order of their first rows. A null in a position is before all values
     position   the type of the positions
     """
     versions: dict[Table, TableVersions] = {}
@@ -84,7 +84,7 @@ def tables_of_observations(observed: Iterable[Observation], format: str | None, 
         of_table = versions.setdefault(one.table, TableVersions())
         of_table.current = number = of_table.find(_from_json(one.facts))
         total = totals.setdefault((one.table, number), {"first": one.first, "last": one.last, "changes": 0})
-        total["last"] = max(total["last"], one.last, key=lambda position: tuple(position.values()))
+        total["last"] = max(total["last"], one.last, key=_rank)
         total["changes"] += one.changes
     listed = [
         {
@@ -97,6 +97,11 @@ def tables_of_observations(observed: Iterable[Observation], format: str | None, 
         for (table, number), total in sorted(totals.items(), key=itemgetter(0))
     ]
     return pa.Table.from_pylist(listed, with_format(tables_schema(position), format))
+
+
+def _rank(position: dict[str, Any]) -> list[tuple[bool, Any]]:
+    """Returns what sorts positions; a null is before all values."""
+    return [(value is not None, value) for value in position.values()]
 
 
 def _relation_codes(rows: ChangeRows) -> Array:

@@ -1,0 +1,180 @@
+"""capture.latest of a table whose changes have whole rows: nothing but the light pass runs at the call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import spark_udfs
+import wireformat as wf
+from wireformat.stream.capture_position import SlotPosition
+
+from .raw_streams import OFFSET, PLACE, assert_same, expected, write_in_order, write_shuffled
+
+pytestmark = pytest.mark.spark
+
+TABLE = {"table_schema": "shop", "table_name": "orders"}
+KEY = ("id", "part.no")
+NAMES = (*KEY, "Name", "note")
+TYPES = ("integer", "integer", "text", "text")
+FORMAT = "gaussdb-binary"
+WRITES = {"in order": (write_in_order, None), "many chunks": (write_shuffled, 5)}
+
+
+def image(*values: str | None, names: tuple[str, ...] = NAMES) -> wf.TupleData:
+    return wf.TupleData(names, values, TYPES[: len(names)])
+
+
+def history(seed: int, transactions: int = 40) -> Iterator[wf.Event]:
+    """Rows that come, change, move to other keys and go, also within one transaction."""
+    chance = Random(seed)
+    rows: dict[tuple[str, str], tuple[str | None, ...]] = {}
+    lsn = 0
+    for number in range(transactions):
+        lsn += 100
+        yield wf.Begin(lsn=lsn, csn=number + 1, first_lsn=lsn, commit_time="2026-11-23 10:00:00+00")
+        for _ in range(chance.randrange(1, 8)):
+            lsn += 1
+            key = str(chance.randrange(6)), str(chance.randrange(2))
+            values = chance.choice((None, "x", "y")), chance.choice((None, "", "é"))
+            if key not in rows:
+                yield wf.Insert(lsn=lsn, **TABLE, new=image(*key, *values))
+                rows[key] = values
+            elif chance.random() < 0.3:
+                yield wf.Delete(lsn=lsn, **TABLE, old=image(*key, names=KEY))
+                del rows[key]
+            else:
+                target = str(chance.randrange(6)), str(chance.randrange(2))
+                target = key if target in rows else target
+                yield wf.Update(lsn=lsn, **TABLE, new=image(*target, *values), old=image(*key, names=KEY))
+                del rows[key]
+                rows[target] = values
+        lsn += 1
+        yield wf.Commit(lsn=lsn, xid=number + 10)
+
+
+def messages_of(seed: int) -> list[bytes]:
+    return [*map(bytes, wf.encode(history(seed), FORMAT))]
+
+
+@pytest.mark.parametrize("way", WRITES)
+def test_rows_of_several_streams(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    streams = {f"stream {seed}": messages_of(seed) for seed in range(4)}
+    write, chunks = WRITES[way]
+    df = spark.read.parquet(write(streams, tmp_path / "raw", Random(1)))
+    capture = spark_udfs.capture(df, "value", FORMAT, chunks=chunks, **PLACE)
+    assert capture.tables().count() == 1
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup(str(tmp_path), "latest")
+    found = capture.latest("shop.orders", keys=KEY)
+    assert tracker.getJobIdsForGroup(str(tmp_path)) == []
+    rows = found.toArrow()
+    assert len(tracker.getJobIdsForGroup(str(tmp_path))) > 0
+    wanted = expected(streams, lambda _, messages: wf.Capture(messages, FORMAT).latest("shop.orders", keys=KEY))
+    assert 4 < len(wanted) < 48
+    assert_same(rows, wanted)
+
+
+def test_a_change_without_a_key_ends_the_query(spark: SparkSession) -> None:
+    events = [
+        wf.Begin(lsn=16, csn=5, first_lsn=16, commit_time="2026-11-23 10:00:00+00"),
+        wf.Insert(lsn=17, **TABLE, new=image("1", None, "x", "y")),
+        wf.Commit(lsn=32, xid=9),
+    ]
+    messages = [*map(bytes, wf.encode(events, FORMAT))]
+    with pytest.raises(wf.BadRows) as one:
+        wf.Capture(messages, FORMAT).latest("shop.orders", keys=KEY)
+    df = spark.createDataFrame([*enumerate(messages)], f"{OFFSET} long, value binary")
+    found = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET]).latest("shop.orders", keys=KEY)
+    with pytest.raises(PySparkException) as error:
+        found.collect()
+    assert str(one.value) in str(error.value)
+
+
+def test_wrong_keys(spark: SparkSession) -> None:
+    df = spark.createDataFrame([*enumerate(messages_of(1))], f"{OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET])
+    for keys, words in ((["ID"], "no column 'ID'"), (["id", "id"], "named twice"), (["_xid"], "not a column of the")):
+        with pytest.raises(wf.OptionError, match=words):
+            capture.latest("shop.orders", keys=keys)
+
+
+def test_a_schema_with_fewer_columns(spark: SparkSession) -> None:
+    """The others may have values that were not sent."""
+    messages = messages_of(2)
+    df = spark.createDataFrame([*enumerate(messages)], f"{OFFSET} long, value binary")
+    schema = {"id": "integer", "part.no": "text", "note": "text"}
+    found = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET]).latest("shop.orders", keys=KEY, schema=schema)
+    wanted: pa.Table = wf.Capture(messages, FORMAT).latest("shop.orders", keys=KEY, schema=schema)
+    assert_same(found.toArrow(), wanted)
+
+
+def test_names_of_the_stream(spark: SparkSession) -> None:
+    """A column of the table has the name of a column that identifies the stream."""
+    df = spark.createDataFrame(
+        [("a", *row) for row in enumerate(messages_of(1))], f"id string, {OFFSET} long, value binary"
+    )
+    capture = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET], stream_by=["id"])
+    with pytest.raises(wf.OptionError, match="option stream_by: the result has a column 'id'"):
+        capture.typed("shop.orders")
+    with pytest.raises(wf.OptionError, match="option stream_by: the result has a column 'id'"):
+        capture.latest("shop.orders", keys=KEY)
+    assert capture.committed().count() > 0
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [("collate('x', 'UNICODE_CI')", "UTF8_BINARY"), ("1.5", "integers or strings"), ("X''", "integers or strings")],
+)
+def test_columns_that_do_not_order(spark: SparkSession, column: str, words: str) -> None:
+    df = spark.sql(f"SELECT {column} AS at, 1L AS `RECORD`, X'' AS value")
+    with pytest.raises(wf.OptionError, match=words):
+        spark_udfs.capture(df, "value", FORMAT, order_by=["at"])
+    with pytest.raises(wf.OptionError, match="rename the column"):
+        spark_udfs.capture(df, "value", FORMAT, order_by=["RECORD"])
+
+
+def test_streams_come_in_the_order_of_their_values(spark: SparkSession) -> None:
+    """The versions of a table are those of stream 2 first, then those of stream 10."""
+
+    def one(names: tuple[str, ...]) -> list[bytes]:
+        begin = wf.Begin(lsn=16, csn=5, first_lsn=16, commit_time="2026-11-23 10:00:00+00")
+        insert = wf.Insert(lsn=17, **TABLE, new=wf.TupleData(names, ("1", "2"), ("integer", "integer")))
+        return [*map(bytes, wf.encode([begin, insert, wf.Commit(lsn=32, xid=9)], FORMAT))]
+
+    rows = [(stream, *row) for stream, names in ((10, ("a", "c")), (2, ("a", "b"))) for row in enumerate(one(names))]
+    df = spark.createDataFrame(rows, f"stream int, {OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET], stream_by=["stream"])
+    assert [row["columns"] for row in capture.tables().orderBy("version").collect()] == [["a", "b"], ["a", "c"]]
+
+
+def test_what_was_known_at_the_position(spark: SparkSession) -> None:
+    """The server describes a table once a connection: the next day's messages do not, and the slot stays known."""
+    row, types = ("1", "12.50"), {"type_oids": (23, 1700), "typmods": (-1, (10 << 16) + 2 + 4)}
+    relation = wf.Relation(
+        relation_id=5, **TABLE, replica_identity="default", columns=("id", "total"), key_columns=("id",), **types
+    )
+
+    def day(lsn: int, *events: wf.Event) -> list[wf.Event]:
+        insert = wf.Insert(**TABLE, relation_id=5, new=wf.TupleData(("id", "total"), row, ("integer", "numeric")))
+        begin = wf.Begin(commit_lsn=lsn, xid=lsn, commit_time="2026-11-23 10:00:00+00")
+        return [begin, *events, insert, wf.Commit(commit_lsn=lsn, end_lsn=lsn + 1, commit_time=begin.commit_time)]
+
+    messages = [*map(bytes, wf.encode([*day(16, relation), *day(32)], "pgoutput"))]
+    begin = max(index for index, message in enumerate(messages) if message[:1] == b"B")
+    first = wf.Capture(messages[:begin], "pgoutput")
+    first.committed().read_all()
+    after = first.position._replace(slot=SlotPosition("7", "slot", 24))
+    one = wf.Capture(messages[begin:], "pgoutput", after=after)
+    df = spark.createDataFrame([*enumerate(messages[begin:])], f"{OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET], after=after)
+    places = ["first", "last"]
+    assert_same(capture.tables().drop(*places).toArrow(), one.tables().drop_columns(places))
+    assert_same(capture.latest("shop.orders").toArrow(), one.latest("shop.orders"))
+    assert capture.position.slot == after.slot == one.position.slot
