@@ -22,7 +22,7 @@ ROWS = (
     "inspection",
     "stream",
     "plugin",
-    "arrow.arrays arrow.ascii arrow.commit_times arrow.row_changes arrow.schemas arrow.logical_messages",
+    "arrow.arrays arrow.ascii arrow.codes arrow.commit_times arrow.row_changes arrow.schemas arrow.logical_messages",
     "arrow.unread",
     "arrow.jit",
     "arrow.noted_texts",

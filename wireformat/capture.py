@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
@@ -25,7 +24,7 @@ from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.latest import LatestRows
 from .arrow.typed_tables.listed import check_listed, check_one_version, replica_identity
 from .arrow.typed_tables.table import TypedPart, kept_fields
-from .arrow.typed_tables.tables import POSITION, TablesFound
+from .arrow.typed_tables.tables import POSITION, TablesFound, of_table
 from .arrow.unread import judged_rows
 from .errors import OptionError, OrderError, StateError, add_hint
 from .formats.base import Format
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
     from .lake.write import Stream
 
 Rows = TypeVar("Rows", pa.RecordBatch, Any)
-
-_TABLE_NAME = ("table_schema", "table_name")
 
 BEFORE_ALL = -1
 """The message of rows that were known before the first message."""
@@ -600,8 +597,7 @@ class Capture:
         """Returns the list of tables, or what it says of one table if the capture has that; see `_list`."""
         if self._listed is None and wanted not in self._listed_alone:
             listed = self._list(replace(self._options, tables=(wanted,)))
-            is_wanted = (pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, wanted, strict=True))
-            self._listed_alone[wanted] = listed.filter(pc.and_(*is_wanted))
+            self._listed_alone[wanted] = of_table(listed, wanted)
         alone = self._listed_alone.get(wanted)
         return alone if alone is not None and alone.num_rows and self._listed is None else self.tables()
 

@@ -215,7 +215,7 @@ class Target:
             path = lake.new_path(folder, index)
             if self.delta is not None:  # a write that was killed may have left a file of this name
                 path = path.replace("wireformat-", f"wireformat-{secrets.token_hex(8)}-")
-            self._files[value] = ParquetFile(lake.store, path, schema, partition, hides=self.delta is None)
+            self._files[value] = ParquetFile(lake.store, path, schema, partition, is_logged=self.delta is not None)
         return self._files[value]
 
     def close(self, metadata: Mapping[str, str]) -> None:

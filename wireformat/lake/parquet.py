@@ -23,6 +23,7 @@ class WrittenFile(NamedTuple):
     path         in the lake
     unfinished   where it is until it is published
     partition    the value of the partition's column, as text; {} if there are no partitions
+    statistics   for the log of a Delta table; empty for a file of a Parquet lake
     """
 
     path: str
@@ -39,7 +40,8 @@ class ParquetFile:
     path        its name
     schema      of the rows, with metadata of the columns
     partition   see WrittenFile
-    hides       whether it has another name until it is published
+    is_logged   whether the log of a Delta table shows it to readers. It then has its name from the beginning, and
+                statistics; else it has another name until it is published
 
     Between row groups, a file of this machine is closed: there may be more tables than a process may open files.
     """
@@ -51,11 +53,11 @@ class ParquetFile:
         schema: pa.Schema,
         partition: Mapping[str, str | None],
         *,
-        hides: bool = True,
+        is_logged: bool = False,
     ) -> None:
         self._store = store
         self._path = path
-        self._unfinished = store.hidden(path) if hides and store.moves else path
+        self._unfinished = path if is_logged or not store.moves else store.hidden(path)
         store.make_folder_of(path)
         self._sink = _Sink(store, self._unfinished)
         self._found: list[Any] = []
@@ -63,6 +65,7 @@ class ParquetFile:
             pa.PythonFile(self._sink, "w"), schema, compression="zstd", metadata_collector=self._found
         )
         self._partition = dict(partition)
+        self._is_logged = is_logged
         self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -77,7 +80,7 @@ class ParquetFile:
         self._writer.close()
         size = self._sink.close()
         self._store.flush(self._unfinished)
-        statistics = _statistics(self._found[0], self._rows)
+        statistics = _statistics(self._found[0], self._rows) if self._is_logged else ""
         return WrittenFile(self._path, self._unfinished, self._rows, size, self._partition, statistics)
 
     def discard(self) -> None:

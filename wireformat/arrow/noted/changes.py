@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ...options.reading import KINDS
 from ..arrays import Array
+from ..codes import grouped, in_groups
 from ..columns.layouts import Layout, are_of_table, layouts_of
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
@@ -67,11 +68,12 @@ class NotedChanges(NamedTuple):
         codes, layouts = layouts_of(self.noted.scanned, self.noted.notes_of(self.settled.rows))
         number_of: dict[Table, int] = {}
         numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in layouts], np.int64)[codes]
-        order = np.argsort(numbers, kind="stable")
-        copied = self._chosen(order)._copied(keep, (codes[order], layouts))
-        bounds = np.searchsorted(numbers[order], np.arange(len(number_of) + 1)).tolist()
+        order, bounds = in_groups(numbers, len(number_of))
         for table, number in number_of.items():
-            yield table, copied.sliced(bounds[number], bounds[number + 1])
+            own = order[bounds[number] : bounds[number + 1]]
+            firsts, own_codes = grouped(codes[own])
+            known = own_codes, [layouts[code] for code in codes[own[firsts]].tolist()]
+            yield table, self._chosen(own)._copied(keep, known)
 
     def _copied(self, keep: Sequence[str], known: tuple[Array, Sequence[Layout]] | None = None) -> NotedSelection:
         settled, noted = self.settled, self.noted

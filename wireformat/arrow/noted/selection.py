@@ -103,23 +103,6 @@ class NotedSelection:
         columns = {name: column.take(pa.array(indices)) for name, column in self.columns.items()}
         return NotedSelection(self.layout_codes[indices], self.layouts, self.values, self.starts[:, indices], columns)
 
-    def sliced(self, start: int, stop: int) -> NotedSelection:
-        """Returns a range of rows, copied, so that it does not keep the memory of the others."""
-        pairs, texts = self.values.pairs, self.values.source
-        first, last = (int(self.starts[0, row]) if row < len(self) else len(pairs) for row in (start, stop))
-        begin, end = (int(pairs[value, 0]) if value < len(pairs) else len(texts) for value in (first, last))
-        own = pairs[first:last].copy()
-        own[:, 0] -= begin
-        rows = pa.array(np.arange(start, stop))
-        used, layout_codes = np.unique(self.layout_codes[start:stop], return_inverse=True)
-        return NotedSelection(
-            layout_codes.reshape(-1).astype(np.int64),
-            [self.layouts[code] for code in used.tolist()],
-            _noted_texts(own, texts[begin:end].copy()),
-            self.starts[:, start:stop] - first,
-            {name: column.take(rows) for name, column in self.columns.items()},
-        )
-
     @cached_property
     def nbytes(self) -> int:
         """About the size in memory."""

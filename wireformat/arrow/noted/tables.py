@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ...options.reading import KINDS
 from ..arrays import Array
+from ..codes import in_groups
 from ..row_changes import TABLE_KINDS
 from ..typed_tables.observations import Observations
 from ..typed_tables.tables import TablesFound
@@ -77,7 +78,6 @@ def _by_table(selection: NotedSelection) -> Iterator[tuple[tuple[str, str], Arra
     number_of: dict[tuple[str, str], int] = {}
     numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in selection.layouts], np.int64)
     of_row = numbers[selection.layout_codes]
-    order = np.argsort(of_row, kind="stable")
-    bounds = np.searchsorted(of_row[order], np.arange(len(number_of) + 1)).tolist()
+    order, bounds = in_groups(of_row, len(number_of))
     for table, number in number_of.items():
         yield table, order[bounds[number] : bounds[number + 1]]

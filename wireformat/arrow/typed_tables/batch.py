@@ -141,6 +141,7 @@ def typed_batch(
     _check_numbered(changes, columns)
     is_delete = rows.kinds == TABLE_DELETE
     has_old = rows.old.valid
+    has_new_of_deletes = bool((is_delete & rows.new.valid).any())
     bad_values: list[_BadValue] = []
     key_texts: dict[str, list[pa.StringArray]] = {}
     values, olds, filled = [], [], {}
@@ -160,7 +161,8 @@ def typed_batch(
             if fills.any():
                 filled[column.name] = fills
                 takes_old = is_delete | fills
-        if takes_old.any():
+        has_values = old_value.null_count < count or has_new_of_deletes  # otherwise both are null
+        if has_values and takes_old.any():
             value = old_value if takes_old.all() else pc.if_else(pa.array(takes_old), old_value, value)
         values.append(value)
         olds.append(old_value)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..arrays import Array, Int, read_only
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
-from ..noted_texts import NotedTexts
+from ..noted_texts import NotedTexts, unused
 from .readers.reader import Texts, as_strings
 
 Names = tuple[str, ...]
@@ -44,21 +44,15 @@ class Image(NamedTuple):
     values: pa.StringArray | NotedTexts
     starts: Array
 
-    def texts(self, indices: Array) -> Texts:
-        """Returns a value of each image.
+    def texts(self, indices: Array) -> NotedTexts:
+        """Returns a value of each image, of which at least one must have it.
 
         indices   int64[n]: the index of the value in its image; below 0 for none
         """
-        is_missing = indices < 0
-        if is_missing.all():  # there may be no values at all
-            return pa.nulls(len(indices), pa.string())
-        entries = self.starts + indices
-        if is_missing.any():
-            entries[is_missing] = -1
         if not isinstance(self.values, NotedTexts):
-            return NotedTexts.of_rows(self.values, entries)
-        pairs = self.values.pairs[entries]
-        pairs[is_missing] = 0, -1
+            return NotedTexts.of_rows(self.values, np.where(indices < 0, -1, self.starts + indices))
+        pairs = unused(2 * len(indices), np.int32).reshape(-1, 2)
+        _choose_pairs(np.ascontiguousarray(indices), np.ascontiguousarray(self.starts), self.values.pairs, pairs)
         return self.values._replace(pairs=pairs)
 
 
@@ -80,18 +74,35 @@ class Images:
         column_index   index of the column in its table
         numbered       bool[n]: rows whose columns have numbers for names; they are those of the table, in its order
         """
-        indices = np.array([_index_of(names, name) for names in self.names.lists])[self.names.codes]
+        indices = np.array([_index_of(names, name) for names in self.names.lists], np.int64)[self.names.codes]
         if numbered is not None and numbered.any():
             counts = np.array([len(names or ()) for names in self.names.lists])[self.names.codes]
             indices = np.where(numbered, np.where(column_index < counts, column_index, -1), indices)
         if (indices < 0).all():
             return pa.nulls(len(indices), pa.string())
-        found = []
+        found: list[Texts] = []
         done = 0
         for image in self._images:
-            found.append(image.texts(indices[done : done + len(image.valid)]))
-            done += len(image.valid)
+            own = indices[done : done + len(image.valid)]
+            found.append(image.texts(own) if (own >= 0).any() else pa.nulls(len(own), pa.string()))
+            done += len(own)
         return found[0] if len(found) == 1 else pa.concat_arrays([as_strings(texts) for texts in found])
+
+
+@compiled
+def _choose_pairs(indices: Array, starts: Array, of_values: Array, pairs: Array) -> None:
+    """Fills pairs[n, 2] with those of a value of each image.
+
+    indices     int64[n]: the index of the value in its image; below 0 for none
+    starts      int64[n]: the index of the first value of each image
+    of_values   int32[m, 2]: the pairs of all values
+    """
+    for row in range(len(indices)):
+        index = indices[row]
+        if index < 0:
+            pairs[row, 0], pairs[row, 1] = 0, -1
+        else:
+            pairs[row, 0], pairs[row, 1] = of_values[starts[row] + index, 0], of_values[starts[row] + index, 1]
 
 
 def _index_of(names: Names | None, name: str) -> int:
@@ -206,13 +217,3 @@ def _same_list(starts: Array, counts: Array, offsets: Array, data: Array, row: I
             return False
     begin, other_begin = np.int64(offsets[first]), np.int64(offsets[second])
     return same_bytes(data, begin, data, other_begin, np.int64(offsets[first + count]) - begin)
-
-
-def combined_codes(columns: Sequence[Array]) -> Array:
-    """Returns int64[n]: rows with equal codes in all columns get the same code, from 0 on."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        codes = codes * (int(column.max(initial=0)) + 1) + column
-        if int(codes.max(initial=0)) > 1 << 24:
-            codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
-    return codes

@@ -12,6 +12,7 @@ from ...errors import OptionError
 from ...options.checks import texts
 from ...options.keywords import checks_keywords
 from ..arrays import Array
+from ..codes import grouped
 from ..row_changes import RELATION_ID_COLUMN, RowChanges, record_batches
 from .current_rows import MOST_BYTES, MOST_ROWS, Changes, combined_codes, compacted, gathered_rows, joined
 from .typed_changes import TypedChanges
@@ -171,9 +172,9 @@ def _unsent_lists(rows: Changes, changes: TypedChanges) -> pa.Array:
     if not names:
         return pa.nulls(len(rows), type)
     flags: list[Array] = [rows.unsent[name] for name in names]
-    _, firsts, found = np.unique(combined_codes(flags), return_index=True, return_inverse=True)
+    firsts, found = grouped(combined_codes(flags))
     lists = [
         [name for name, is_unsent in zip(names, flags, strict=True) if is_unsent[first]] or None
         for first in firsts.tolist()
     ]
-    return pa.array(lists, type).take(pa.array(found.reshape(-1)))
+    return pa.array(lists, type).take(pa.array(found))

@@ -9,12 +9,12 @@ import pyarrow as pa
 from ...errors import BadRows, OptionError
 from ...options.table_names import one_table, written
 from ..unread import no_such_table
+from .tables import of_table
 
 
 def rows_of(listed: pa.Table, table: str) -> list[dict[str, Any]]:
     """Returns the rows of a table, one for each version of its columns."""
-    wanted = one_table(table)
-    return [row for row in listed.to_pylist() if (row["table_schema"], row["table_name"]) == wanted]
+    return of_table(listed, one_table(table)).to_pylist()
 
 
 def check_listed(listed: pa.Table, table: str, format: str) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array
+from ..codes import combined_codes
 from ..schemas import with_format
-from .images import combined_codes
 from .rows import TABLE_RELATION, ChangeRows, chosen_of_batch, rows_of_tables
 from .tables import Table, indices_by_table, positions_of, tables_schema, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import OptionError
 from ...options.keywords import checks_keywords
 from ...options.table_names import suggestion, written
 from ..arrays import Array
+from ..codes import combined_codes
 from ..row_changes import RowChanges
 from ..schemas import with_format
-from .images import combined_codes
 from .rows import TABLE_RELATION, ChangeRows, Source, chosen_of_batch, rows_of_tables
 from .versions import TableVersions, Version
 
@@ -23,6 +24,8 @@ POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
 """The position of a row that is in no transaction."""
 
 Table = tuple[str, str]
+
+_TABLE_NAME = ("table_schema", "table_name")
 
 
 @checks_keywords
@@ -73,7 +76,7 @@ class TablesFound:
         for table, indices in tables:
             version_indices = self._versions.setdefault(table, TableVersions()).take(rows, indices)
             is_change = rows.kinds[indices] != TABLE_RELATION
-            for version in np.unique(version_indices).tolist():
+            for version in np.flatnonzero(np.bincount(version_indices)).tolist():
                 is_of = version_indices == version
                 of_version = indices[is_of]
                 first, last = (position_of(int(index)) for index in of_version[[0, -1]])
@@ -149,6 +152,12 @@ def indices_by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
     return [((schemas[int(group[0])].as_py() or "", names[int(group[0])].as_py()), group) for group in groups]
 
 
+def of_table(listed: pa.Table, table: Table) -> pa.Table:
+    """Returns what a list of tables says of one table, a row for each version of its columns."""
+    is_of = (pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, table, strict=True))
+    return listed.filter(pc.and_(*is_of))
+
+
 def _hint(listed: pa.Table, schema: str, table: str) -> str:
     there = {written((row["table_schema"], row["table_name"])) for row in listed.to_pylist()}
     wanted = written((schema, table))
@@ -165,9 +174,7 @@ def versions_of(listed: pa.Table, schema: str, table: str, format: str | None, o
     missing = [name for name in tables_schema(pa.null()).names if name not in listed.column_names]
     if missing:
         raise OptionError(f"option {option}: expected the list that `tables` gives, missing: {', '.join(missing)}")
-    for row in listed.to_pylist():
-        if (row["table_schema"], row["table_name"]) != (schema, table):
-            continue
+    for row in of_table(listed, (schema, table)).to_pylist():
         types = dict(zip(row["columns"], row["types"], strict=True))
         typmods = None if row["typmods"] is None else dict(zip(types, row["typmods"], strict=True))
         keys = None if row["key_columns"] is None else tuple(row["key_columns"])

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ...errors import BadRows, OptionError, counted
 from ...options.table import nearest
 from ..arrays import Array
+from ..codes import grouped
 from ..row_changes import RELATION_ID_COLUMN
 from .current_rows import DELETE, INSERT, TRUNCATE, UPDATE, Changes, codes_of_values, combined_codes
 
@@ -299,7 +300,7 @@ class Scopes:
         codes = combined_codes(
             [np.zeros(count, np.int64), *(codes_of_values(pa.chunked_array([one])) for one in columns)]
         )
-        _, firsts, found = np.unique(codes, return_index=True, return_inverse=True)
+        firsts, found = grouped(codes)
         lasts = np.zeros(len(firsts), np.int64)
         lasts[found] = np.arange(count)
         scopes = np.zeros(len(firsts), np.int64)

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array
-from .images import EncodedLists, combined_codes
+from ..codes import combined_codes, grouped
+from .images import EncodedLists
 from .rows import TABLE_UPDATE, ChangeRows
 from .versions import Version
 
@@ -30,7 +31,7 @@ def unsent_columns(
     }
     new = rows.new.names
     codes = combined_codes([rows.unchanged.codes, new.codes, rows.kinds, version_indices])
-    _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    firsts, of_codes = grouped(codes)
     lists: list[tuple[str, ...] | None] = []
     for first in firsts.tolist():
         listed = rows.unchanged.lists[rows.unchanged.codes[first]] or ()
@@ -44,7 +45,7 @@ def unsent_columns(
                 if (name in of_version or first_version[name] > version) and name not in {*sent, *listed}
             )
         lists.append(listed or None)
-    return EncodedLists(inverse.reshape(-1), lists)
+    return EncodedLists(of_codes, lists)
 
 
 def is_unsent(unsent: EncodedLists, name: str) -> Array:
@@ -57,10 +58,12 @@ def unsent_lists(unsent: EncodedLists, filled: Mapping[str, Array]) -> pa.Array:
 
     filled   column to bool[n]: whether the row's value was filled
     """
+    if not any(unsent.lists):
+        return pa.nulls(len(unsent.codes), NAMES)
     codes = combined_codes([unsent.codes, *(flags.astype(np.int64) for flags in filled.values())])
-    _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    firsts, of_codes = grouped(codes)
     lists = []
     for first in firsts.tolist():
         names = unsent.lists[unsent.codes[first]] or ()
         lists.append([name for name in names if name not in filled or not filled[name][first]] or None)
-    return pa.array(lists, NAMES).take(pa.array(inverse.reshape(-1)))
+    return pa.array(lists, NAMES).take(pa.array(of_codes))

@@ -12,6 +12,7 @@ from ...formats.registry import find_row
 from ...pgtypes import type_name
 from ...pgtypes.sql_types import SqlType, with_typmod
 from ..arrays import Array
+from ..codes import grouped
 from .images import Names
 from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION, ChangeRows
 
@@ -105,36 +106,34 @@ class TableVersions:
         indices   int64[n]: the indices of the rows of this table, in order
         """
         layouts = rows.layouts[indices]
-        is_first = rows.kinds[indices] == TABLE_RELATION
+        is_relation = rows.kinds[indices] == TABLE_RELATION
+        is_first = is_relation.copy()
         is_first[1:] |= layouts[1:] != layouts[:-1]
         is_first[:1] = True
         range_starts = np.flatnonzero(is_first)  # of ranges of rows with the same layout
-        firsts = indices[range_starts]
+        of_ranges = layouts[range_starts]
         version_of: dict[tuple[int, int], int] = {}
-        has_relations = bool((rows.kinds[firsts] == TABLE_RELATION).any())
-        all_layouts = np.unique(layouts[range_starts]).tolist()
+        has_relations = bool(is_relation.any())
+        all_layouts = of_ranges[grouped(of_ranges)[0]].tolist()
         found = []
-        ranges = zip(
-            firsts.tolist(),
-            layouts[range_starts].tolist(),
-            (rows.kinds[firsts] == TABLE_RELATION).tolist(),
-            strict=True,
-        )
-        for index, layout, is_relation in ranges:
-            key = self.current, layout
-            if is_relation:
-                self.current = self.find(relation_facts(rows, index))
+        for index, layout, is_of_relation in zip(
+            indices[range_starts], of_ranges, is_relation[range_starts], strict=True
+        ):
+            key = self.current, int(layout)
+            if is_of_relation:
+                self.current = self.find(relation_facts(rows, int(index)))
             elif key in version_of:
                 self.current = version_of[key]
             else:
-                self.current = version_of[key] = self.find(image_facts(rows, index))
+                self.current = version_of[key] = self.find(image_facts(rows, int(index)))
                 if not has_relations and all(
                     version_of.get((self.current, one)) == self.current for one in all_layouts
                 ):
                     break  # the rest is of this version too
             found.append(self.current)
-        found += [self.current] * (len(range_starts) - len(found))
-        return np.repeat(np.array(found, np.int64), np.diff(range_starts, append=len(indices)))
+        versions = np.full(len(range_starts), self.current)
+        versions[: len(found)] = found
+        return np.repeat(versions, np.diff(range_starts, append=len(indices)))
 
     def find(self, facts: ColumnFacts) -> int:
         """Returns the index of the version that a record with these facts belongs to, and adds one if none fits."""
