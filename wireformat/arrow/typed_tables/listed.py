@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import BadRows, OptionError
 from ...options.table_names import one_table, written
 from ..unread import no_such_table
-from .tables import of_table
+
+_TABLE_NAME = ("table_schema", "table_name")
+
+
+def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
+    """Returns what a list of tables says of one table, a row for each version of its columns."""
+    is_of = (pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, table, strict=True))
+    return listed.filter(pc.and_(*is_of))
 
 
 def rows_of(listed: pa.Table, table: str) -> list[dict[str, Any]]:

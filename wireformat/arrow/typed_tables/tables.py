@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...errors import OptionError
 from ...options.keywords import checks_keywords
@@ -16,6 +15,7 @@ from ..arrays import Array
 from ..codes import combined_codes
 from ..row_changes import RowChanges
 from ..schemas import with_format
+from .listed import of_table
 from .rows import TABLE_RELATION, ChangeRows, Source, chosen_of_batch, rows_of_tables
 from .versions import TableVersions, Version
 
@@ -24,8 +24,6 @@ POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
 """The position of a row that is in no transaction."""
 
 Table = tuple[str, str]
-
-_TABLE_NAME = ("table_schema", "table_name")
 
 
 @checks_keywords
@@ -150,12 +148,6 @@ def indices_by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     schemas, names = texts
     return [((schemas[int(group[0])].as_py() or "", names[int(group[0])].as_py()), group) for group in groups]
-
-
-def of_table(listed: pa.Table, table: Table) -> pa.Table:
-    """Returns what a list of tables says of one table, a row for each version of its columns."""
-    is_of = (pc.equal(listed[name], text) for name, text in zip(_TABLE_NAME, table, strict=True))
-    return listed.filter(pc.and_(*is_of))
 
 
 def _hint(listed: pa.Table, schema: str, table: str) -> str:
