@@ -378,7 +378,7 @@ def test_write_the_tables_as_they_stand(spark: SparkSession, tmp_path: Path, wri
 
 
 def test_a_write_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    messages = streams_of("pgoutput")["generated 1"]
+    messages = [*streams_of("pgoutput")["generated 1"]]
     commit = max(offset for offset, message in enumerate(messages) if message[0] == ord("I"))
     messages[commit] = messages[commit][:-1]
     path = write_in_order({"one": messages}, tmp_path / "raw", Random(3))
