@@ -22,9 +22,9 @@ from .arrow.noted.tables import NotedTables
 from .arrow.schemas import committed_schema, widened
 from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.latest import LatestRows
-from .arrow.typed_tables.listed import check_listed, check_one_version, replica_identity
+from .arrow.typed_tables.listed import check_listed, check_one_version, of_table, replica_identity
 from .arrow.typed_tables.table import TypedPart, kept_fields
-from .arrow.typed_tables.tables import POSITION, TablesFound, of_table
+from .arrow.typed_tables.tables import POSITION, TablesFound
 from .arrow.unread import judged_rows
 from .errors import OptionError, OrderError, StateError, add_hint
 from .formats.base import Format
