@@ -22,6 +22,7 @@ from . import (
     bench_formats,
     bench_growth,
     bench_growth_spark,
+    bench_inspect,
     bench_lake,
     bench_live,
     bench_pgoutput,
@@ -63,6 +64,7 @@ class Effort(NamedTuple):
     corner_changes: int
     corner_turn: float
     start_rounds: int
+    inspect_bytes: int
     live_rounds: int
     live_changes: int
     spark_copies: int
@@ -80,6 +82,7 @@ FULL = Effort(
     corner_changes=bench_corners.CHANGES,
     corner_turn=TURN_SECONDS,
     start_rounds=3,
+    inspect_bytes=1_000_000_000,
     live_rounds=3,
     live_changes=400_000,
     spark_copies=bench_spark.COPIES,
@@ -96,6 +99,7 @@ QUICK = Effort(
     corner_changes=bench_corners.QUICK_CHANGES,
     corner_turn=0,
     start_rounds=1,
+    inspect_bytes=10_000_000,
     live_rounds=1,
     live_changes=20_000,
     spark_copies=1,
@@ -108,6 +112,7 @@ class Group(str, Enum):
     """What can be measured alone."""
 
     start = "start"
+    inspect = "inspect"
     python = "python"
     text = "text"
     pgoutput = "pgoutput"
@@ -127,6 +132,9 @@ class Group(str, Enum):
 
 GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     Group.start: lambda capture, effort, say: bench_start.measure(capture, effort.start_rounds, say),
+    Group.inspect: lambda capture, effort, say: bench_inspect.measure(
+        capture, effort.inspect_bytes, effort.python_rounds, FOLDER / "inspect", say
+    ),
     Group.python: lambda capture, effort, say: race(
         [*bench_formats.CONTESTANTS, *bench_arrow.CONTESTANTS], capture, effort.python_rounds, say
     ),

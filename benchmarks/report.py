@@ -297,6 +297,12 @@ SECTIONS: dict[str, Section] = {
         {"start": NAME["contestant"], **SECONDS, **SPREAD},
         pictures.seconds,
     ),
+    "inspect": Section(
+        "Command line",
+        "From the start of the command to its end; the files are in the page cache, as they were just written.",
+        {"command": NAME["contestant"], **INPUT, **SECONDS, **SPREAD},
+        pictures.seconds,
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from . import (
     bench_formats,
     bench_growth,
     bench_growth_spark,
+    bench_inspect,
     bench_lake,
     bench_live,
     bench_pgoutput,
@@ -340,6 +341,14 @@ TARGETS = (
         lambda results: results[bench_start.COLD].median,
         " s",
         most=6,
+    ),
+    Target("wireformat --help", "inspect", lambda results: results[bench_inspect.HELP].median, " s", most=0.2),
+    Target(
+        "wireformat inspect: the last message of 1 GB",
+        "inspect",
+        lambda results: max(result.median for name, result in results.items() if name != bench_inspect.HELP),
+        " s",
+        most=1,
     ),
     Target("Every other start", "start", lambda results: results[bench_start.WARM].median, " s", most=1),
 )

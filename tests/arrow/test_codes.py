@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireformat.arrow.codes import MOST_FOR_RADIX_SORT, combined_codes, grouped, in_groups
+from wireformat.arrow.codes import MOST_BITS, MOST_FOR_RADIX_SORT, combined_codes, grouped, in_groups
 
 CODES = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 1 << 40)), max_size=40)
 
@@ -29,8 +29,11 @@ def test_in_groups(given: list[int], count: int) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 3), st.integers(0, 1 << 20)), min_size=1, max_size=30)
+    st.lists(st.tuples(*[st.sampled_from([0, 1, 3, 2**20, 2**40, 2**62])] * 3), min_size=1, max_size=20),
+    st.integers(5, MOST_BITS),
 )
-def test_combined(rows: list[tuple[int, int, int]]) -> None:
-    codes = combined_codes([np.array(column, np.int64) for column in zip(*rows, strict=True)]).tolist()
+def test_combined(rows: list[tuple[int, ...]], most_bits: int) -> None:
+    codes = combined_codes([np.array(column, np.int64) for column in zip(*rows, strict=True)], most_bits).tolist()
+    assert min(codes) >= 0
+    assert max(codes) < 1 << most_bits
     assert len({*zip(rows, codes, strict=True)}) == len({*rows}) == len({*codes})

@@ -18,6 +18,7 @@ from benchmarks import (
     bench_formats,
     bench_growth,
     bench_growth_spark,
+    bench_inspect,
     bench_lake,
     bench_live,
     bench_pgoutput,
@@ -53,6 +54,10 @@ GROUPS = {
     "corners": [corner.name for corner in bench_corners.CORNERS],
     "growth": [bench_growth.name_of(factor) for factor in bench_growth.FACTORS],
     "start": [bench_start.COLD, bench_start.UNLINKED, bench_start.WARM],
+    "inspect": [
+        bench_inspect.HELP,
+        *map(bench_inspect.of_format, bench_inspect.FORMATS),
+    ],
 }
 RESULTS = {
     group: {

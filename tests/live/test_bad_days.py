@@ -363,7 +363,7 @@ print(megabytes("VmHWM") - idle)
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory is read from /proc")
 def test_a_transaction_of_two_million_rows(db: Database, tmp_path: Path) -> None:
-    """It waits in a file for its end: its rows alone would take 900 MB."""
+    """It waits in a file for its end."""
     count, lake = 2_000_000, tmp_path / "lake"
     wf.live.create_slot(db.dsn, db.slot)
     db.execute("insert into t values (-1, 'the first one', 1)")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireformat.arrow.typed_tables import current_rows
-from wireformat.arrow.typed_tables.current_rows import codes_of_values, combined_codes, gathered
+from wireformat.arrow.typed_tables.current_rows import codes_of_values, gathered
 
 FLOATS = st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf")])
 TEXTS = st.sampled_from(["", "a", "ab", "b"])
@@ -55,18 +55,6 @@ def test_equal_values_have_the_same_code(type: pa.DataType, values: Any, data: s
     assert min(codes, default=0) >= 0
     pairs = {(same(value), code) for value, code in zip(rows, codes, strict=True)}
     assert len(pairs) == len({value for value, _ in pairs}) == len({code for _, code in pairs})
-
-
-@given(
-    st.lists(st.tuples(*[st.sampled_from([0, 1, 2**20, 2**40, 2**62])] * 3), min_size=1, max_size=20),
-    st.integers(5, 63),
-)
-def test_codes_of_several_columns(rows: list[tuple[int, ...]], most_bits: int) -> None:
-    codes = combined_codes([np.array(column, np.int64) for column in zip(*rows, strict=True)], most_bits).tolist()
-    assert min(codes) >= 0
-    assert max(codes) < 1 << most_bits
-    pairs = set(zip(rows, codes, strict=True))
-    assert len(pairs) == len(set(rows)) == len(set(codes))
 
 
 @given(st.lists(st.none() | st.text(max_size=4), max_size=20), st.data())

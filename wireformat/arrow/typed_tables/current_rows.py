@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from ...errors import BadRows
 from ...lsn import lsn_text
 from ..arrays import Array
+from ..codes import MOST_BITS, combined_codes, encoded
 
 INSERT, UPDATE, DELETE, TRUNCATE = range(4)
 """The kinds of changes."""
@@ -33,9 +34,6 @@ COMES, SETS, GOES = 1, 0, -1
 MOST_ROWS = 1 << 16
 MOST_BYTES = 1 << 30
 """The largest chunk of a column that is gathered. Arrow's offsets of texts end at 2 GiB."""
-
-MOST_BITS = 63
-"""Of a number that is sorted: int64 without its sign."""
 
 
 @dataclass(frozen=True)
@@ -331,7 +329,7 @@ def codes_of_values(column: pa.ChunkedArray) -> Array:
         column = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
     elif (pa.types.is_string(column.type) or pa.types.is_binary(column.type)) and column.nbytes > MOST_BYTES:
         column = column.cast(pa.large_string() if pa.types.is_string(column.type) else pa.large_binary())
-    return _encoded(column)
+    return encoded(column)
 
 
 def _codes_of_lists(column: pa.ChunkedArray) -> Array:
@@ -346,39 +344,6 @@ def _codes_of_lists(column: pa.ChunkedArray) -> Array:
     if column.null_count:
         found[_numbers(column.is_null())] = 0
     return found
-
-
-def combined_codes(columns: Sequence[Array], most_bits: int = MOST_BITS) -> Array:
-    """Returns int64[n]: rows with equal codes in all columns have the same code, of at most so many bits."""
-    codes, bits = np.zeros(len(columns[0]), np.int64), 0
-    for column in columns:
-        more = _bits(column)
-        if bits + more > MOST_BITS:
-            codes, column = _dense(codes), _dense(column)
-            bits, more = _bits(codes), _bits(column)
-        codes = (codes << more) | column
-        bits += more
-    return codes if bits <= most_bits else _dense(codes)
-
-
-def _bits(codes: Array) -> int:
-    return int(codes.max(initial=0)).bit_length()
-
-
-def _dense(codes: Array) -> Array:
-    """Returns the same codes without gaps."""
-    return _encoded(pa.chunked_array([pa.array(codes)]))
-
-
-def _encoded(column: pa.ChunkedArray) -> Array:
-    """Returns the codes of equal values, without gaps."""
-    rows = pa.table({"value": column, "row": pa.array(np.arange(len(column)))})
-    # for texts that are all different, this is almost twice as fast as dictionary_encode
-    groups = rows.group_by("value", use_threads=False).aggregate([("row", "list")])["row_list"]
-    lengths = _numbers(pc.list_value_length(groups))
-    codes = np.empty(len(column), np.int64)
-    codes[_numbers(pc.list_flatten(groups))] = np.repeat(np.arange(len(groups)), lengths)
-    return codes
 
 
 def _numbers(column: pa.ChunkedArray) -> Array:

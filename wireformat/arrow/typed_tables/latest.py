@@ -12,9 +12,9 @@ from ...errors import OptionError
 from ...options.checks import texts
 from ...options.keywords import checks_keywords
 from ..arrays import Array
-from ..codes import grouped
+from ..codes import combined_codes, grouped
 from ..row_changes import RELATION_ID_COLUMN, RowChanges, record_batches
-from .current_rows import MOST_BYTES, MOST_ROWS, Changes, combined_codes, compacted, gathered_rows, joined
+from .current_rows import MOST_BYTES, MOST_ROWS, Changes, compacted, gathered_rows, joined
 from .typed_changes import TypedChanges
 
 BATCH_ROWS = 1 << 13

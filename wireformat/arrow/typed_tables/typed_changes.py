@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from ...errors import BadRows, OptionError, counted
 from ...options.table import nearest
 from ..arrays import Array
-from ..codes import grouped
+from ..codes import combined_codes, grouped
 from ..row_changes import RELATION_ID_COLUMN
-from .current_rows import DELETE, INSERT, TRUNCATE, UPDATE, Changes, codes_of_values, combined_codes
+from .current_rows import DELETE, INSERT, TRUNCATE, UPDATE, Changes, codes_of_values
 
 ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
 """The columns that a typed table adds to those of the table. PERMISSIVE also adds `_error`, and `keep` its columns."""
