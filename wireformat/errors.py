@@ -31,6 +31,10 @@ class StateError(WireformatError, ValueError):
     """A saved state cannot be read; the text says what was expected, what was found, and how to continue."""
 
 
+class LakeError(WireformatError, OSError):
+    """A Delta table could not be read or written; the text names its folder and says what deltalake reported."""
+
+
 class LimitExceeded(WireformatError, ValueError):
     """A limit of `wireformat.limits` was exceeded; the text names the limit, its value and what was requested."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow.arrays import Array
-from ..errors import OptionError
+from ..errors import LakeError, OptionError
 from ..extras import needs
 from ..options.table_names import written
 from ..stream.capture_position import CapturePosition
@@ -53,14 +54,29 @@ class DeltaFolder:
         self._uri = Path(store.path(folder)).as_uri() if store.is_local else store.uri(folder)
         self._partitions = partitions
         self.table: DeltaTable | None = None
-        if deltalake.DeltaTable.is_deltatable(self._uri, self._options):
-            self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
-            if self.done is None:
-                raise OptionError(
-                    f"option folder: {store.path(folder)} is a Delta table that `Capture.write` has not made; write "
-                    f"{written(table)} to another lake, or move that table"
-                )
+        with self.errors():
+            if deltalake.DeltaTable.is_deltatable(self._uri, self._options):
+                self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
+        if self.table is not None and self.done is None:
+            raise OptionError(
+                f"option folder: {store.path(folder)} is a Delta table that `Capture.write` has not made; write "
+                f"{written(table)} to another lake, or move that table"
+            )
         self._flushed = -1 if self.table is None else self.table.version()
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raises LakeError for an error of deltalake, whose text does not name the table."""
+        from deltalake.exceptions import DeltaError
+
+        try:
+            yield
+        except DeltaError as error:
+            reason = str(error).partition("\n")[0]  # without the stack of its threads
+            raise LakeError(
+                f"expected that deltalake reads and writes the Delta table in {self._store.path(self._folder)}, got "
+                f"its error {reason!r}; commits before it stay: mend the cause and repeat the write"
+            ) from error
 
     @cached_property
     def done(self) -> Position | None:
@@ -86,13 +102,15 @@ class DeltaFolder:
             return
         import deltalake
 
-        deltalake.write_deltalake(self.table, schema.empty_table(), mode="append", schema_mode="merge")
-        self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
+        with self.errors():
+            deltalake.write_deltalake(self.table, schema.empty_table(), mode="append", schema_mode="merge")
+            self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
 
     def empty(self) -> None:
         """Deletes all rows, if the table is there."""
         if self.table is not None:
-            self.table.delete()
+            with self.errors():
+                self.table.delete()
 
     def append(self, schema: pa.Schema, files: Iterable[WrittenFile], properties: CommitProperties) -> None:
         """Adds files in one commit, or makes the table of them."""
@@ -130,20 +148,21 @@ class DeltaFolder:
             for file in files
         ]
         plain = Schema.from_arrow(schema)
-        if self.table is None:
-            create_table_with_add_actions(
-                self._uri,
-                plain,
-                actions,
-                mode="error",
-                partition_by=self._partitions,
-                storage_options=self._options,
-                commit_properties=properties,
-            )
-        else:
-            self.table.create_write_transaction(
-                actions, mode, plain, partition_by=self._partitions, commit_properties=properties
-            )
+        with self.errors():
+            if self.table is None:
+                create_table_with_add_actions(
+                    self._uri,
+                    plain,
+                    actions,
+                    mode="error",
+                    partition_by=self._partitions,
+                    storage_options=self._options,
+                    commit_properties=properties,
+                )
+            else:
+                self.table.create_write_transaction(
+                    actions, mode, plain, partition_by=self._partitions, commit_properties=properties
+                )
 
 
 def commit_properties(position: CapturePosition, relation_id: int | None) -> CommitProperties:

@@ -374,15 +374,17 @@ class Writer:
             raise AssertionError("only current rows of a Delta table are merged")
         changes = partial(self._spill.rows, table.name)
         touched = Touched(keys, changes(), delta.relation_id)
-        there = rows_there(delta.table, table.target.stored.schema, delta.relation_id)
-        if keys:
-            there = of_keys(there, keys, touched.rows)
-        current = current_rows(keys, changes(), there)
+        with delta.errors():
+            there = rows_there(delta.table, table.target.stored.schema, delta.relation_id)
+            if keys:
+                there = of_keys(there, keys, touched.rows)
+            current = current_rows(keys, changes(), there)
         properties = commit_properties(position, table.relation_id)
         table.rows = len(current)
         if keys:
             delta.evolve(current.schema)
-            merge(delta.table, current, touched, keys, properties)
+            with delta.errors():
+                merge(delta.table, current, touched, keys, properties)
         else:
             _write_table(table, current)
             table.target.close({})
