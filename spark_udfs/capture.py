@@ -316,6 +316,7 @@ class Capture:
         after = self._after.get(stream_key(()))
         position = going_on(after, lake.position, self._format)
         capture = self if position is after or position is None else self._going_on(position)
+        lake.begin()
         plan = LakePlan(folder, options, self._format, lake.manifest)
         write = Write(plan, capture._listed, tables, position)
         if state == "latest":

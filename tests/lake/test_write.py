@@ -315,6 +315,14 @@ def test_a_type_that_widens(tmp_path: Path) -> None:
     assert read(tmp_path / "parquet", ("a", "t"))["v"].to_pylist() == [1, 2, 3]
     with pytest.raises(wf.OptionError, match=r"table a\.t: column v is int32 in the lake and int64 in the stream"):
         write(messages, tmp_path / "delta", "delta", "changes")
+    table = deltalake.DeltaTable(tmp_path / "delta" / "a" / "t")
+    found = table.to_pyarrow_table()
+    old = pa.struct([found.schema.field("id"), pa.field("v", pa.int64())])
+    wide = found.set_column(1, "v", found["v"].cast(pa.int64()))
+    wide = wide.set_column(wide.column_names.index("_old"), "_old", wide["_old"].cast(old))
+    deltalake.write_deltalake(table, wide, mode="overwrite", schema_mode="overwrite")
+    write(messages, tmp_path / "delta", "delta", "changes")
+    assert read(tmp_path / "delta", ("a", "t"))["v"].to_pylist() == [1, 2, 3]
     narrow = rows(("1", "bigint"), ("2", "smallint"))
     write(narrow[:1], tmp_path / "narrow", "delta", "changes")
     write(narrow[1:], tmp_path / "narrow", "delta", "changes", after=wf.lake.position(tmp_path / "narrow"))

@@ -46,6 +46,7 @@ class _ChunkLake(Lake):
         self.manifest = plan.manifest
         self._write = plan.manifest.writes + 1
         self._leftovers = {}
+        self._has_begun = True  # by the process that has opened the lake
         self._targets = {}
         self._chunk = chunk
 

@@ -28,6 +28,9 @@ COMMIT_DATE = "commit_date"
 _FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+)?\.parquet")
 """Names of files, with the number of their write. Of a Parquet lake, a repeated write replaces its own files."""
 
+_BEGUN = f"{HIDDEN}begun"
+"""A file that is there while a Parquet lake is written."""
+
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -55,6 +58,7 @@ class Lake:
         self._check(partitions, stream)
         self._write = self.manifest.writes + 1
         self._leftovers = self._cleaned()
+        self._has_begun = False
         self._targets: dict[tuple[str, str], Target] = {}
 
     def _check(self, partitions: Any, stream: str) -> None:
@@ -74,17 +78,25 @@ class Lake:
 
     def _cleaned(self) -> dict[str, None]:
         """Removes what an earlier write left unfinished. Returns its finished files, which no manifest names."""
-        named = {file.path for table in self.manifest.tables.values() for file in table.files}
         leftovers: dict[str, None] = {}
         if self.format == "delta":  # a commit names the files that belong to a table, and readers see no others
             return leftovers
+        if self.store.read(_BEGUN) is None:  # looking at all files takes the longer the more there are
+            return leftovers
         for path in self.store.files():
             name = path.rpartition("/")[2]
-            if name.startswith(HIDDEN):
+            found = _FILE.fullmatch(name)
+            if name.startswith(HIDDEN) and path != _BEGUN:
                 self.store.delete(path)
-            elif _FILE.fullmatch(name) and path not in named:
+            elif found and int(found[1]) > self.manifest.writes:
                 leftovers[path] = None
         return leftovers
+
+    def begin(self) -> None:
+        """Notes that a write to a Parquet lake has begun, so that the next one looks for what this one left."""
+        if self.format == "parquet" and not self._has_begun:
+            self.store.write(_BEGUN, b"")
+            self._has_begun = True
 
     @property
     def position(self) -> CapturePosition | None:
@@ -99,6 +111,7 @@ class Lake:
 
         Raises OptionError for a column that cannot be stored.
         """
+        self.begin()
         if table not in self._targets:
             self._targets[table] = Target(self, table, typed, types)
         return self._targets[table]
@@ -129,6 +142,11 @@ class Lake:
         self.manifest.writes = self._write
         self.manifest.position = position
         write_manifest(self.store, self.manifest)
+        self._end()
+
+    def _end(self) -> None:
+        if self._has_begun:
+            self.store.delete(_BEGUN)
 
     def discard(self) -> None:
         """Removes the files of a write that was not committed; it may have been stopped directly after its commit."""
@@ -137,6 +155,8 @@ class Lake:
             return
         for target in self._targets.values():
             target.discard()
+        if not self._leftovers:
+            self._end()
 
 
 class Target:

@@ -38,8 +38,11 @@ def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str,
     """
     import pyarrow as pa
 
+    from .manifest import read_files
+
     store, manifest = _opened(folder, filesystem, storage_options)
     is_parquet = manifest.format == "parquet"
+    files = read_files(store, manifest)
     schema = pa.schema(
         [
             pa.field("table_schema", pa.string()),
@@ -54,8 +57,8 @@ def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str,
             "table_schema": names[0],
             "table_name": names[1],
             "folder": store.path(table.folder),
-            "files": [store.path(file.path) for file in table.files] if is_parquet else None,
-            "rows": sum(file.rows for file in table.files) if is_parquet else None,
+            "files": [store.path(file.path) for file in files[table.folder]] if is_parquet else None,
+            "rows": sum(file.rows for file in files[table.folder]) if is_parquet else None,
         }
         for names, table in sorted(manifest.tables.items())
     ]

@@ -13,8 +13,16 @@ from .store import Store
 PATH = "_wireformat.json"
 """The manifest, in the folder of the lake. Folders of tables do not begin with `_`."""
 
+EARLIER = "_wireformat"
+"""The folder with lists of the files of earlier writes."""
+
 KIND = "wireformat.lake"
+EARLIER_KIND = "wireformat.lake.files"
 VERSION = 1
+
+MOST_FILES = 1000
+"""With more files than this, the manifest names a list of them, which is not written again: a write costs the same
+however many writes came before."""
 
 
 class File(NamedTuple):
@@ -32,7 +40,7 @@ class Table:
     folder    in the lake
     columns   the names of its columns, and the names under which they are stored
     types     their SQL types
-    files     of a Parquet lake
+    files     of a Parquet lake, without those in earlier lists
     """
 
     folder: str
@@ -49,6 +57,7 @@ class Manifest:
     state       changes or latest
     writes      the number of writes
     position    of the stream, after the last write; None before the first one
+    earlier     the paths of lists of files, in the order of their writes
     """
 
     format: str
@@ -57,6 +66,7 @@ class Manifest:
     writes: int = 0
     position: CapturePosition | None = None
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
+    earlier: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Returns the manifest as JSON with a version. Later releases can read it."""
@@ -68,6 +78,7 @@ class Manifest:
             "partition_by": self.partition_by,
             "writes": self.writes,
             "position": None if self.position is None else json.loads(self.position.to_json()),
+            "earlier": self.earlier,
             "tables": [
                 {
                     "table_schema": schema,
@@ -82,23 +93,12 @@ class Manifest:
                 for (schema, name), table in self.tables.items()
             ],
         }
-        return json.dumps(fields, ensure_ascii=False, indent=1)
+        return json.dumps(fields, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:
         """Returns the manifest that `to_json` made the text of; raises StateError."""
-        try:
-            fields = json.loads(text)
-            kind, version = fields["kind"], fields["version"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            fields = kind = version = None
-        if kind != KIND:
-            raise StateError(f"{where}: expected the manifest of a lake, got other text")
-        if version != VERSION:
-            raise StateError(
-                f"{where}: expected version {VERSION} of the manifest, which this release reads, got another one: use "
-                "the release that wrote it"
-            )
+        fields = _checked_fields(text, KIND, where)
         try:
             return cls._read(fields)
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -123,7 +123,25 @@ class Manifest:
             int(fields["writes"]),
             None if position is None else CapturePosition.from_json(json.dumps(position)),
             tables,
+            fields["earlier"],
         )
+
+
+def _checked_fields(text: str, expected: str, where: str) -> Any:
+    """Returns the fields of a manifest or a list of files; raises StateError if it is another kind or version."""
+    try:
+        fields = json.loads(text)
+        kind, version = fields["kind"], fields["version"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        fields = kind = version = None
+    if kind != expected:
+        raise StateError(f"{where}: expected the manifest of a lake, got other text")
+    if version != VERSION:
+        raise StateError(
+            f"{where}: expected version {VERSION} of the manifest, which this release reads, got another one: use "
+            "the release that wrote it"
+        )
+    return fields
 
 
 def read_manifest(store: Store) -> Manifest | None:
@@ -133,5 +151,32 @@ def read_manifest(store: Store) -> Manifest | None:
 
 
 def write_manifest(store: Store, manifest: Manifest) -> None:
-    """Writes or replaces the manifest."""
+    """Writes or replaces the manifest. Many files go to a list of their own before."""
+    if sum(len(table.files) for table in manifest.tables.values()) > MOST_FILES:
+        files = {table.folder: [[*file] for file in table.files] for table in manifest.tables.values() if table.files}
+        path = f"{EARLIER}/files-{manifest.writes:06d}.json"
+        text = json.dumps({"kind": EARLIER_KIND, "version": VERSION, "files": files}, ensure_ascii=False)
+        store.write(path, text.encode())
+        manifest.earlier.append(path)
+        for table in manifest.tables.values():
+            table.files = []
     store.write(PATH, manifest.to_json().encode())
+
+
+def read_files(store: Store, manifest: Manifest) -> dict[str, list[File]]:
+    """Returns all files of the tables of a Parquet lake, by their folders, in the order of their writes.
+
+    Raises StateError.
+    """
+    found: dict[str, list[File]] = {table.folder: [] for table in manifest.tables.values()}
+    for path in manifest.earlier:
+        where, raw = store.path(path), store.read(path)
+        try:
+            files = _checked_fields((raw or b"").decode("utf-8", "replace"), EARLIER_KIND, where)["files"]
+            for folder, listed in files.items():
+                found[folder] += (File(*file) for file in listed)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise StateError(f"{where}: the manifest is damaged: expected the fields of version {VERSION}") from None
+    for table in manifest.tables.values():
+        found[table.folder] += table.files
+    return found

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.noted.changes import CommittedRows, rows_of_name
-from ..arrow.noted.selection import NotedSelection, change_rows, joined_selections
+from ..arrow.noted.selection import NotedSelection, change_rows, joined_selections, selection_of
 from ..arrow.typed_tables.rows import ChangeRows, joined_rows, rows_of_table
 from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition
@@ -70,12 +70,27 @@ def joined_parts(
 ) -> ChangeRows:
     """Joins the rows of one table; raises BadRows for rows that may be of it, but do not name their table."""
     parts: list[ChangeRows] = []
-    for is_batch, run in groupby(held, lambda rows: isinstance(rows, pa.RecordBatch)):
-        if is_batch:
-            parts += rows_of_table(run, *table, keep)
-        else:
-            parts.append(change_rows(joined_selections([*run])))
+    noted: list[NotedSelection] = []
+    types = next(
+        ({name: column.type for name, column in rows.columns.items()} for rows in held if not _is_batch(rows)), {}
+    )
+    for is_batch, run in groupby(held, _is_batch):
+        if not is_batch:
+            noted += run
+            continue
+        for rows in rows_of_table(run, *table, keep):
+            if types and rows.are_changes:  # such as those of a transaction that was open between two scans
+                noted += (selection_of(one, kinds, table, types) for one, kinds in rows.by_selection())
+                continue
+            parts += [change_rows(joined_selections(noted)), rows] if noted else [rows]
+            noted = []
+    if noted:
+        parts.append(change_rows(joined_selections(noted)))
     return joined_rows(parts)
+
+
+def _is_batch(rows: pa.RecordBatch | NotedSelection) -> bool:
+    return isinstance(rows, pa.RecordBatch)
 
 
 def rows_of_patterns(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:

@@ -100,12 +100,17 @@ class _Image(NamedTuple):
 
 
 def layouts_of(scanned: ScannedRows, rows: Array) -> tuple[Array, list[Layout]]:
-    """Returns the index of the layout of each row, int64[n], and the layouts.
+    """Returns the index of the layout of each row, int64[n], and the layouts, which all differ.
 
     rows   int64[n]: rows of the notes, row changes
     """
     codes, samples = numbered_layouts(scanned, rows)
-    return codes, _layouts(scanned, samples)
+    found = _layouts(scanned, samples)
+    index_of: dict[Layout, int] = {}
+    indices = [index_of.setdefault(layout, len(index_of)) for layout in found]
+    if len(index_of) < len(found):  # the first row of a relation is noted in another way than those after it
+        return np.array(indices, np.int64)[codes], [*index_of]
+    return codes, found
 
 
 def numbered_layouts(scanned: ScannedRows, rows: Array) -> tuple[Array, Array]:

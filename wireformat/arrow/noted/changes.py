@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ...options.reading import KINDS
 from ..arrays import Array
-from ..codes import grouped, in_groups
+from ..codes import in_groups
 from ..columns.layouts import Layout, are_of_table, layouts_of
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
@@ -69,17 +69,22 @@ class NotedChanges(NamedTuple):
         number_of: dict[Table, int] = {}
         numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in layouts], np.int64)[codes]
         order, bounds = in_groups(numbers, len(number_of))
+        copied = self._copied(keep, (codes[order], layouts), order)
         for table, number in number_of.items():
-            own = order[bounds[number] : bounds[number + 1]]
-            firsts, own_codes = grouped(codes[own])
-            known = own_codes, [layouts[code] for code in codes[own[firsts]].tolist()]
-            yield table, self._chosen(own)._copied(keep, known)
+            yield table, copied.copied(bounds[number], bounds[number + 1])
 
-    def _copied(self, keep: Sequence[str], known: tuple[Array, Sequence[Layout]] | None = None) -> NotedSelection:
-        settled, noted = self.settled, self.noted
-        notes = noted.notes_of(settled.rows)
+    def _copied(
+        self,
+        keep: Sequence[str],
+        known: tuple[Array, Sequence[Layout]] | None = None,
+        order: Array | None = None,
+    ) -> NotedSelection:
+        """Copies the rows out of the notes; see `copied_rows`."""
+        noted, notes = self.noted, self.noted.notes_of(self.settled.rows)
+        ordered = self if order is None else self._chosen(order)
+        settled = ordered.settled
         columns = {
-            **places_of(noted.scanned, notes),
+            **places_of(noted.scanned, notes if order is None else notes[order]),
             "sequence": settled.sequence,
             "xid": settled.of_transactions("xid"),
             "commit_time": settled.of_transactions("commit_time").cast(pa.timestamp("us", "UTC")),
@@ -90,7 +95,7 @@ class NotedChanges(NamedTuple):
             schema = pa.schema([committed.field(name) for name in keep])
             batch = committed_rows(noted.gathered(settled.rows, own), settled, schema)
             columns |= dict(zip(keep, batch.columns, strict=True))
-        return copied_rows(noted.scanned, notes, columns, known)
+        return copied_rows(noted.scanned, notes, columns, known, order)
 
     def batch(self) -> pa.RecordBatch:
         """Returns the rows with all columns."""

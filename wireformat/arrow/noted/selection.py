@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -12,16 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from ...options.reading import KINDS
-from ..arrays import Array, Int, read_only
+from ..arrays import Array, read_only
+from ..codes import combined_codes, grouped
 from ..columns.layouts import Layout, Names, layouts_of
 from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, copy_block
-from ..noted_texts import NotedTexts
+from ..noted_texts import NotedTexts, unused
 from ..row_changes import TABLE_KINDS
 from ..scan.notes import ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
 from ..typed_tables.images import EncodedLists, Image
 from ..typed_tables.rows import ChangeRows
-from ..typed_tables.selections import sequence_text
+from ..typed_tables.selections import Selection, sequence_text
 
 _TABLE_KINDS = np.array([TABLE_KINDS.index(kind) if kind in TABLE_KINDS else -1 for kind in KINDS])
 """The code of each kind in typed tables."""
@@ -103,6 +104,27 @@ class NotedSelection:
         columns = {name: column.take(pa.array(indices)) for name, column in self.columns.items()}
         return NotedSelection(self.layout_codes[indices], self.layouts, self.values, self.starts[:, indices], columns)
 
+    def copied(self, begin: int, end: int) -> NotedSelection:
+        """Returns a copy of the rows from `begin` to `end`, of which there is at least one, and of their values alone.
+
+        The values of all rows follow each other, as those of `copied_rows` do.
+        """
+        pairs, source = self.values.pairs, self.values.source
+        first = int(self.starts[0, begin])
+        last = int(self.starts[0, end]) if end < len(self) else len(pairs)
+        own = pairs[first:last].copy()
+        first_byte = int(own[0, 0]) if len(own) else 0
+        own[:, 0] -= first_byte
+        last_byte = int(pairs[last, 0]) if last < len(pairs) else len(source)
+        firsts, codes = grouped(self.layout_codes[begin:end])
+        return NotedSelection(
+            codes,
+            [self.layouts[code] for code in self.layout_codes[begin + firsts].tolist()],
+            _noted_texts(own, source[first_byte:last_byte].copy() if len(own) else source[:0]),
+            self.starts[:, begin:end] - first,
+            {name: pa.concat_arrays([column.slice(begin, end - begin)]) for name, column in self.columns.items()},
+        )
+
     @cached_property
     def nbytes(self) -> int:
         """About the size in memory."""
@@ -123,19 +145,33 @@ def copied_rows(
     rows: Array,
     columns: dict[str, pa.Array],
     known: tuple[Array, Sequence[Layout]] | None = None,
+    order: Array | None = None,
 ) -> NotedSelection:
     """Copies row changes out of the notes.
 
     rows      int64[n]: rows of the notes
-    columns   see NotedSelection
-    known     layout codes and layouts of the rows; None looks for them
+    columns   see NotedSelection, in the order of the result
+    known     layout codes and layouts of the result; None looks for them
+    order     int64[n]: the index in `rows` of each row of the result; None for their own order
     """
     layout_codes, layouts = layouts_of(scanned, rows) if known is None else known
-    starts = np.empty((2, len(rows)), np.int64)
-    count, size = _measure_values(scanned.rows, rows, scanned.cells, starts)
-    pairs, target = np.empty((count, 2), np.int32), np.empty(size + BLOCK, np.uint8)
-    _copy_values(scanned.rows, rows, scanned.cells, scanned.source, scanned.text, pairs, target)
-    return NotedSelection(layout_codes, layouts, _noted_texts(pairs, target[:size]), starts, columns)
+    counts, sizes = np.empty((len(rows), 2), np.int64), np.empty(len(rows), np.int64)
+    _measure_values(scanned.rows, rows, scanned.cells, counts, sizes)
+    if order is None:
+        order = places = np.arange(len(rows))
+    else:
+        counts, sizes, places = counts[order], sizes[order], np.empty(len(rows), np.int64)
+        places[order] = np.arange(len(rows))
+    ends, byte_ends = np.cumsum(counts).reshape(-1, 2), np.cumsum(sizes)
+    starts = ends - counts
+    count, size = (int(ends[-1, 1]), int(byte_ends[-1])) if len(rows) else (0, 0)
+    pairs = unused(2 * count, np.int32).reshape(-1, 2)
+    target = unused(size, np.uint8)
+    first_bytes = byte_ends - sizes
+    _copy_values(
+        scanned.rows, rows, scanned.cells, scanned.source, scanned.text, places, starts, first_bytes, pairs, target
+    )
+    return NotedSelection(layout_codes, layouts, _noted_texts(pairs, target), np.ascontiguousarray(starts.T), columns)
 
 
 def rows_without_values(scanned: ScannedRows, rows: Array) -> NotedSelection:
@@ -173,6 +209,41 @@ def joined_selections(parts: Sequence[NotedSelection]) -> NotedSelection:
     )
 
 
+def selection_of(
+    rows: Selection, kinds: Array, table: tuple[str, str], types: Mapping[str, pa.DataType]
+) -> NotedSelection:
+    """Returns row changes of a table as if they were copied out of notes, to be joined with others that are.
+
+    kinds   int64[n]: INSERT, UPDATE or DELETE, as indices into TABLE_KINDS
+    types   the further columns of the rows, and their types
+    """
+    new, old, oids = rows.new, rows.old, rows.relation_ids.dictionary_encode()
+    lists = (new.names, old.names, rows.types, rows.unchanged)
+    oid_codes = np.asarray(oids.indices.fill_null(-1)).astype(np.int64) + 1
+    firsts, layout_codes = grouped(combined_codes([kinds, *(one.codes for one in lists), oid_codes]))
+    texts = [None, *map(str, oids.dictionary.to_pylist())]
+    layouts = []
+    for first in firsts.tolist():
+        oid = texts[oid_codes[first]]
+        new_names, old_names, types_of_row, unchanged = (one[first] for one in lists)
+        detail = () if oid is None else (("relation_id", oid),)
+        kind = KINDS.index(TABLE_KINDS[kinds[first]])
+        layouts.append(Layout(kind, table, new_names, old_names, types_of_row, unchanged, detail))
+    starts, values = np.empty((2, len(kinds)), np.int64), []
+    begin = 0
+    for number, image in enumerate((new, old)):
+        counts = np.array([len(names or ()) for names in image.names.lists], np.int64)[image.names.codes]
+        ends = np.cumsum(counts)
+        starts[number] = begin + ends - counts
+        sent = np.arange(counts.sum()) + np.repeat(image.starts - (ends - counts), counts)
+        noted = image.values if isinstance(image.values, NotedTexts) else NotedTexts.of(image.values)
+        values.append(noted.chosen(sent).strings())
+        begin += len(sent)
+    noted = NotedTexts.of(pa.concat_arrays(values))
+    columns = {name: rows.column(name, type) for name, type in types.items()}
+    return NotedSelection(layout_codes, layouts, noted, starts, columns)
+
+
 def change_rows(selection: NotedSelection) -> ChangeRows:
     """Returns the rows as typed tables take them."""
     return ChangeRows((selection,), selection.kinds)
@@ -183,29 +254,48 @@ def _noted_texts(pairs: Array, source: Array) -> NotedTexts:
 
 
 @compiled
-def _measure_values(rows: Array, chosen: Array, cells: Array, starts: Array) -> tuple[Int, Int]:
-    """Fills starts of NotedSelection for the rows chosen, int64[n]; returns how many values and bytes they have."""
-    count = size = np.int64(0)
+def _measure_values(rows: Array, chosen: Array, cells: Array, counts: Array, sizes: Array) -> None:
+    """Fills how many values the images of the rows chosen[n] have, counts[n, 2], and the bytes of each row, sizes[n].
+
+    BLOCK bytes follow the values of a row.
+    """
     for index in range(len(chosen)):
         row = chosen[index]
+        size = np.int64(BLOCK)
         for map_index in range(NEW, OLD + 1):
-            starts[map_index, index] = count
+            count = np.int64(0)
             for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
                 length = np.int64(cells[map_index, VALUE, cell, 1])
                 if length != UNCHANGED_LENGTH:
                     count += 1
                     size += length if length > 0 else 0
-    return count, size
+            counts[index, map_index - NEW] = count
+        sizes[index] = size
 
 
 @compiled
 def _copy_values(
-    rows: Array, chosen: Array, cells: Array, source: Array, text: Array, pairs: Array, target: Array
+    rows: Array,
+    chosen: Array,
+    cells: Array,
+    source: Array,
+    text: Array,
+    places: Array,
+    starts: Array,
+    first_bytes: Array,
+    pairs: Array,
+    target: Array,
 ) -> None:
-    """Copies the values that `_measure_values` has measured into target, and fills their pairs."""
-    count = at = np.int64(0)
+    """Copies the values that `_measure_values` has measured into target, and fills their pairs.
+
+    places        int64[n]: which row of the result each of the rows chosen[n] is
+    starts        int64[n, 2]: for a row of the result, the index of the first value of its images
+    first_bytes   int64[n]: and where its values begin in target
+    """
+    # The rows are read in their order, since the notes of rows that follow each other are beside each other.
     for index in range(len(chosen)):
-        row = chosen[index]
+        row, place = chosen[index], places[index]
+        count, at = starts[place, 0], first_bytes[place]
         for map_index in range(NEW, OLD + 1):
             for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
                 start = np.int64(cells[map_index, VALUE, cell, 0])

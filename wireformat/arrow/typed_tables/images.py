@@ -29,6 +29,10 @@ class EncodedLists:
     codes: Array
     lists: list[Names | None]
 
+    def __getitem__(self, row: int) -> Names | None:
+        """Returns the list of a row."""
+        return self.lists[self.codes[row]]
+
 
 class Image(NamedTuple):
     """The `new` or the `old` images of some rows.
@@ -44,15 +48,17 @@ class Image(NamedTuple):
     values: pa.StringArray | NotedTexts
     starts: Array
 
-    def texts(self, indices: Array) -> NotedTexts:
-        """Returns a value of each image, of which at least one must have it.
+    def texts(self, indices: Array, codes: Array) -> NotedTexts:
+        """Returns a value of each image.
 
-        indices   int64[n]: the index of the value in its image; below 0 for none
+        indices   int64[m]: the index of the value in an image, below 0 for none
+        codes     int64[n]: for each image, which of the indices is its own
         """
         if not isinstance(self.values, NotedTexts):
-            return NotedTexts.of_rows(self.values, np.where(indices < 0, -1, self.starts + indices))
-        pairs = unused(2 * len(indices), np.int32).reshape(-1, 2)
-        _choose_pairs(np.ascontiguousarray(indices), np.ascontiguousarray(self.starts), self.values.pairs, pairs)
+            own = indices[codes]
+            return NotedTexts.of_rows(self.values, np.where(own < 0, -1, self.starts + own))
+        pairs = unused(2 * len(codes), np.int32).reshape(-1, 2)
+        _choose_pairs(indices, codes, np.ascontiguousarray(self.starts), self.values.pairs, pairs)
         return self.values._replace(pairs=pairs)
 
 
@@ -74,31 +80,34 @@ class Images:
         column_index   index of the column in its table
         numbered       bool[n]: rows whose columns have numbers for names; they are those of the table, in its order
         """
-        indices = np.array([_index_of(names, name) for names in self.names.lists], np.int64)[self.names.codes]
+        indices = np.array([_index_of(names, name) for names in self.names.lists], np.int64)
+        codes = self.names.codes
         if numbered is not None and numbered.any():
-            counts = np.array([len(names or ()) for names in self.names.lists])[self.names.codes]
-            indices = np.where(numbered, np.where(column_index < counts, column_index, -1), indices)
+            counts = np.array([len(names or ()) for names in self.names.lists])
+            by_number = np.where(column_index < counts, column_index, -1)
+            indices, codes = np.append(indices, by_number), codes + np.where(numbered, len(indices), 0)
         if (indices < 0).all():
-            return pa.nulls(len(indices), pa.string())
+            return pa.nulls(len(codes), pa.string())
         found: list[Texts] = []
         done = 0
         for image in self._images:
-            own = indices[done : done + len(image.valid)]
-            found.append(image.texts(own) if (own >= 0).any() else pa.nulls(len(own), pa.string()))
+            own = codes[done : done + len(image.valid)]
+            found.append(image.texts(indices, own))
             done += len(own)
         return found[0] if len(found) == 1 else pa.concat_arrays([as_strings(texts) for texts in found])
 
 
 @compiled
-def _choose_pairs(indices: Array, starts: Array, of_values: Array, pairs: Array) -> None:
+def _choose_pairs(indices: Array, codes: Array, starts: Array, of_values: Array, pairs: Array) -> None:
     """Fills pairs[n, 2] with those of a value of each image.
 
-    indices     int64[n]: the index of the value in its image; below 0 for none
+    indices     int64[k]: the index of the value in an image; below 0 for none
+    codes       int64[n]: for each image, which of the indices is its own
     starts      int64[n]: the index of the first value of each image
     of_values   int32[m, 2]: the pairs of all values
     """
-    for row in range(len(indices)):
-        index = indices[row]
+    for row in range(len(codes)):
+        index = indices[codes[row]]
         if index < 0:
             pairs[row, 0], pairs[row, 1] = 0, -1
         else:

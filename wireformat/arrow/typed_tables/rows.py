@@ -154,9 +154,24 @@ class ChangeRows:
 
     @cached_property
     def layouts(self) -> Array:
-        """int64[m]: rows of one kind with the same columns and types have the same code."""
+        """int64[m]: rows with the same code are of one kind, with the same columns and types."""
+        codes = self.selections[0].layout_codes if len(self.selections) == 1 else None
+        if codes is not None:
+            return codes
         columns = (self.new.names, self.old.names, self.types, self.unchanged)
         return combined_codes([self.kinds, *(column.codes for column in columns)])
+
+    @property
+    def are_changes(self) -> bool:
+        """Whether all rows are an INSERT, UPDATE or DELETE."""
+        return bool((self.kinds <= TABLE_DELETE).all())
+
+    def by_selection(self) -> Iterator[tuple[Selection, Array]]:
+        """Yields the rows of each source, with their kinds."""
+        done = 0
+        for selection in self.selections:
+            yield selection, self.kinds[done : done + len(selection)]
+            done += len(selection)
 
     def column(self, name: str, type: pa.DataType) -> pa.Array:
         """Returns a column of the rows; null in sources without this column."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,10 +18,15 @@ from .images import EncodedLists, Image, encoded_lists, image_of_maps
 class Selection(Protocol):
     """Chosen rows of one source, in order.
 
-    new, old    their images
-    types       the lists of the types of their values, encoded
-    unchanged   the columns that they list as not sent
+    new, old      their images
+    types         the lists of the types of their values, encoded
+    unchanged     the columns that they list as not sent
+    layout_codes  int64[n]: rows with the same code are of one kind, with the same columns and types; None if unknown
     """
+
+    @property
+    def layout_codes(self) -> Array | None:
+        """See the class."""
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -68,6 +73,8 @@ class BatchSelection:
 
     batch: pa.RecordBatch
     rows: Array
+
+    layout_codes: ClassVar[None] = None
 
     def __len__(self) -> int:
         """See Selection."""

@@ -30,7 +30,7 @@ def unsent_columns(
         for name in columns
     }
     new = rows.new.names
-    codes = combined_codes([rows.unchanged.codes, new.codes, rows.kinds, version_indices])
+    codes = combined_codes([rows.layouts, version_indices])
     firsts, of_codes = grouped(codes)
     lists: list[tuple[str, ...] | None] = []
     for first in firsts.tolist():

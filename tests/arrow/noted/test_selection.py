@@ -1,0 +1,47 @@
+"""Rows of a record batch beside rows that were copied out of notes: typed tables read both as one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import wireformat as wf
+from wireformat.arrow.noted.selection import change_rows, joined_selections, selection_of
+from wireformat.arrow.typed_tables.batch import TypedOptions
+from wireformat.arrow.typed_tables.rows import rows_of_table
+from wireformat.arrow.typed_tables.table import TypedPart, kept_fields
+
+from ...lake.histories import TABLES, messages_of, transactions
+
+KEEP = ("csn", "lsn")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_of_a_batch(table: str) -> None:
+    format = "gaussdb-binary"
+    capture = wf.Capture(messages_of([*transactions(60, more="more")]), format)
+    batch = capture.committed().read_all().combine_chunks().to_batches()[0]
+    schema = batch.schema
+    types = {name: schema.field(name).type for name in ("message", "record", "sequence", "xid", "commit_time", *KEEP)}
+    (rows,) = rows_of_table(pa.Table.from_batches([batch]), "public", table, KEEP)
+    assert rows.are_changes
+    half = len(rows.kinds) // 2
+    parts = [rows.chosen(np.arange(half)), rows.chosen(np.arange(half, len(rows.kinds)))]
+    noted = [selection_of(one, kinds, ("public", table), types) for part in parts for one, kinds in part.by_selection()]
+    joined = change_rows(joined_selections(noted))
+    name = f"public.{table}"
+    found = []
+    for given in (rows, joined):
+        options = TypedOptions("FAILFAST", "new", False, False, None)
+        part = TypedPart(
+            name,
+            schema=capture.tables(),
+            options=options,
+            evolution="union",
+            kept=kept_fields(KEEP, schema),
+            format=format,
+        )
+        found.append(part.read(given)[0])
+    assert found[0].equals(found[1])
+    assert [rows.position(index) for index in range(half)] == [joined.position(index) for index in range(half)]

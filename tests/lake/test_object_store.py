@@ -1,0 +1,118 @@
+"""A lake in an object store: a server on this machine that speaks S3."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+
+from .histories import TABLES, messages_of, transactions
+from .reading import in_order, values
+
+pytest.importorskip("moto")
+pytest.importorskip("flask_cors")
+
+MESSAGES = messages_of([*transactions(60)])
+
+KEY, SECRET, REGION = "key", "secret", "us-east-1"
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """Address and port of the server. It is a process of its own, for deltalake waits for it with the GIL."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            deadline = time.monotonic() + 60
+            while not _listens(port):
+                assert time.monotonic() < deadline, "the server has not started"
+                time.sleep(0.1)
+            yield f"127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def filesystem(endpoint: str) -> pafs.S3FileSystem:
+    """A file system with an empty bucket."""
+    found = pafs.S3FileSystem(
+        endpoint_override=endpoint,
+        scheme="http",
+        access_key=KEY,
+        secret_key=SECRET,
+        region=REGION,
+        allow_bucket_creation=True,
+    )
+    found.create_dir("bucket")
+    found.delete_dir_contents("bucket")
+    return found
+
+
+@pytest.fixture
+def storage_options(endpoint: str) -> dict[str, str]:
+    return {
+        "AWS_ENDPOINT_URL": f"http://{endpoint}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": REGION,
+    }
+
+
+def capture_of(messages: list[bytes], **options: Any) -> wf.Capture:
+    return wf.Capture(messages, "gaussdb-binary", **options)
+
+
+def check_rows(rows: pa.Table, table: str) -> None:
+    assert values(in_order(rows)) == values(capture_of(MESSAGES).typed(f"public.{table}").read_all())
+
+
+def test_a_file_system_of_pyarrow(filesystem: pafs.S3FileSystem) -> None:
+    given = {"filesystem": filesystem}
+    capture_of(MESSAGES[:30]).write("bucket/lake", **given)
+    after = wf.lake.position("bucket/lake", **given)
+    capture_of(MESSAGES[30:], after=after).write("bucket/lake", **given)
+    assert sum(capture_of(MESSAGES).write("bucket/lake", **given)["rows"].to_pylist()) == 0
+    listed = wf.lake.tables("bucket/lake", **given).to_pylist()
+    assert {row["table_name"] for row in listed} == {*TABLES}
+    for row in listed:
+        parts = [pq.read_table(file, filesystem=filesystem) for file in row["files"]]
+        check_rows(pa.concat_tables(parts, promote_options="default"), row["table_name"])
+    there = filesystem.get_file_info(pafs.FileSelector("bucket/lake", recursive=True))
+    files = {file.path for file in there if file.type == pafs.FileType.File}
+    # such a store shows no file that is not finished, and the note that a write has begun is gone
+    assert files == {"bucket/lake/_wireformat.json", *(file for row in listed for file in row["files"])}
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_storage_options(format: str, filesystem: pafs.S3FileSystem, storage_options: dict[str, str]) -> None:
+    given: dict[str, Any] = {"storage_options": storage_options}
+    for messages in (MESSAGES[:30], MESSAGES):
+        capture_of(messages).write("s3://bucket/lake", format=format, **given)
+    assert sum(capture_of(MESSAGES).write("s3://bucket/lake", format=format, **given)["rows"].to_pylist()) == 0
+    for row in wf.lake.tables("s3://bucket/lake", **given).to_pylist():
+        if format == "delta":
+            found = deltalake.DeltaTable(f"s3://bucket/lake/{row['folder']}", storage_options=storage_options)
+            check_rows(found.to_pyarrow_table(), row["table_name"])
+        else:
+            parts = [pq.read_table(f"bucket/lake/{file}", filesystem=filesystem) for file in row["files"]]
+            check_rows(pa.concat_tables(parts, promote_options="default"), row["table_name"])
