@@ -13,10 +13,11 @@ __all__ = ["examples"]  # imported before any test: it loads hypothesis's profil
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m leaves out
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks; groups in the order in which they begin."""
     tiers.mark(items)
     items.sort(key=lambda item: rank_of(group_of(item.nodeid)))
+    config.stash[tiers.COLLECTED] = tuple(items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

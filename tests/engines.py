@@ -50,7 +50,7 @@ def ask(messages: Any, engine: str, *, format: str = FORMAT, **options: Any) -> 
     A live source of the same messages gives the same, event by event, where it is read in another way than the
     declaration reads any: by a scan of each long message. tests/formats/test_conformance.py has all the others.
     """
-    events, error = _events(messages, engine, format, options)
+    events, error = events_and_error(messages, engine, format=format, **options)
     if engine == "scan" and max(map(_size, messages), default=0) > SCANNED_ALONE_BYTES:
         check_live(messages, events, error, engine=engine, format=format, **options)
     table = table_error = None
@@ -72,7 +72,7 @@ def check_live(
 ) -> None:
     """A live source of these messages gives these events, and the error after them."""
     live = (message for message in (messages if isinstance(messages, Sequence) else messages.to_pylist()))
-    found, found_error = _events(live, engine, format, options)
+    found, found_error = events_and_error(live, engine, format=format, **options)
     assert (found, record_facts(found_error)) == (events, record_facts(error)), engine
 
 
@@ -80,9 +80,10 @@ def _size(message: Any) -> int:
     return len((message.as_py() if isinstance(message, pa.Scalar) else message) or b"")
 
 
-def _events(
-    messages: Any, engine: str, format: str, options: dict[str, Any]
+def events_and_error(
+    messages: Any, engine: str, *, format: str = FORMAT, **options: Any
 ) -> tuple[list[wf.Event], wf.DecodeError | None]:
+    """The events before the error, and the error, if there is one."""
     events: list[wf.Event] = []
     try:
         for event in wf.decode(messages, format, engine=engine, **options):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from wireformat.pgtypes import type_name, type_oid
 from wireformat.pgtypes.binary import binary_text
 from wireformat.times import parse_commit_time, time_text
 
-from .strategies import I32, U64, type_texts, values
+from .strategies import I32, U64, characters, type_texts, values
 
 U32 = st.sampled_from([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]) | st.integers(0, (1 << 32) - 1)
 ODD_TIMES = (
@@ -35,16 +36,19 @@ IDENTITIES = st.sampled_from(["default", "nothing", "full", "index"])
 UNKNOWN_KINDS = sorted(set(range(256)) - set(b"BCORYIUDTMSEcAbPKrpwk"))
 
 
+@cache
 def texts(encoding: str, most: int = 12) -> SearchStrategy[str]:
     """Names and other texts that end with a zero byte."""
-    return st.text(st.characters(codec=encoding, exclude_categories=["Cs"], exclude_characters="\0"), max_size=most)
+    return st.text(characters(encoding, "\0"), max_size=most)
 
 
+@cache
 def names(encoding: str) -> SearchStrategy[str]:
     hostile = st.sampled_from(["id", "public", "pg_catalog", "", '"', "a b", "Upper", "x" * 300])
     return hostile | texts(encoding)
 
 
+@cache
 @st.composite
 def relations(draw: Callable[..., Any], number: int, encoding: str) -> wf.Relation:
     """A description of one table. Its name is never another's: a writer finds a table by its name."""
@@ -132,6 +136,7 @@ def _is_no_text(data: bytes, encoding: str) -> bool:
     return False
 
 
+@cache
 def others(encoding: str) -> SearchStrategy[wf.Event]:
     """Messages that say nothing about relations; those of the kinds OUTSIDE end a block that is open."""
     committed = {"commit_lsn": U64, "end_lsn": U64, "commit_time": TIMES}
@@ -170,6 +175,7 @@ ASIDE = st.builds(
 _TOP_XIDS = (700, 800, 0xFFFFFFFF)
 
 
+@cache
 @st.composite
 def streams(draw: Callable[..., Any], encoding: str = "utf-8", steps: int = 14) -> list[wf.Event]:
     """A stream as a server may send it: a row only of a table that was described, as it was described last.

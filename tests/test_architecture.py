@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -130,10 +131,19 @@ def module_name(root: Path, path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(root: Path, path: Path) -> Iterator[tuple[int, str]]:
+def imports(root: Path, path: Path) -> Sequence[tuple[int, str]]:
     """(line, full name) of everything that a file imports, wherever it does: in functions and for type checkers too."""
-    package = path.relative_to(root).parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    return _imports(root, path, path.read_text(encoding="utf-8"))
+
+
+@cache
+def _imports(root: Path, path: Path, code: str) -> Sequence[tuple[int, str]]:
+    """Each file is parsed once: several tests look at all of them."""
+    return tuple(_found_imports(root, path.relative_to(root).parts[:-1], code))
+
+
+def _found_imports(root: Path, package: tuple[str, ...], code: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

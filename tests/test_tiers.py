@@ -14,6 +14,7 @@ from .groups import group_of
 from .tiers import (
     CAPTURES_OF_A_FORMAT,
     CASES_ENOUGH,
+    COLLECTED,
     MARKS,
     SERVERS,
     fixtures_of,
@@ -40,8 +41,11 @@ class Collected:
 
 
 @pytest.fixture(scope="module")
-def items() -> list[pytest.Item]:
+def items(pytestconfig: pytest.Config) -> list[pytest.Item]:
     """All tests there are, also where few of them run now."""
+    here = pytestconfig.invocation_params.dir
+    if [here / argument for argument in pytestconfig.args] == [ROOT / "tests"]:
+        return list(pytestconfig.stash[COLLECTED])
     found = Collected()
     options = ["--collect-only", "-qq", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     assert pytest.main([*options, str(ROOT / "tests")], plugins=[found]) == pytest.ExitCode.OK

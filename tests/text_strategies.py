@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -59,10 +60,12 @@ HOSTILE_TEXTS = [
 HOSTILE_NAMES = ["new-tuple:", "null", "a[b]:'c'", "t UPDATE: a[integer]:1", " lead", "trail ", "表", "a,b", "$1", "1"]
 
 
+@cache
 def texts(encoding: str = "utf-8") -> SearchStrategy[str]:
     return st.sampled_from(HOSTILE_TEXTS) | st.text(characters(encoding), max_size=20)
 
 
+@cache
 def hostile_names(encoding: str = "utf-8") -> SearchStrategy[str]:
     hostile = [name for name in HOSTILE_NAMES if name.encode(encoding, "ignore").decode(encoding) == name]
     return st.sampled_from(hostile) | names(encoding)
@@ -80,6 +83,7 @@ FORMS: dict[str, SearchStrategy[Any]] = {
 }
 
 
+@cache
 @st.composite
 def cells(draw: Callable[..., Any], format: str, encoding: str = "utf-8") -> tuple[Any, str]:
     """A value and its type."""
@@ -98,6 +102,7 @@ def cells(draw: Callable[..., Any], format: str, encoding: str = "utf-8") -> tup
     return draw(values | absent), draw(st.sampled_from(types))
 
 
+@cache
 @st.composite
 def images(draw: Callable[..., Any], format: str, side: str, encoding: str = "utf-8") -> wf.TupleData:
     least = 1 if "json" in format else 0
@@ -110,12 +115,14 @@ def images(draw: Callable[..., Any], format: str, side: str, encoding: str = "ut
     return wf.TupleData(tuple(column_names), values, types)
 
 
+@cache
 def tables(format: str, encoding: str = "utf-8") -> SearchStrategy[str]:
     """Names of schemas and tables: those of gaussdb-text are bare, so neither empty nor long."""
     found = hostile_names(encoding)
     return found.filter(lambda name: 0 < len(name.encode(encoding)) < 256) if format == "gaussdb-text" else found
 
 
+@cache
 @st.composite
 def row_changes(draw: Callable[..., Any], format: str, encoding: str = "utf-8") -> wf.RowChange:
     kind = draw(st.sampled_from([wf.Insert, wf.Update, wf.Delete]))
@@ -179,16 +186,19 @@ FACTS = {
 }
 
 
+@cache
 def transaction_lines(format: str) -> SearchStrategy[wf.Event]:
     return st.one_of(*(st.builds(event, **facts) for event, facts in FACTS[format].items()))
 
 
+@cache
 def truncates(encoding: str = "utf-8") -> SearchStrategy[wf.Truncate]:
     pairs = st.tuples(hostile_names(encoding), hostile_names(encoding))
     found = st.lists(pairs, min_size=1, max_size=4).map(tuple)
     return st.builds(wf.Truncate, tables=found, restart_identity=st.booleans(), cascade=st.booleans())
 
 
+@cache
 @st.composite
 def ddl(draw: Callable[..., Any], format: str, encoding: str = "utf-8") -> wf.Ddl:
     text = texts(encoding)
@@ -214,6 +224,7 @@ def ddl(draw: Callable[..., Any], format: str, encoding: str = "utf-8") -> wf.Dd
 PREFIXES = ["app", "", " ", "a, sz: 3 content:", ", sz: 5", "a\nb", "'", "message: transactional: 1 prefix: "]
 
 
+@cache
 @st.composite
 def messages(draw: Callable[..., Any], encoding: str = "utf-8") -> wf.Message:
     prefix = draw(st.sampled_from(PREFIXES) | st.text(characters(encoding), max_size=10))
@@ -234,6 +245,7 @@ def is_text(raw: bytes, encoding: str) -> bool:
     return True
 
 
+@cache
 @st.composite
 def unknowns(draw: Callable[..., Any], encoding: str = "utf-8") -> wf.Unknown:
     raw = draw(st.sampled_from([b"Z", b"zz", b"table", b"begins", b"{a"]).filter(lambda head: head[:1] in b"Zz"))
@@ -244,6 +256,7 @@ def unknowns(draw: Callable[..., Any], encoding: str = "utf-8") -> wf.Unknown:
         return wf.Unknown(raw=raw)
 
 
+@cache
 def events(format: str, encoding: str = "utf-8") -> SearchStrategy[wf.Event]:
     """Everything that a text format can say, without LSNs but for that of DDL."""
     found = [
@@ -257,6 +270,7 @@ def events(format: str, encoding: str = "utf-8") -> SearchStrategy[wf.Event]:
     return st.one_of(*found)
 
 
+@cache
 def any_events() -> SearchStrategy[wf.Event]:
     """Events of every kind with anything in them, whether a format can say it or not."""
     wild = st.none() | texts()

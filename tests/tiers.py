@@ -16,6 +16,9 @@ import wireformat as wf
 from .golden_cases import CASES, Case
 from .servers.captures import capture_names
 
+COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()
+"""All tests that pytest found in what it was given, whatever -m leaves out then."""
+
 MARKS = {"spark": "spark", "servers": "server", "runs": "server", "live_server": "server"}
 """The mark of the tests that use a fixture."""
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,13 @@ def write(messages: list[bytes], folder: Path, format: str, state: str, **option
 
 
 def expected(messages: list[bytes], table: str, state: str) -> list[str]:
-    capture, name = capture_of(messages), f"public.{table}"
+    return _expected(tuple(messages), table, state)
+
+
+@cache
+def _expected(messages: tuple[bytes, ...], table: str, state: str) -> list[str]:
+    """Many tests compare with the same few streams."""
+    capture, name = capture_of([*messages]), f"public.{table}"
     return values(capture.latest(name, keys=KEYS) if state == "latest" else capture.typed(name).read_all())
 
 

@@ -317,7 +317,7 @@ def test_without_a_home(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPat
     assert chosen().parent == temporary
 
 
-LONG = "readings or batches or overwritten or inserted or (never_shows and fixed-width)"
+LONG = "readings or (never_shows and fixed-width)"
 """Tests that take minutes uncompiled: the same code reads the bytes of others."""
 
 NOT_COMPILED = "declaration"
@@ -328,13 +328,13 @@ CHECKED_ANYWAY = "test_a_large_message"
 
 RUNS = {
     "uncompiled": (
-        UNCOMPILED,
+        {**UNCOMPILED, "HYPOTHESIS_PROFILE": "quick"},  # one mutant in a few: the others run bounds checked
         *("tests/agreement", "tests/test_times.py", "tests/formats/test_conformance.py"),
         *("tests/formats/test_text_bad_input.py", "tests/formats/test_pgoutput_bad_input.py"),
         *("tests/formats/test_pgoutput_streams.py", "-m", "not slow", "-k", f"not ({LONG} or {NOT_COMPILED})"),
     ),
     "bounds checked": (
-        BOUNDS_CHECKED,
+        {**BOUNDS_CHECKED, "HYPOTHESIS_PROFILE": "few"},
         *("tests/agreement", "tests/fuzz", "tests/formats/test_conformance.py"),
         *("tests/formats/test_text_bad_input.py", "tests/formats/test_pgoutput_bad_input.py"),
         *("tests/formats/test_pgoutput_streams.py", "tests/formats/test_relations.py"),
@@ -349,8 +349,7 @@ RUNS = {
 def runs() -> Iterator[dict[str, subprocess.Popen[str]]]:
     """Both at the same time: each takes minutes, and one processor."""
     command = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-    own = {**os.environ, "HYPOTHESIS_PROFILE": "few"}
-    started = {name: start({**own, **settings}, *command, *tests) for name, (settings, *tests) in RUNS.items()}
+    started = {name: start({**os.environ, **settings}, *command, *tests) for name, (settings, *tests) in RUNS.items()}
     yield started
     for process in started.values():
         with process:
