@@ -123,7 +123,7 @@ class Manifest:
             int(fields["writes"]),
             None if position is None else CapturePosition.from_json(json.dumps(position)),
             tables,
-            fields["earlier"],
+            [str(path) for path in fields.get("earlier", ())],
         )
 
 
