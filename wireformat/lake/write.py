@@ -167,6 +167,7 @@ class Writer:
         names = dict.fromkeys(map(_name, self._listed))
         chosen = [name for name in names if choice.options.keeps_table(name)]
         self._kept = _POSITION_COLUMNS if any(map(self._is_ahead, chosen)) else ()
+        self._kept_fields = kept_fields(self._kept, committed_schema(stream.schema))
 
     def write(self) -> tuple[pa.Table, CapturePosition]:
         """Returns what was written, and the position after it."""
@@ -271,14 +272,14 @@ class Writer:
             schema = self._stream.schema_of(label) if schema is None else schema
             options = TypedOptions(self._mode, "new", False, False, None)
             own = {column for row in self._listed if _name(row) == name for column in row["columns"]}
-            kept = self._kept if own.isdisjoint(_POSITION_COLUMNS) else ()
+            kept, fields = (self._kept, self._kept_fields) if own.isdisjoint(_POSITION_COLUMNS) else ((), [])
             try:
                 part = TypedPart(
                     label,
                     schema=schema,
                     options=options,
                     evolution="union",
-                    kept=kept_fields(kept, committed_schema(self._stream.schema)),
+                    kept=fields,
                     format=self._stream.format,
                 )
             except OptionError as error:
