@@ -62,7 +62,7 @@ def test_a_closed_pipe_ends_it_without_a_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("inspect",), ("typed", "public.orders", "--rows", "5000"), ("tables", "--json")], ids=" ".join
+    "command", [("inspect",), ("typed", "public.orders", "--rows", "500"), ("tables", "--json")], ids=" ".join
 )
 def test_a_closed_pipe_ends_what_rich_prints_without_a_word(command: tuple[str, ...]) -> None:
     process = start(command[0], "examples/sample_capture.parquet", *command[1:])
