@@ -131,7 +131,7 @@ def follow(
         "encoding": encoding,
         "encoding_errors": encoding_errors,
         "threads": threads,
-        "memory_limit": memory_limit // 3,
+        "memory_limit": memory_limit // 6,  # for open transactions, and again for what is being written
     }
     follower = _Follower(
         connect=lambda: Connection(dsn, driver, replicates=via == "streaming"),
