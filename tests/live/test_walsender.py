@@ -183,6 +183,44 @@ def test_a_keepalive_inside_a_transaction_moves_nothing(tmp_path: Path) -> None:
     check_same(tmp_path)
 
 
+def test_a_server_that_shuts_down_hears_where_it_is(tmp_path: Path) -> None:
+    """It asks again and again, and waits until all is safe: what has no changes too, long before it would be told."""
+
+    def play(session: Session, number: int) -> None:
+        for lsn, payload in pgoutput(3):
+            session.data(lsn, payload)
+        while session.wait_for_status() == 1:
+            pass
+        for _ in range(200):
+            session.keepalive(1 << 39, asks=True)
+            if session.wait_for_status() == 1 << 39:
+                break
+        session.idle(1 << 40)
+
+    with serving(Walsender(play, end=1 << 40)) as server:
+        wf.live.follow(server.dsn, tmp_path / "lake", publication="p", mode="PERMISSIVE", idle_seconds=600, **FAST)
+    assert 1 << 39 in server.flushed
+
+
+def test_a_server_that_shuts_down_does_not_wait_for_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that cannot say that all is safe, as long as a batch is written, lets it go."""
+    monkeypatch.setattr("wireformat.live.intake.WAITS_SECONDS", 0.5)
+    monkeypatch.setattr("wireformat.live.intake.WAITS_ASKS", 3)
+    monkeypatch.setattr("wireformat.live.following.ASKED_SECONDS", 60)
+    seen: list[Progress] = []
+
+    def play(session: Session, number: int) -> None:
+        while number == 0:
+            session.keepalive(1 << 39, asks=True)
+            assert session.wait_for_status() == 1
+        session.idle(1 << 40)
+
+    with serving(Walsender(play, end=1 << 40)) as server:
+        wf.live.follow(server.dsn, tmp_path / "lake", publication="p", on_progress=seen.append, **FAST)
+    assert len(server.starts) == 2
+    assert any("it shuts down" in progress.state for progress in seen)
+
+
 def test_a_server_that_does_not_come_back(tmp_path: Path) -> None:
     seen: list[Progress] = []
 

@@ -225,7 +225,7 @@ class Writer:
 
     def _read(self) -> None:
         """Reads the stream, and writes the typed changes of all tables to files, or to where they wait."""
-        groups = Groups(self._memory)
+        groups = Groups(self._memory // 2)
         pending: deque[tuple[Future[None], int]] = deque()
         through = None if self._rejects is None else self._rejects.without_unread
         keep = self._kept
@@ -262,7 +262,7 @@ class Writer:
         table.last = task
         pending.append((task, sum(rows.nbytes for rows in parts)))
         most = 2 * self._stream.threads
-        while len(pending) > most or (len(pending) > 1 and sum(size for _, size in pending) > self._memory):
+        while len(pending) > most or (len(pending) > 1 and sum(size for _, size in pending) > self._memory // 2):
             pending.popleft()[0].result()
 
     def _table(self, name: Table) -> _Table:
@@ -311,6 +311,8 @@ class Writer:
         """Writes rows of a table, after those before them."""
         if before is not None:
             before.result()
+        if any(isinstance(part, pa.RecordBatch) for part in parts):  # their buffers came and went in two threads
+            pa.default_memory_pool().release_unused()
         rows = joined_parts(parts, table.name, table.kept)
         batch, dropped = table.part.read(rows)
         table.dropped += dropped

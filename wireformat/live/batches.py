@@ -21,12 +21,20 @@ class Batch:
     count      the number of messages
     size       their bytes
     ended_us   when the last one was committed, or else sent, in microseconds since 2000; None if there is none
+    asked      whether the server has asked how far we are
     """
 
     def __init__(
-        self, arrays: list[pa.Array], spilled: MessageFile | None, lsn: int, size: int, ended_us: int | None
+        self,
+        arrays: list[pa.Array],
+        spilled: MessageFile | None,
+        lsn: int,
+        size: int,
+        ended_us: int | None,
+        asked: bool,
     ) -> None:
         self.lsn = lsn
+        self.asked = asked
         self.ended_us = ended_us
         self.size = size
         self._spilled = spilled
@@ -67,6 +75,7 @@ class Batches:
         self._size = self._whole_size = self._rest_size = 0
         self._lsn: int | None = None
         self._ended_us: int | None = None
+        self._asked = False
         self._since: float | None = None
 
     @property
@@ -122,6 +131,7 @@ class Batches:
         if piece.lsn is not None:
             self._lsn = piece.lsn
             self._ended_us = piece.ended_us or self._ended_us
+            self._asked |= piece.asked
         if len(head):
             self._whole += [*self._rest, head]
             self._whole_size += self._rest_size + head.nbytes
@@ -148,8 +158,8 @@ class Batches:
 
     def _cut(self) -> Batch:
         assert self._lsn is not None, "a batch ends at an LSN"
-        batch = Batch(self._whole, self._file, self._lsn, self._size, self._ended_us)
+        batch = Batch(self._whole, self._file, self._lsn, self._size, self._ended_us, self._asked)
         self._whole, self._file, self._size, self._whole_size = [], None, 0, 0
-        self._lsn, self._ended_us = None, None
+        self._lsn, self._ended_us, self._asked = None, None, False
         self._since = time.monotonic() if self._rest else None
         return batch

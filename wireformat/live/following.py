@@ -42,6 +42,10 @@ LOOK_SECONDS = 10.0
 ASKS_SECONDS, ONCE_ASKS_SECONDS = 5.0, 0.1
 """How often the server is asked how far it is while nothing comes, and so where `once` ends."""
 
+ASKED_SECONDS = 1.0
+"""How soon after the last write a position without changes is written when the server asks for it. A server that is
+shut down asks, and waits until all that it has sent is safe."""
+
 _WAIT_SECONDS = (1.0, 2.0, 5.0, 10.0)
 """Before each attempt to connect again, or to write again when the disk is full; the last one repeats."""
 
@@ -127,7 +131,7 @@ def follow(
         "encoding": encoding,
         "encoding_errors": encoding_errors,
         "threads": threads,
-        "memory_limit": memory_limit // 3,
+        "memory_limit": memory_limit // 6,  # for open transactions, and again for what is being written
     }
     follower = _Follower(
         connect=lambda: Connection(dsn, driver, replicates=via == "streaming"),
@@ -330,7 +334,7 @@ class _Follower:
             batch = batches.next(TICK_SECONDS, self.target)
             if batch is not None:
                 try:
-                    if batch.count or self._is_idle_due(batch.lsn):
+                    if batch.count or self._is_idle_due(batch):
                         self._write(batch, asked.format)
                         intake.confirm(batch.lsn)
                 finally:
@@ -352,12 +356,13 @@ class _Follower:
             raise AssertionError("a lake that is read from a slot says so")
         return slot
 
-    def _is_idle_due(self, lsn: int) -> bool:
+    def _is_idle_due(self, batch: Batch) -> bool:
         """Whether a position that only a keepalive brought is written now."""
-        if lsn <= self._reached().lsn:
+        if batch.lsn <= self._reached().lsn:
             return False
-        reaches = self.target is not None and lsn >= self.target
-        return reaches or time.monotonic() - self.last_write >= self.idle_seconds
+        reaches = self.target is not None and batch.lsn >= self.target
+        wait = min(self.idle_seconds, ASKED_SECONDS) if batch.asked else self.idle_seconds
+        return reaches or time.monotonic() - self.last_write >= wait
 
     def _write(self, batch: Batch, format: str) -> None:
         at = self._reached()._replace(lsn=max(batch.lsn, self._reached().lsn), timeline=self.timeline)

@@ -26,6 +26,10 @@ END_SECONDS = 1.0
 SILENT_SECONDS = 120.0
 """A server that has not answered for so long is taken for lost."""
 
+WAITS_SECONDS, WAITS_ASKS = 10.0, 50
+"""A server that asks so often in this time, and sends nothing, has no other work: it is being shut down, and waits
+until all that it has sent is safe. If that is not soon, as between the batches of a query, the stream ends."""
+
 
 class Intake:
     """Receives a stream that has been started; is closed with its connection.
@@ -90,6 +94,7 @@ class Intake:
                 selector.register(self._connection.socket, selectors.EVENT_READ)
                 self._receive(selector)
         except BaseException as error:
+            self._connection.close()  # nobody may take what has come for long, and a server waits for it
             with self._changed:
                 self._error = error
                 self._changed.notify_all()
@@ -99,6 +104,7 @@ class Intake:
         heard = reported_at = asked_at = time.monotonic()
         reported = self._safe
         gathered, since = Gathered(), heard
+        asks_since, asks_heard = heard, 0
         connection.report(self._safe, self._safe, wants_answer=True)
         while not self._is_closed:
             is_full = connection.receive(gathered, PIECE_BYTES)
@@ -113,6 +119,7 @@ class Intake:
                 gathered, since = Gathered(), time.monotonic()
                 self._received = max(self._received, piece.received)
                 asked = piece.asked
+                asks_heard = asks_heard + 1 if asked and not len(piece.messages) else 0
                 self._put(piece)
                 heard = time.monotonic()  # it may have waited long for room
             now = time.monotonic()
@@ -120,6 +127,10 @@ class Intake:
                 heard = now
             if now - heard > SILENT_SECONDS:
                 raise ServerError(f"the server has not answered for {now - heard:.0f} seconds", is_temporary=True)
+            if now - asks_since > WAITS_SECONDS:
+                if asks_heard >= WAITS_ASKS:
+                    raise ServerError("the server waits for the end of the stream: it shuts down", is_temporary=True)
+                asks_since, asks_heard = now, 0
             asks = now - asked_at >= self._asks_every
             if asked or asks or self._safe > reported or now - reported_at >= STATUS_SECONDS:
                 reported, reported_at = self._safe, now

@@ -10,6 +10,9 @@ import pyarrow as pa
 
 _COLUMN = "payload"
 
+_SLICE_BYTES = 1 << 20
+"""Messages are read in slices of about this size: what a scan notes of small ones is many times as large."""
+
 
 class MessageFile:
     """Messages in a temporary file, which can be read more than once."""
@@ -24,7 +27,11 @@ class MessageFile:
 
     def write(self, array: pa.Array) -> None:
         """Adds messages."""
-        self._writer.write_batch(pa.record_batch([array.cast(pa.large_binary())], schema=self._schema))
+        slices = 1 + array.nbytes // _SLICE_BYTES
+        most = max(1, -(-len(array) // slices))
+        batch = pa.record_batch([array.cast(pa.large_binary())], schema=self._schema)
+        for first in range(0, len(array), most):
+            self._writer.write_batch(batch.slice(first, most))
         self.count += len(array)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

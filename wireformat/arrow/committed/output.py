@@ -14,8 +14,9 @@ from .facts import committed_rows, facts_batch
 from .row_ranges import HERE, RowRange, gathered, row_indices
 from .settled import SettledRows
 
-OUTPUT_BYTES = 8 << 20
-"""About the size of a batch of committed rows: large enough that a call costs little, and small against held rows."""
+OUTPUT_BYTES = 2 << 20
+"""About the size of a batch of committed rows: large enough that a call costs little, and small: what takes the rows
+has some copies of them."""
 
 SETTLED_ROWS = 256
 """At least this many neighbouring rows of a source are not copied. Fewer cost less in a batch with held ones."""

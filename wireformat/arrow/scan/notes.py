@@ -10,6 +10,7 @@ The notes are a few plain arrays, because each array that a compiled function ta
 
 from __future__ import annotations
 
+from mmap import mmap
 from typing import NamedTuple
 
 import numpy as np
@@ -181,12 +182,21 @@ def make_notes(rows: int, cells: int, text: int) -> Notes:
     rows = _padded_rows(rows)
     assert len(DICTIONARY_TEXT) + text <= COLUMN_BYTES, "pairs are int32"
     notes = Notes(
-        np.empty((ROW_FIELDS, rows), np.int64),
-        np.empty((len(MAPS), CELL_FIELDS, max(cells, DETAILS_PER_ROW * rows), 2), np.int32),
-        np.empty(len(DICTIONARY_TEXT) + text, np.uint8),
+        _mapped(np.int64, ROW_FIELDS, rows),
+        _mapped(np.int32, len(MAPS), CELL_FIELDS, max(cells, DETAILS_PER_ROW * rows), 2),
+        _mapped(np.uint8, len(DICTIONARY_TEXT) + text),
     )
     notes.text[: len(DICTIONARY_TEXT)] = DICTIONARY_TEXT
     return notes
+
+
+def _mapped(type: type[np.generic], *shape: int) -> Array:
+    """Returns memory of its own pages, which the system has again when the array goes.
+
+    Freed to C's allocator, so much memory would be kept: it takes it for a sign that large blocks are used often.
+    """
+    size = int(np.prod(shape)) * np.dtype(type).itemsize
+    return np.frombuffer(mmap(-1, size), type).reshape(shape)
 
 
 def _padded_rows(rows: int) -> int:
