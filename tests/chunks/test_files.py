@@ -79,6 +79,12 @@ def test_small_row_groups_are_read_together(tmp_path: Path) -> None:
         assert found[0].groups == (0, 1 if most == 1 else 10)
 
 
+def test_the_number_of_ranges_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(messages_of("pgoutput"), [], tmp_path, 5)
+    monkeypatch.setattr("wireformat.chunks.file_ranges.MOST_RANGES", 3)
+    assert 3 <= len(file_ranges(tmp_path, "pgoutput", range_bytes=1)) < 8
+
+
 def test_files_of_messages(tmp_path: Path) -> None:
     """They do not say how many messages they have, and each is one range."""
     messages = [message for message in messages_of("gaussdb-binary") if message is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,15 @@ import pyarrow as pa
 from ..formats.registry import find_format
 from ..sources.files import file_source
 from ..sources.find import paths_of
-from ..sources.parquet_files import ParquetSource
+from ..sources.parquet_files import ParquetSource, RowGroup
 from ..sources.source import Source
 
 RANGE_BYTES = 128 << 20
 """About how many bytes of messages a range of a Parquet file has."""
+
+
+MOST_RANGES = 20_000
+"""About the largest number of ranges of Parquet files: what a program keeps of a stream grows with them."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +56,28 @@ def file_ranges(
     """Returns the ranges of files, in order.
 
     paths         see `paths_of`
-    range_bytes   about the size of a range; None for one range of each file
+    range_bytes   about the size of a range, which grows if there are more than MOST_RANGES; None for one of each file
 
     Raises OSError and OptionError.
     """
-    found: list[FileRange] = []
+    files: list[tuple[FileRange, list[RowGroup] | None]] = []
     for path in paths_of(paths):
         absolute = path.absolute()  # tasks may run in other folders
         source = file_source(absolute, str(path), find_format(format), column)
-        if not isinstance(source, ParquetSource):
-            found.append(FileRange(absolute))
+        if isinstance(source, ParquetSource):
+            files.append((FileRange(absolute, source.column), source.row_groups()))
+        else:
+            files.append((FileRange(absolute), None))
+    all_bytes = sum(group.bytes for _, groups in files for group in groups or ())
+    most = None if range_bytes is None else max(range_bytes, all_bytes // MOST_RANGES)
+    found: list[FileRange] = []
+    for file, groups in files:
+        if groups is None:
+            found.append(file)
             continue
-        groups = source.row_groups()
-        for start, stop in _bounds([group.bytes for group in groups], range_bytes):
-            rows = sum(group.rows for group in groups[start:stop])
-            found.append(FileRange(absolute, source.column, (start, stop), rows))
+        for start, stop in _bounds([group.bytes for group in groups], most):
+            messages = sum(group.rows for group in groups[start:stop])
+            found.append(replace(file, groups=(start, stop), messages=messages))
     return found
 
 
