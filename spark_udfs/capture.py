@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.arrow.schemas import committed_schema
@@ -19,16 +19,15 @@ from wireformat.arrow.typed_tables.listed import check_listed, check_one_version
 from wireformat.events import Relation
 from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
-from wireformat.options.checks import number, one_of, shown
+from wireformat.options.checks import one_of
 from wireformat.options.table_names import one_table
-from wireformat.sources.resumption import going_on
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.transactions import TWO_PHASE
 
-from .carriers import column_of
+from .chunks.files import FileMessages
 from .chunks.frames import Messages
 from .chunks.groups import Plans, stream_key
-from .chunks.light_pass import LightPass
+from .chunks.light_pass import LightPass, collected, with_streams
 from .chunks.work import (
     PARTS,
     Ask,
@@ -44,25 +43,25 @@ from .chunks.work import (
     ask_typed,
     keyed_rows,
 )
-from .chunks.writing import RESULT, Write, current_batches, file_batches
-from .fields import check_frame, field_of
+from .chunks.writing import current_batches, file_batches
+from .given_messages import messages_of_files, messages_of_frame, positions_after
 from .latest import checked_rows, latest_of_whole_rows, latest_rows
-from .positions import MOST_CHUNKS, PositionColumns
 from .schemas import arrow_schema, arrow_types, change_names, with_format
 from .streams.answers import StreamAnswers, check_stream
 from .typed_columns import arrow_columns, spark_columns
 from .typed_rows import TypedRows
 
 if TYPE_CHECKING:
-    from wireformat.lake.lake import Lake
+    pass
 
 
 def capture(
-    df: DataFrame,
-    payload: str = "value",
+    df: DataFrame | None = None,
+    payload: str | None = None,
     format: str = "gaussdb-binary",
     *,
-    order_by: Sequence[str],
+    paths: Any = None,
+    order_by: Sequence[str] | None = None,
     stream_by: Sequence[str] = (),
     mode: str = "FAILFAST",
     encoding: str = "utf-8",
@@ -76,10 +75,14 @@ def capture(
     after: Any = None,
     chunks: int | None = None,
 ) -> Capture:
-    """Returns the streams of messages in a batch or streaming DataFrame, and what happened in them.
+    """Returns the streams of messages in a batch or streaming DataFrame, or in files, and what happened in them.
 
-    payload     the binary column with the messages; null is no message
-    order_by    columns (integers or strings) that order the messages; their values must be unique within a stream
+    df          a DataFrame; or give paths
+    payload     the binary column with the messages, `value` if it is None; null is no message. In files, None finds it
+    paths       files of one stream that the workers read themselves, which costs less than a DataFrame of them: a path,
+                a pattern, a folder or a list of paths, as in `wireformat.Capture`. The driver and all workers must be
+                able to read them. A message's position is its index in all files, `message`
+    order_by    columns of df (integers or strings) that order the messages; their values must be unique within a stream
     stream_by   columns (integers or strings) that identify a stream, if df has more than one
     after       the `position` of an earlier capture, to go on after it
     chunks      the number of parts that the messages are sorted into, each of which a task reads alone. None takes the
@@ -88,19 +91,10 @@ def capture(
 
     The other options are those of `wireformat.Capture`. In a batch, the first question looks at the positions of all
     messages. A streaming DataFrame takes no `after` and `chunks`, and answers fewer questions.
-    Raises OptionError and TypeError. docs/spark_capture.md has examples.
+    Raises OptionError, TypeError and OSError. docs/spark_capture.md has examples.
     """
-    check_frame("df", df)
-    if df.isStreaming:
-        check_stream(after=after, chunks=chunks)
-    messages = field_of(df, "payload", payload)
-    if not isinstance(messages.dataType, BinaryType):
-        kind = messages.dataType.simpleString()
-        raise wf.OptionError(f"option payload: expected a binary column, {payload!r} is {kind}")
-    positions = PositionColumns.check(df, order_by, stream_by)
-    if any(field.name.lower() == "record" for field in positions.order_by):
-        raise wf.OptionError("option order_by: 'record' is a field of the positions in `tables`; rename the column")
-    name = find_format_name(format)
+    if (df is None) is (paths is None):
+        raise wf.OptionError("option paths: expected either df or paths, got " + ("none" if df is None else "both"))
     options: dict[str, Any] = {
         "mode": mode,
         "encoding": encoding,
@@ -112,35 +106,16 @@ def capture(
         "drop_resent": drop_resent,
         "memory_limit": memory_limit,
     }
+    name = find_format_name(format)
     wf.Capture([], name, **options)  # raises what is wrong with the options
-    if chunks is not None and number("chunks", chunks, 1) > MOST_CHUNKS:
-        raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {shown(chunks)}")
+    if df is None:
+        files = messages_of_files(paths, name, payload, order_by=order_by, stream_by=stream_by, chunks=chunks)
+        return Capture(files, name, options, positions_after(after, name, ()))
+    messages = messages_of_frame(df, "value" if payload is None else payload, order_by, stream_by, chunks)
+    if df.isStreaming:
+        check_stream(after=after, chunks=chunks)
     make = StreamCapture if df.isStreaming else Capture
-    return make(
-        Messages(df, column_of(messages), positions, chunks),
-        name,
-        options,
-        _checked_after(after, name, positions.stream_by),
-    )
-
-
-def _checked_after(after: Any, format: str, stream_by: Sequence[StructField]) -> dict[str, CapturePosition]:
-    """Returns the position of each stream, by its key."""
-    if after is None:
-        return {}
-    if isinstance(after, Mapping) is not bool(stream_by):
-        expected = "a dict of the streams' values to their positions" if stream_by else "the position of one stream"
-        got = "a dict" if isinstance(after, Mapping) else "one position"
-        raise wf.OptionError(f"option after: expected {expected}, as `position` of an earlier capture is, got {got}")
-    found = {}
-    for stream, position in after.items() if isinstance(after, Mapping) else [((), after)]:
-        types = [str if isinstance(field.dataType, StringType) else int for field in stream_by]
-        if not isinstance(stream, tuple) or [*map(type, stream)] != types:
-            expected = ", ".join(f"{field.name} ({field.dataType.simpleString()})" for field in stream_by)
-            raise wf.OptionError(f"option after: expected a tuple of the values of {expected} for each stream")
-        wf.Capture([], format, after=position)  # raises what is wrong with it
-        found[stream_key(stream)] = CapturePosition.from_json(position) if isinstance(position, str) else position
-    return found
+    return make(messages, name, options, positions_after(after, name, messages.positions.stream_by))
 
 
 class Capture:
@@ -153,14 +128,18 @@ class Capture:
     """
 
     def __init__(
-        self, messages: Messages, format: str, options: Mapping[str, Any], after: Mapping[str, CapturePosition]
+        self,
+        messages: Messages | FileMessages,
+        format: str,
+        options: Mapping[str, Any],
+        after: Mapping[str, CapturePosition],
     ) -> None:
         self._messages = messages
         self._format = format
         self._options = options
         self._after = after
         self._light = LightPass(messages, format, options, after)
-        self._spark = messages.df.sparkSession
+        self._spark = messages.session
 
     def __repr__(self) -> str:
         names = ", ".join(field.name for field in self._messages.positions.fields)
@@ -185,6 +164,8 @@ class Capture:
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
+        if kept and not self._messages.are_counted:
+            self._light.find()
         return self._answer(ask, schema, None, is_sorted=not self._light.was_made)
 
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
@@ -208,11 +189,14 @@ class Capture:
         return self._answer(ask_open, arrow_schema(change_names()).remove(0), self._plans)
 
     def tables(self) -> DataFrame:
-        """Returns the tables of the streams, with a row for each version of a table's columns.
+        """Returns the tables of each stream, with a row for each version of a table's columns.
 
         The columns are those of `wireformat.arrow.tables`. `first` and `last` have the columns order_by and the record.
         """
-        return self._spark.createDataFrame(self._listed)
+        from wireformat.arrow.typed_tables.tables import tables_schema  # loads numba
+
+        self._messages.positions.check_result(tables_schema(pa.null()).names)
+        return self._spark.createDataFrame(self._light.listed_of_each)
 
     def typed(
         self,
@@ -283,23 +267,23 @@ class Capture:
         filesystem: Any = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> DataFrame:
-        """Writes all tables of one stream to a lake, a folder each. It is all or nothing for each table.
+        """Writes all tables to a lake, a folder each. It is all or nothing for each table.
 
-        folder   a path or URI that the driver and all workers can write to. A lake that is there goes on
+        folder   a path or URI that the driver and all workers can write to. A lake that is there goes on. With
+                 stream_by, each stream has a lake of its own below the folder: `topic/0`
 
         With state="changes", the workers write a file for each table and chunk, in one pass, and the driver publishes
-        the files of the tasks that succeeded. With state="latest", one task reads all messages and writes the tables as
-        they stand; its memory is that of `wireformat.Capture.write`, which describes the other options, the files and
-        what is returned. Raises OptionError if the capture has `stream_by`: write each stream to a lake of its own.
+        the files of the tasks that succeeded. With state="latest", one task reads all messages of a stream and writes
+        the tables as they stand; its memory is that of `wireformat.Capture.write`, which describes the other options,
+        the files and what is returned; the columns stream_by come first. The logger `spark_udfs.chunks` says, at level
+        INFO, what was read, written, left open and dropped.
         """
-        from wireformat.lake.chunks import LakePlan
         from wireformat.lake.options import LakeOptions
+        from wireformat.lake.write import RESULT
 
-        if self._messages.positions.stream_by:
-            raise wf.OptionError(
-                "option stream_by: a lake takes one stream, whose position it keeps; filter the DataFrame by stream, "
-                "and write each to a lake of its own"
-            )
+        from .chunks.lakes import StreamLakes, log_written
+
+        self._messages.positions.check_result(RESULT.names)
         options = LakeOptions.check(
             format=format,
             state=state,
@@ -312,36 +296,21 @@ class Capture:
             mode=str(self._options["mode"]),
         )
         wf.ReadOptions.check(tables=tables)
-        lake = options.opened(folder, self._format)
-        after = self._after.get(stream_key(()))
-        position = going_on(after, lake.position, self._format)
-        capture = self if position is after or position is None else self._going_on(position)
-        lake.begin()
-        plan = LakePlan(folder, options, self._format, lake.manifest)
-        write = Write(plan, capture._listed, tables, position)
+        lakes = StreamLakes(folder, options, self._format, self._messages.streams, self._after)
+        after = {**self._after, **lakes.after}
+        capture = self if after == self._after else Capture(self._messages, self._format, self._options, after)
+        light, writes = capture._light, lakes.writes(capture._light, tables)
         if state == "latest":
-            reading = replace(self._light.first_reading, ranges=None)  # one task has all messages, not its own range
-            rows = self._messages.in_one().mapInArrow(partial(current_batches, reading, write), RESULT)
-            return self._spark.createDataFrame(rows.toArrow())
-        return capture._write_changes(lake, write)
-
-    def _going_on(self, position: CapturePosition) -> Capture:
-        return Capture(self._messages, self._format, self._options, {stream_key(()): position})
-
-    def _write_changes(self, lake: Lake, write: Write) -> DataFrame:
-        from wireformat.lake.chunks import discard, joined, publish, result
-
-        position = self.position or CapturePosition(self._format)
-        reading = self._reading_with(self._plans)
-        rows = self._messages.in_chunks(self._plans).mapInArrow(partial(file_batches, reading, write), PARTS)
-        files = joined(self._light.parts_of(rows).get(stream_key(()), {}).values())
-        try:
-            publish(lake, files, position)
-        except BaseException:
-            discard(lake, files)
-            raise
-        left_open = sum(one.changes for one in position.open)
-        return self._spark.createDataFrame(result(lake, files, left_open, self.dropped))
+            reading = replace(self._light.first_reading, ranges=None)  # a task has all messages, not its own range
+            rows = self._messages.in_streams().mapInArrow(partial(current_batches, reading, writes), PARTS)
+            done = {key: found for key, of_stream in sorted(collected(rows).items()) for found in of_stream.values()}
+        else:
+            reading = capture._reading_with(capture._plans)
+            rows = self._messages.in_chunks(capture._plans).mapInArrow(partial(file_batches, reading, writes), PARTS)
+            done = lakes.publish(light.parts_of(rows), light, capture._positions)
+        log_written(done, light)
+        streams = arrow_types(StructType([*self._messages.positions.stream_by]))
+        return self._spark.createDataFrame(with_streams(done, streams, RESULT))
 
     @property
     def position(self) -> Any:
@@ -349,6 +318,14 @@ class Capture:
 
         It covers all transactions that have ended. Streams of `after` without new messages stay where they were.
         """
+        found = self._positions
+        if self._messages.positions.stream_by:
+            return {tuple(json.loads(key)): position for key, position in found.items()}
+        return found.get(stream_key(()), CapturePosition(self._format))
+
+    @property
+    def _positions(self) -> dict[str, CapturePosition]:
+        """The positions by stream."""
         planned = self._light.planned
         oldest = {key: plan.oldest_open for key, plan in planned.items()}
         relations = self._relations_in({chunk for chunk in oldest.values() if chunk is not None})
@@ -357,9 +334,7 @@ class Capture:
             said = self._light.reading.said.get(key, ())
             reached = plan.position(self._format, said, relations.get((oldest[key], key)))
             found[key] = reached._replace(slot=found[key].slot) if key in found else reached
-        if self._messages.positions.stream_by:
-            return {tuple(json.loads(key)): position for key, position in found.items()}
-        return found.get(stream_key(()), CapturePosition(self._format))
+        return found
 
     @property
     def unknown_prepared(self) -> tuple[str, ...]:
@@ -373,7 +348,7 @@ class Capture:
     @property
     def dropped(self) -> int:
         """The number of records that DROPMALFORMED skipped."""
-        return sum(summary.dropped for found in self._light.summaries.values() for summary in found.values())
+        return sum(map(self._light.dropped_of, self._light.summaries))
 
     @property
     def _listed(self) -> pa.Table:

@@ -64,9 +64,9 @@ class SourceOptions:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The options of a capture."""
+        """The options of a capture of messages."""
         known = None if self.known_tables is None else split(self.known_tables)
-        names = ("column", "mode", "encoding", "encoding_errors", "dialect")
+        names = ("mode", "encoding", "encoding_errors", "dialect")
         return {**{name: getattr(self, name) for name in names}, "known_tables": known}
 
     def survey(self, known: Surveyed | None = None) -> Surveyed:
@@ -78,7 +78,7 @@ class SourceOptions:
         files = [(path, state.st_size, state.st_mtime_ns) for path, state in states]
         if known is not None and known.files == files:
             return known
-        return Surveyed(files, survey(self.path, self.format, **self.reading))
+        return Surveyed(files, survey(self.path, self.format, column=self.column, **self.reading))
 
 
 @dataclass(frozen=True)
@@ -204,18 +204,26 @@ class WireformatReader(DataSourceReader):
             yield as_declared(rows, schema)
 
     def _rows(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
+        from wireformat.chunks.summary import counted_from  # loads numba
+
         options = self._options
         table = None if partition.listed is None else _Table(options, partition.listed)
         for chunk in partition.chunks:
-            capture = chunk.capture(options.format, **options.reading)
-            if table is None:
-                yield from capture.changes()
-                continue
-            assert options.table is not None, "its list of tables is there"
-            for rows in capture.typed_by(table.part, options.table):
-                if table.latest is None:
-                    yield rows
-                else:
-                    table.latest.take(rows)
+            try:
+                for rows in self._rows_of(chunk, table):
+                    if table is None or table.latest is None:
+                        yield rows
+                    else:
+                        table.latest.take(rows)
+            except wf.WireformatError as error:
+                raise counted_from(error, chunk.first) from None
         if table is not None and table.latest is not None:
             yield from table.latest.result().to_batches()
+
+    def _rows_of(self, chunk: FileChunk, table: _Table | None) -> Iterator[pa.RecordBatch]:
+        options = self._options
+        capture = chunk.capture(options.format, **options.reading)
+        if table is None:
+            return iter(capture.changes())
+        assert options.table is not None, "its list of tables is there"
+        return capture.typed_by(table.part, options.table)

@@ -26,6 +26,14 @@ def field_of(df: DataFrame, option: str, name: str) -> StructField:
     if not found:
         near = nearest(name, df.columns)
         raise wf.OptionError(f"option {option}: no column {name!r}{near}; there are {', '.join(df.columns)}")
+    if len(found) == 1 and not _is_case_sensitive(df, name):
+        found = [field for field in df.schema if field.name.lower() == name.lower()]
     if len(found) > 1:
         raise wf.OptionError(f"option {option}: there are {len(found)} columns {name!r}; rename them")
     return found[0]
+
+
+def _is_case_sensitive(df: DataFrame, name: str) -> bool:
+    """Whether Spark tells a column from others whose names differ in case, if there are any."""
+    names = [field.name.lower() for field in df.schema]
+    return names.count(name.lower()) == 1 or df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
+from wireformat.arrow.unread import ReadSummary
 from wireformat.chunks.relations import NEEDED_TAGS
 
 from ..positions import MOST_CHUNKS, PositionColumns, chunk_of
 from ..relations import is_of_kind
 from .groups import Range, stream_key
+
+if TYPE_CHECKING:
+    from wireformat.chunks.summary import ChunkSummary
 
 MOST_PARTITIONS = 20_000
 """The largest number of partitions that are taken as chunks: each task gets the plans of all of them."""
@@ -32,12 +37,29 @@ class Messages:
                 each has ranges of its own of the streams; otherwise it is spark.sql.shuffle.partitions
     """
 
+    are_counted = True
+
     def __init__(self, df: DataFrame, payload: Column, positions: PositionColumns, chunks: int | None) -> None:
         self.df = df
         self.positions = positions
         self.payload = payload
         self._given = chunks
         self._is_sorted = False
+
+    @property
+    def session(self) -> SparkSession:
+        """The session of the DataFrame."""
+        return self.df.sparkSession
+
+    def check(self, format: str, summaries: Mapping[str, Mapping[int, ChunkSummary]]) -> None:
+        """Raises the first error of the messages."""
+        seen = ReadSummary()
+        for of_stream in summaries.values():
+            for summary in of_stream.values():
+                if summary.error is not None:
+                    raise summary.error
+                seen = seen.and_these(summary.seen)
+        seen.check(format)
 
     @property
     def fields(self) -> list[StructField]:
@@ -113,11 +135,22 @@ class Messages:
         for name in ("ranges", "_chunk"):
             self.__dict__.pop(name, None)
 
-    def in_one(self) -> DataFrame:
-        """Returns all messages in one partition, sorted, with the columns of `in_chunks`."""
+    @property
+    def streams(self) -> list[tuple[Any, ...]]:
+        """The values of stream_by of each stream, sorted."""
+        if not self._streams:
+            return [()]
+        if self.ranges is not None:
+            return sorted(tuple(json.loads(key)) for key in self.ranges)
+        return sorted(tuple(row) for row in self.df.select(*self._streams).distinct().collect())
+
+    def in_streams(self) -> DataFrame:
+        """Returns the messages of each stream in one partition, sorted, with the columns of `in_chunks`."""
         columns = [F.lit(0), *self.positions.columns, self.payload]
         rows = self.df.select(*[column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)])
-        return rows.repartition(1).sortWithinPartitions(*[field.name for field in self.fields[:-1]])
+        streams = [field.name for field in self.fields[1 : 1 + len(self._streams)]]
+        parts = rows.repartition(self._chunks, *streams) if streams else rows.repartition(1)
+        return parts.sortWithinPartitions(*[field.name for field in self.fields[:-1]])
 
     def in_chunks(
         self,

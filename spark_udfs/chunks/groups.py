@@ -8,17 +8,45 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
+from wireformat.chunks.relations import needed_messages
 from wireformat.stream.chunk_plan import ChunkPlan
 
 from ..position_errors import not_unique
 from ..task import shown_value
+
+if TYPE_CHECKING:
+    from wireformat.chunks.summary import ChunkSummary
+
+
+class MessagesOfGroup(Protocol):
+    """The messages of a group."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of order_by."""
+
+    @property
+    def needed(self) -> list[bytes]:
+        """The messages of pgoutput that later ones need, without repetitions."""
+
+    def source(self) -> Any:
+        """Returns the messages, as `wireformat.Capture` takes them; to be read once."""
+
+    def columns(self, messages: pa.Array) -> list[pa.Array]:
+        """Returns the columns order_by of messages, by their indices in the group. One call for many is cheaper."""
+
+    def located(self, error: wf.WireformatError) -> wf.WireformatError:
+        """Returns an error with what identifies its message, in place of the index in the group."""
+
+    def place(self, summary: ChunkSummary) -> None:
+        """Puts the columns order_by in place of the indices of messages, unless the driver does that."""
 
 
 class Group(NamedTuple):
@@ -33,7 +61,7 @@ class Group(NamedTuple):
     chunk: int
     plan: ChunkPlan | None
     stream: tuple[Any, ...]
-    messages: GroupMessages
+    messages: MessagesOfGroup
 
     @property
     def key(self) -> str:
@@ -68,7 +96,7 @@ class GroupMessages:
         found._note(messages.columns[:-1], len(messages))
         return found
 
-    def reader(self) -> pa.RecordBatchReader:
+    def source(self) -> pa.RecordBatchReader:
         """Returns the messages, which can be read once."""
         schema = pa.schema([pa.field("payload", pa.binary())])
 
@@ -81,6 +109,12 @@ class GroupMessages:
                 yield pa.RecordBatch.from_arrays([messages.cast(pa.binary())], schema=schema)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
+
+    @property
+    def needed(self) -> list[bytes]:
+        """The messages of pgoutput that later ones need, without repetitions."""
+        messages = (value for batch in self.source() for value in batch.column(0).to_pylist())
+        return needed_messages(message for message in messages if message is not None)
 
     def _note(self, order: list[pa.Array], count: int) -> None:
         self._read.append(order)
@@ -111,6 +145,23 @@ class GroupMessages:
         if not isinstance(error, (wf.DecodeError, wf.OrderError, wf.BadRows, wf.BadCell)) or error.message is None:
             return error
         return error.add(note=self.note(error.message), message=None)
+
+    def place(self, summary: ChunkSummary) -> None:
+        """Puts the columns order_by in place of the indices of messages."""
+        for error in (summary.error, *summary.items[-1:]):
+            if isinstance(error, wf.WireformatError):
+                self.located(error)
+        ends = [position for one in summary.observed for position in (one.first, one.last)]
+        columns = self.columns(pa.array([end["message"] for end in ends], pa.int64())) if ends else []
+        values = zip(*(column.to_pylist() for column in columns), strict=True)
+        named = [
+            {**dict(zip(self.names, of_end, strict=True)), "record": end["record"]}
+            for of_end, end in zip(values, ends, strict=True)
+        ]
+        summary.observed = [
+            one._replace(first=first, last=last)
+            for one, first, last in zip(summary.observed, named[::2], named[1::2], strict=True)
+        ]
 
 
 class NotSorted(Exception):

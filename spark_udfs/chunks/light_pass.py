@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import wireformat as wf
-from wireformat.arrow.unread import ReadSummary
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.chunk_plan import ChunkPlan
 
 from ..schemas import arrow_types
+from .files import FileMessages
 from .frames import Messages
 from .groups import NotSorted, OtherPartitions
 from .plan import StreamPlan, plan_stream
@@ -45,7 +45,11 @@ class LightPass:
     """
 
     def __init__(
-        self, messages: Messages, format: str, options: Mapping[str, Any], after: Mapping[str, CapturePosition]
+        self,
+        messages: Messages | FileMessages,
+        format: str,
+        options: Mapping[str, Any],
+        after: Mapping[str, CapturePosition],
     ) -> None:
         self._messages = messages
         self._format = format
@@ -58,8 +62,10 @@ class LightPass:
         positions = self._messages.positions
         streams, order = (tuple(f.name for f in fields) for fields in (positions.stream_by, positions.order_by))
         delivered = {stream: position.delivered for stream, position in self._after.items()}
-        ranges = self._messages.ranges
-        return Reading(self._format, self._options, streams, order, delivered=delivered, ranges=ranges)
+        ranges, from_files = self._messages.ranges, isinstance(self._messages, FileMessages)
+        return Reading(
+            self._format, self._options, streams, order, delivered=delivered, ranges=ranges, from_files=from_files
+        )
 
     @cached_property
     def reading(self) -> Reading:
@@ -92,14 +98,12 @@ class LightPass:
     def summaries(self) -> dict[str, dict[int, ChunkSummary]]:
         """The summary of each chunk of each stream."""
         found = self._parts(lambda: partial(summary_batches, self.reading))
-        seen = ReadSummary()
-        for of_stream in found.values():
-            for summary in of_stream.values():
-                if summary.error is not None:
-                    raise summary.error
-                seen = seen.and_these(summary.seen)
-        seen.check(self._format)
+        self._messages.check(self._format, found)
         return found
+
+    def find(self) -> None:
+        """Looks through all messages, unless it was done."""
+        assert self.summaries is not None, "a property"
 
     @property
     def was_made(self) -> bool:
@@ -131,11 +135,38 @@ class LightPass:
 
     @cached_property
     def listed(self) -> pa.Table:
-        """The list of the tables; `first` and `last` have the columns order_by and the record."""
+        """The list of the tables of all streams; `first` and `last` have the columns order_by and the record."""
+        return self._list(self._streams)
+
+    @cached_property
+    def listed_of_each(self) -> pa.Table:
+        """The lists of the tables of each stream, with the columns stream_by first."""
+        fields = arrow_types(StructType([*self._messages.positions.stream_by]))
+        if not fields:
+            return self.listed
+        found = {stream: self.listed_of(stream) for stream in self._streams}
+        return with_streams(found, fields, self._list([]).schema)
+
+    def listed_of(self, stream: str) -> pa.Table:
+        """Returns the list of the tables of a stream."""
+        return self._list([stream])
+
+    def dropped_of(self, stream: str) -> int:
+        """Returns the number of records of a stream that DROPMALFORMED skipped."""
+        return sum(summary.dropped for summary in self.summaries.get(stream, {}).values())
+
+    def messages_of(self, stream: str) -> int:
+        """Returns the number of messages of a stream."""
+        return sum(summary.messages for summary in self.summaries.get(stream, {}).values())
+
+    @property
+    def _streams(self) -> list[str]:
+        return sorted({*self.summaries, *self._after}, key=json.loads)
+
+    def _list(self, streams: Iterable[str]) -> pa.Table:
         from wireformat.arrow.typed_tables.observations import tables_of_observations
 
         order = arrow_types(StructType([*self._messages.positions.order_by, StructField("record", IntegerType())]))
-        streams = sorted({*self.summaries, *self._after}, key=json.loads)
         observed = (one for stream in streams for one in self._observed(stream, order.names))
         return tables_of_observations(observed, self._format, pa.struct(list(order)))
 
@@ -160,17 +191,9 @@ class LightPass:
     def parts_of(self, parts: DataFrame) -> dict[str, dict[int, Any]]:
         """Returns what lies in rows of PARTS, by stream and number of the chunk, in the order of the stream."""
         rank = self.first_reading.rank
-        found: dict[str, dict[int, Any]] = {}
-        for row in parts.collect():
-            if row["stream"] in FAULTS:
-                raise FAULTS[row["stream"]]
-            of_stream = found.setdefault(row["stream"], {})
-            if row["chunk"] in of_stream:
-                raise OtherPartitions  # Spark has given two partitions one number, as of rows that lie in the plan
-            of_stream[row["chunk"]] = pickle.loads(row["found"])
         return {
             stream: dict(sorted(chunks.items(), key=lambda item: rank(stream, item[0])))
-            for stream, chunks in found.items()
+            for stream, chunks in collected(parts).items()
         }
 
     def _parts(self, find: Callable[[], Find], *, relations_only: bool = False) -> dict[str, dict[int, Any]]:
@@ -186,3 +209,30 @@ class LightPass:
                 self._messages.shuffle()
                 self.__dict__.pop("reading", None)
         raise other_rows("messages that Spark sorts by stream and position", "another order after it has sorted them")
+
+
+def collected(parts: DataFrame) -> dict[str, dict[int, Any]]:
+    """Returns what lies in rows of PARTS, by stream and number of the chunk."""
+    found: dict[str, dict[int, Any]] = {}
+    for row in parts.collect():
+        if row["stream"] in FAULTS:
+            raise FAULTS[row["stream"]]
+        of_stream = found.setdefault(row["stream"], {})
+        if row["chunk"] in of_stream:
+            raise OtherPartitions  # Spark has given two partitions one number, as of rows that lie in the plan
+        of_stream[row["chunk"]] = pickle.loads(row["found"])
+    return found
+
+
+def with_streams(found: Mapping[str, pa.Table], fields: pa.Schema, schema: pa.Schema) -> pa.Table:
+    """Returns the rows of all streams, with the columns stream_by first.
+
+    fields   stream_by
+    schema   of the rows of a stream
+    """
+    tables = [pa.schema([*fields, *schema]).empty_table()]
+    for stream, rows in found.items():
+        for index, (field, value) in enumerate(zip(fields, json.loads(stream), strict=True)):
+            rows = rows.add_column(index, field, pa.repeat(pa.scalar(value, field.type), len(rows)))
+        tables.append(rows)
+    return pa.concat_tables(tables)

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
-from wireformat.chunks.relations import SaidInChunk, needed_messages, relations_before
+from wireformat.chunks.relations import SaidInChunk, relations_before
 from wireformat.errors import counted
 from wireformat.stream.positions import Position
 
 from ..batches import BATCH_BYTES
-from .groups import Group, GroupMessages, NotSorted, OtherPartitions, Plans, Ranges, groups
+from .files import file_groups
+from .groups import Group, NotSorted, OtherPartitions, Plans, Ranges, groups
 
 if TYPE_CHECKING:
-    from wireformat.arrow.typed_tables.observations import Observation
     from wireformat.chunks.capture import ChunkCapture
 
 
@@ -38,6 +38,7 @@ class Reading:
     is_planned  whether each chunk has a plan
     plans       of the chunks, by their numbers, if they are not among the messages
     ranges      of the chunks, if they are partitions; otherwise the rank of a chunk is its number
+    from_files  whether the tasks read files
     """
 
     format: str
@@ -49,9 +50,12 @@ class Reading:
     is_planned: bool = False
     plans: Plans | None = None
     ranges: Ranges | None = None
+    from_files: bool = False
 
     def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
         """Yields the groups of a task."""
+        if self.from_files:
+            return file_groups(batches, self.format)
         return groups(batches, self.streams, self.order, self.plans, self.ranges, is_planned=self.is_planned)
 
     def rank(self, stream: str, chunk: int) -> int:
@@ -68,7 +72,7 @@ class Reading:
         from wireformat.chunks.capture import ChunkCapture  # loads numba, which the driver does not need
 
         return ChunkCapture(
-            group.messages.reader(),
+            group.messages.source(),
             self.format,
             plan=group.plan,
             relations=relations_before(self.rank(group.key, group.chunk), self.said.get(group.key, ())),
@@ -85,8 +89,7 @@ def needed_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Itera
     """The function for mapInArrow that returns the messages of pgoutput that later ones need, without repetitions."""
     with _faults() as parts:
         for group in reading.groups(batches):
-            messages = (value for batch in group.messages.reader() for value in batch.column(0).to_pylist())
-            parts.append(part_of(group, needed_messages(message for message in messages if message is not None)))
+            parts.append(part_of(group, group.messages.needed))
     yield from parts
 
 
@@ -97,10 +100,7 @@ def summary_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iter
     with _faults() as parts:
         for group in reading.groups(batches):
             summary = summarized(reading.capture(group), reading.delivered.get(group.key))
-            for error in (summary.error, summary.items[-1] if summary.items else None):
-                if isinstance(error, wf.WireformatError):
-                    group.messages.located(error)
-            summary.observed = _with_order(summary.observed, group.messages)
+            group.messages.place(summary)
             parts.append(part_of(group, summary))
     yield from parts
 
@@ -119,20 +119,6 @@ def _faults() -> Iterator[list[pa.RecordBatch]]:
         (name,) = (name for name, fault in FAULTS.items() if isinstance(error, fault))
         columns = [pa.array([0], pa.int32()), pa.array([name]), pa.array([b""])]
         parts[:] = [pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])]
-
-
-def _with_order(observed: Sequence[Observation], messages: GroupMessages) -> list[Observation]:
-    """Returns the observations with the columns order_by in their positions, in place of the message."""
-    ends = [position for one in observed for position in (one.first, one.last)]
-    columns = messages.columns(pa.array([end["message"] for end in ends], pa.int64())) if ends else []
-    values = zip(*(column.to_pylist() for column in columns), strict=True)
-    named = [
-        {**dict(zip(messages.names, of_end, strict=True)), "record": end["record"]}
-        for of_end, end in zip(values, ends, strict=True)
-    ]
-    return [
-        one._replace(first=first, last=last) for one, first, last in zip(observed, named[::2], named[1::2], strict=True)
-    ]
 
 
 def part_of(group: Group, found: Any) -> pa.RecordBatch:

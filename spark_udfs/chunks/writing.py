@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,16 +11,11 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.stream.capture_position import CapturePosition
 
+from .groups import Group, OtherPartitions
 from .work import Reading, part_of, same_rows
 
 if TYPE_CHECKING:
     from wireformat.lake.chunks import LakePlan
-
-RESULT = (
-    "table_schema string, table_name string, folder string, rows bigint, files bigint, open bigint, dropped bigint, "
-    "corrupt bigint"
-)
-"""The Spark schema of what `write` returns."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +34,16 @@ class Write:
     after: CapturePosition | None
 
 
-def file_batches(reading: Reading, write: Write, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function for mapInArrow that writes the files of each chunk, and returns what they are."""
+def file_batches(
+    reading: Reading, writes: Mapping[str, Write], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that writes the files of each chunk, and returns what they are.
+
+    writes   by the stream
+    """
     with same_rows():
         for group in reading.groups(batches):
+            write = _write_of(writes, group)
             capture = reading.capture(group)
             lake = write.lake.lake_of_chunk(group.chunk)
             try:
@@ -52,14 +53,27 @@ def file_batches(reading: Reading, write: Write, batches: Iterable[pa.RecordBatc
             yield part_of(group, files)
 
 
-def current_batches(reading: Reading, write: Write, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function for mapInArrow that writes the tables as they stand, from all messages, in this one process."""
+def current_batches(
+    reading: Reading, writes: Mapping[str, Write], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that writes the tables as they stand, from all messages of a stream, in this process.
+
+    writes    by the stream
+    returns   what was written, in the columns PARTS
+    """
     with same_rows():
         for group in reading.groups(batches):
+            write = _write_of(writes, group)
             capture = wf.Capture(
-                group.messages.reader(), reading.format, after=write.after, threads=1, **reading.options
+                group.messages.source(), reading.format, after=write.after, threads=1, **reading.options
             )
             try:
-                yield from capture.write_listed(write.lake, write.listed, write.tables).to_batches()
+                yield part_of(group, capture.write_listed(write.lake, write.listed, write.tables))
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None
+
+
+def _write_of(writes: Mapping[str, Write], group: Group) -> Write:
+    if group.key not in writes:
+        raise OtherPartitions
+    return writes[group.key]

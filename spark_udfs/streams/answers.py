@@ -16,6 +16,7 @@ import wireformat as wf
 from wireformat.chunks.saved import Settings
 from wireformat.extras import needs
 
+from ..chunks.files import FileMessages
 from ..chunks.frames import Messages
 from ..chunks.groups import Plans
 from ..chunks.work import Ask
@@ -32,7 +33,7 @@ class StreamAnswers:
     questions have no answer on a stream that does not end: they raise OptionError.
     """
 
-    _messages: Messages
+    _messages: Messages | FileMessages
     _format: str
     _options: Mapping[str, Any]
 
@@ -83,6 +84,7 @@ class StreamAnswers:
 
     def _answer(self, ask: Ask, schema: pa.Schema, plans: Plans | None, **of_batches: bool) -> DataFrame:
         """Returns the answers of all streams; `plans` is None if the question is about records, not transactions."""
+        assert isinstance(self._messages, Messages), "files are no streaming DataFrame"
         df, positions = self._messages.df, self._messages.positions
         positions.check_result(schema.names)
         question = self._question(ask, schema, plans)

@@ -392,10 +392,51 @@ def test_a_write_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) 
     assert not [file for file in (tmp_path / "lake").rglob("*.parquet") if not file.name.startswith(".")]
 
 
-def test_a_write_of_several_streams_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    df = spark.createDataFrame([], f"{STREAM} string, {OFFSET} long, value binary")
-    with pytest.raises(wf.OptionError, match="stream_by"):
-        spark_udfs.capture(df, "value", "pgoutput", **PLACE).write(str(tmp_path / "lake"))
+@pytest.mark.parametrize(
+    ("state", "layout"), [("changes", "in order"), ("changes", "many chunks"), ("latest", "shuffled")]
+)
+def test_write_several_streams(
+    spark: SparkSession, tmp_path: Path, state: str, layout: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each has a lake of its own, which goes on by itself; the second stream begins later."""
+    streams = {name: streams_of("pgoutput")[f"generated {number}"] for number, name in enumerate(("a", "B/../ü"))}
+    kind = "delta" if state == "latest" else "parquet"
+    folders = {"a": "a", "B/../ü": "~42~2F~2E~2E~2F~C3~BC"}
+    write, chunks = LAYOUTS[layout]
+    caplog.set_level("INFO", "spark_udfs")
+    for number, share in enumerate((0.5, 1.0, 1.0)):
+        some = {name: given[: int(len(given) * share)] for name, given in streams.items() if number or name == "a"}
+        df = spark.read.parquet(write(some, tmp_path / f"raw {number}", Random(3)))
+        capture = spark_udfs.capture(df, "value", "pgoutput", chunks=chunks, **PLACE)
+        done = capture.write(tmp_path / "lakes", format=kind, state=state)
+        assert done.columns[:3] == [STREAM, "table_schema", "table_name"]
+        assert {row[STREAM] for row in done.collect()} <= {*some}
+        read_messages = [f'stream ["{name}"]: read {len(given)} messages' for name, given in some.items()]
+        assert all(words in caplog.text for words in read_messages)
+    assert state == "latest" or done.where("rows > 0").count() == 0
+    for name, messages in streams.items():
+        one = wf.Capture(messages, "pgoutput")
+        one.write(tmp_path / "one" / folders[name], format=kind, state=state)
+        lake, wanted = tmp_path / "lakes" / folders[name], tmp_path / "one" / folders[name]
+        assert wf.lake.position(lake).delivered.lsn == wf.lake.position(wanted).delivered.lsn
+        assert {*tables_of(lake)} == {*tables_of(wanted)} != set()
+        for table in tables_of(wanted):
+            assert sorted(map(repr, values(read(lake, table)))) == sorted(map(repr, values(read(wanted, table))))
+
+
+def test_a_write_with_options_of_other_tables_is_an_error(
+    one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path
+) -> None:
+    df, _ = one_stream
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    with pytest.raises(wf.OptionError, match=r"option schemas: .* no changes of shop\.order, did"):
+        capture.write(tmp_path / "lake", schemas={"shop.order": {"id": "int"}})
+
+
+def test_the_tables_of_each_stream(capture: spark_udfs.Capture, streams: dict[str, list[bytes]], format: str) -> None:
+    names = ["table_schema", "table_name", "columns", "types", "key_columns"]
+    wanted = of_one_machine(streams, format, lambda one: one.tables().select(names))
+    assert_same(capture.tables().toArrow().select([STREAM, *names]), wanted)
 
 
 @pytest.mark.slow

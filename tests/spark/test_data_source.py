@@ -65,7 +65,9 @@ def test_a_table_as_it_stands(spark: SparkSession, files: Path) -> None:
 
 def test_the_chunks_are_the_files(files: Path) -> None:
     found = survey(files, "pgoutput")
-    assert [chunk.path.name for chunk in found.chunks] == [f"{number}.parquet" for number in range(len(found.chunks))]
+    assert [chunk.file.path.name for chunk in found.chunks] == [
+        f"{number}.parquet" for number in range(len(found.chunks))
+    ]
     assert len(found.chunks) > 4
     assert any(chunk.plan.fates for chunk in found.chunks)
 

@@ -27,7 +27,7 @@ def test_messages_that_were_read_are_not_held(tmp_path: Path) -> None:
     with pa.OSFile(str(path)) as file:
         read = 0
         for group in groups(pa.ipc.open_stream(file), ["name"], ["offset"]):
-            for batch in group.messages.reader():
+            for batch in group.messages.source():
                 read += len(batch)
             del batch
             assert pa.total_allocated_bytes() - before < 5 * len(MESSAGE)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import spark_udfs
 import wireformat as wf
@@ -55,6 +57,14 @@ def test_a_column_that_is_there_twice(messages: DataFrame) -> None:
     twice = messages.select("value", "value")
     with pytest.raises(wf.OptionError, match="option payload: there are 2 columns 'value'"):
         spark_udfs.decode(twice)
+
+
+def test_columns_that_differ_in_case_only(messages: DataFrame, set_conf: Callable[[str, Any], None]) -> None:
+    other = messages.select("value", F.lit(b"x").alias("Value"))
+    with pytest.raises(wf.OptionError, match="option payload: there are 2 columns 'value'"):
+        spark_udfs.decode(other)
+    set_conf("spark.sql.caseSensitive", "true")
+    assert spark_udfs.decode(other).count() == spark_udfs.decode(messages).count() > 0
 
 
 def test_a_name_of_the_table_can_be_kept_where_the_column_is_not_asked_for(messages: DataFrame) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,39 +13,67 @@ from ..arrow.typed_tables.observations import tables_of_observations
 from ..arrow.typed_tables.tables import POSITION
 from ..arrow.unread import ReadSummary
 from ..formats.pgoutput.relations import Relations
-from ..formats.registry import find_format, find_format_name
+from ..formats.registry import find_format_name
 from ..options import ReadOptions
-from ..sources.files import file_source
-from ..sources.find import paths_of
+from ..sources.find import Sources
+from ..sources.source_order import SourceOrder
 from ..stream.chunk_plan import ChunkPlan, plan_chunks
 from ..stream.transactions import TransactionMachine
 from .capture import ChunkCapture
-from .relations import needed_messages, relations_before, said_of_stream
-from .summary import summarized
+from .file_ranges import RANGE_BYTES, FileRange, file_ranges, first_messages
+from .relations import needed_messages, of_needed_kinds, relations_before, said_of_stream
+from .summary import ChunkSummary, summarized
+
+
+def needed_of_file(file: FileRange, format: str) -> list[bytes]:
+    """Returns the messages of pgoutput in a file that say something of relations and blocks, without repetitions."""
+    return needed_messages(chain.from_iterable(map(of_needed_kinds, file.arrays(format))))
+
+
+def check_summaries(format: str, files: Sequence[FileRange], summaries: Iterable[ChunkSummary]) -> None:
+    """Raises the first error of the messages in files, also if the files are not in the order of the stream."""
+    order, seen = SourceOrder(format), ReadSummary()
+    for file, summary in zip(files, summaries, strict=True):
+        order.take_begin(summary.begin, str(file.path))
+        if summary.error is not None:
+            raise summary.error
+        seen = seen.and_these(summary.seen)
+    seen.check(format)
+
+
+def count_through(summaries: Sequence[ChunkSummary]) -> list[int]:
+    """Counts the messages in what was found through all files; returns the index of the first one of each."""
+    firsts = first_messages(summary.messages for summary in summaries) or []
+    for first, summary in zip(firsts, summaries, strict=True):
+        summary.count_from(first)
+    return firsts
 
 
 @dataclass(frozen=True)
 class FileChunk:
-    """A file of a stream.
+    """A range of a file of a stream.
 
+    first       index of its first message in the stream
     plan        what it needs of the others
     relations   of pgoutput, before its first message
     """
 
-    path: Path
+    file: FileRange
+    first: int
     plan: ChunkPlan
     relations: Relations | None
 
     def capture(self, format: str, **options: Any) -> ChunkCapture:
-        """Returns the capture of the file."""
-        return ChunkCapture([self.path], format, plan=self.plan, relations=self.relations, threads=1, **options)
+        """Returns the capture of the range."""
+        source = Sources([self.file.source(format)])
+        return ChunkCapture(source, format, plan=self.plan, relations=self.relations, threads=1, **options)
 
 
 @dataclass(frozen=True)
 class Survey:
     """What a look through all files of a stream finds.
 
-    chunks   the files, in order
+    chunks   in order
     listed   the list of the tables
     """
 
@@ -54,41 +81,35 @@ class Survey:
     listed: pa.Table
 
 
-def survey(path: Any, format: str, *, column: str | None = None, **options: Any) -> Survey:
+def survey(
+    paths: Any, format: str, *, column: str | None = None, range_bytes: int = RANGE_BYTES, **options: Any
+) -> Survey:
     """Looks through the files of a stream, in the natural order of their names.
 
-    path      of a file or a folder, or a pattern; a list of paths keeps its order
-    options   of wf.Capture
+    paths         of a file or a folder, or a pattern; a list of paths keeps its order
+    range_bytes   about the size of a chunk
+    options       of wf.Capture
 
-    Raises the first error of the messages; one of their order is raised by the chunk that has it.
+    Raises the first error of the messages; one of their order within a file is raised by the chunk that has it.
     """
     name = find_format_name(format)
-    paths = paths_of(path)
-    known: list[Relations | None] = [None] * len(paths)
+    files = file_ranges(paths, name, column, range_bytes)
+    known: list[Relations | None] = [None] * len(files)
     if name == "pgoutput":
-        needed = ((number, needed_messages(_messages(one, name, column))) for number, one in enumerate(paths))
+        needed = ((number, needed_of_file(one, name)) for number, one in enumerate(files))
         reading = {key: options[key] for key in ("encoding", "encoding_errors", "dialect") if key in options}
         said = [*said_of_stream(needed, ReadOptions.check(mode="PERMISSIVE", **reading))]
-        known = [relations_before(number, said) for number in range(len(paths))]
-    summaries = []
-    seen = ReadSummary()
-    for one, relations in zip(paths, known, strict=True):
-        summary = summarized(ChunkCapture([one], name, relations=relations, column=column, **options))
-        if summary.error is not None:
-            raise summary.error
-        seen = seen.and_these(summary.seen)
-        summaries.append(summary)
-    seen.check(name)
+        known = [relations_before(number, said) for number in range(len(files))]
+    summaries = [
+        summarized(ChunkCapture(Sources([one.source(name)]), name, relations=relations, **options))
+        for one, relations in zip(files, known, strict=True)
+    ]
+    firsts = count_through(summaries)
+    check_summaries(name, files, summaries)
     planned = plan_chunks([summary.items for summary in summaries], TransactionMachine())
     plans = [plan._replace(messages=summary.messages) for plan, summary in zip(planned.plans, summaries, strict=True)]
     observed = chain.from_iterable(summary.observed for summary in summaries)
     return Survey(
-        [FileChunk(*of_file) for of_file in zip(paths, plans, known, strict=True)],
+        [FileChunk(*of_file) for of_file in zip(files, firsts, plans, known, strict=True)],
         tables_of_observations(observed, name, POSITION),
     )
-
-
-def _messages(path: Path, format: str, column: str | None) -> Iterable[bytes]:
-    for given in file_source(path, str(path), find_format(format), column).read():
-        messages = given.messages.to_pylist() if isinstance(given.messages, pa.Array) else given.messages
-        yield from (bytes(message) for message in messages if message is not None)

@@ -7,6 +7,9 @@ from dataclasses import replace
 from itertools import chain, takewhile
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ..errors import DecodeError
 from ..events import Begin, Relation, StreamStart, Unknown
 from ..formats.pgoutput.messages import RECORDS
@@ -72,6 +75,15 @@ def needed_messages(messages: Iterable[bytes]) -> list[bytes]:
 
 
 _ENVELOPE = bytes([ENVELOPE])
+
+
+def of_needed_kinds(messages: pa.Array) -> list[bytes]:
+    """Returns the messages of NEEDED_TAGS in a binary array."""
+    first, enveloped = (pc.binary_slice(messages, at, at + 1) for at in (0, ENVELOPE_BYTES))
+    tag = pc.if_else(pc.equal(first, _ENVELOPE), enveloped, first)
+    tags = pa.array([bytes([tag]) for tag in NEEDED_TAGS], messages.type)
+    found: list[bytes] = messages.filter(pc.is_in(tag, tags)).to_pylist()
+    return found
 
 
 def said_of_stream(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from ..arrow.change_table import checked_schema
 from ..arrow.columns.rows_from_events import build
 from ..arrow.committed.chunk_items import ChunkItems
+from ..arrow.noted.rows import other_records_of
 from ..arrow.noted.tables import NotedTables
 from ..arrow.typed_tables.observations import Observation, Observations
 from ..arrow.typed_tables.tables import Table
 from ..arrow.unread import ReadSummary
 from ..capture import BEFORE_ALL
-from ..errors import WireformatError
+from ..errors import DecodeError, OrderError, WireformatError
 from ..events import Relation
+from ..sources.source_order import SourceBegin, begin_of
 from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
 from ..stream.reader import Located
@@ -34,6 +37,7 @@ class ChunkSummary:
     observed      facts about the columns of the tables
     row_facts     facts about the rows of the tables
     seen          whether anything could be read
+    begin         where it begins
     error         why the reading failed; the rest is that of the rows before
     """
 
@@ -43,7 +47,30 @@ class ChunkSummary:
     observed: list[Observation] = field(default_factory=list)
     row_facts: dict[Table, RowFacts] = field(default_factory=dict)
     seen: ReadSummary = field(default_factory=ReadSummary)
+    begin: SourceBegin | None = None
     error: WireformatError | None = None
+
+    def count_from(self, first: int) -> None:
+        """Counts messages from `first` in what was found, in place of 0."""
+        self.observed = [
+            one._replace(first=_counted(one.first, first), last=_counted(one.last, first)) for one in self.observed
+        ]
+        if self.begin is not None:
+            self.begin = self.begin._replace(message=self.begin.message + first)
+        for error in (self.error, *self.items[-1:]):
+            if isinstance(error, WireformatError):
+                counted_from(error, first)
+
+
+def _counted(position: dict[str, Any], first: int) -> dict[str, Any]:
+    return {**position, "message": position["message"] + first}
+
+
+def counted_from(error: WireformatError, first: int) -> WireformatError:
+    """Returns an error whose message is counted from `first`, in place of 0."""
+    if isinstance(error, (DecodeError, OrderError)) and error.message is not None:
+        error.add(message=error.message + first)
+    return error
 
 
 def summarized(capture: ChunkCapture, delivered: Position | None = None) -> ChunkSummary:
@@ -58,6 +85,7 @@ def summarized(capture: ChunkCapture, delivered: Position | None = None) -> Chun
         for rows in capture.noted():
             is_batch = isinstance(rows, pa.RecordBatch)
             summary.seen = summary.seen.and_of(rows) if is_batch else summary.seen.and_of_source(rows)
+            summary.begin = summary.begin or begin_of(other_records_of(rows))
             items.take(rows)
             tables.take(rows)
     except WireformatError as error:

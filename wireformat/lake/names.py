@@ -18,7 +18,7 @@ MOST_CHARACTERS = 200
 _DIGEST_CHARACTERS = 32
 
 
-def folder_of(table: tuple[str, str]) -> str:
+def folder_of(table: tuple[str, ...]) -> str:
     """Returns the folder of a table in its lake, `schema/table`. Different tables have different folders.
 
     Bytes other than a to z, 0 to 9, `_` and `-` are written `~4F`, also capitals, and a `_` or `-` at the beginning.

@@ -212,16 +212,7 @@ class Writer:
 
     def check_names(self) -> None:
         """Raises OptionError if an option names a table that the stream does not have."""
-        there = {*map(_name, self._listed)}
-        options = (("keys", self._choice.keys), ("schemas", self._choice.schemas))
-        for option, given in options:
-            for name in given if isinstance(given, Mapping) else ():
-                if one_table(name) not in there:
-                    wanted = written(one_table(name))
-                    raise OptionError(
-                        f"option {option}: the stream has no changes of {wanted}"
-                        f"{suggestion(wanted, {*map(written, there)})}"
-                    )
+        check_named_tables({"keys": self._choice.keys, "schemas": self._choice.schemas}, map(_name, self._listed))
 
     def _read(self) -> None:
         """Reads the stream, and writes the typed changes of all tables to files, or to where they wait."""
@@ -419,6 +410,19 @@ class Writer:
         if unread or left_open or dropped:
             rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": unread})
         return pa.Table.from_pylist(rows, RESULT)
+
+
+def check_named_tables(options: Mapping[str, Any], tables: Iterable[Table]) -> None:
+    """Raises OptionError if an option, by its name, is a mapping that names a table that is not there."""
+    there = {*tables}
+    for option, given in options.items():
+        for name in given if isinstance(given, Mapping) else ():
+            if one_table(name) not in there:
+                wanted = written(one_table(name))
+                raise OptionError(
+                    f"option {option}: the stream has no changes of {wanted}"
+                    f"{suggestion(wanted, {*map(written, there)})}"
+                )
 
 
 def _name(row: Mapping[str, Any]) -> Table:

@@ -20,6 +20,10 @@ from .source import Source
 _DIGITS = re.compile(r"(\d+)")
 
 
+class Sources(tuple[Source, ...]):
+    """Sources that were found before."""
+
+
 def find_sources(
     messages: Any, format: Format, column: str | None = None, order_by: Sequence[str] | None = None
 ) -> list[Source]:
@@ -33,6 +37,8 @@ def find_sources(
 
     Raises OptionError, OSError for a file that cannot be read, and TypeError.
     """
+    if isinstance(messages, Sources):
+        return [*messages]
     if column is not None and not isinstance(column, str):
         raise OptionError(f"option column: expected the name of a column, got {shown(column)}")
     if order_by is not None:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..errors import counted
 from ..limits import CHUNK_BYTES
 from .columns import find_column
 from .source import SourceMessages, errors_of
@@ -28,9 +29,11 @@ class ParquetSource:
 
     file     its path, or the open file
     column   name of the column; None finds it, see `find_column`
+    groups   the row groups to read; None for all
     """
 
     is_repeatable = True
+    groups: range | None = None
 
     def __init__(self, name: str, file: Path | BinaryIO, size: int, column: str | None) -> None:
         self.name = name
@@ -46,13 +49,32 @@ class ParquetSource:
             pq.ParquetFile(self.file, buffer_size=READ_BYTES, pre_buffer=False) as parquet,
         ):
             find_column(self.name, parquet.schema_arrow, self.column)  # the file may have been replaced
+            if self.groups is not None and self.groups.stop > parquet.num_row_groups:
+                expected, found = (counted(count, "row group") for count in (self.groups.stop, parquet.num_row_groups))
+                raise OSError(f"expected at least {expected}, as when it was looked at first, got {found}")
             if not parquet.metadata.num_rows:
                 yield SourceMessages(self.name, [], self.size)
             bytes_per_row = self.size / max(parquet.metadata.num_rows, 1)
-            for group in range(parquet.num_row_groups):
+            for group in range(parquet.num_row_groups) if self.groups is None else self.groups:
                 rows = _rows_at_once(parquet.metadata.row_group(group), self.column)
                 for batch in parquet.iter_batches(rows, row_groups=[group], columns=[self.column]):
                     yield SourceMessages(self.name, batch.column(0), round(len(batch) * bytes_per_row))
+
+    def row_groups(self) -> list[RowGroup]:
+        """Returns the row groups of the file."""
+        with errors_of(self.name, pa.ArrowException), pq.ParquetFile(self.file) as parquet:
+            groups = map(parquet.metadata.row_group, range(parquet.num_row_groups))
+            return [RowGroup(group.num_rows, _bytes_of(group, self.column)) for group in groups]
+
+
+class RowGroup(NamedTuple):
+    """A row group of a Parquet file.
+
+    bytes   of its messages
+    """
+
+    rows: int
+    bytes: int
 
 
 class Row(NamedTuple):
@@ -85,7 +107,11 @@ def row_of(source: ParquetSource, index: int) -> Row | int:
 
 def _rows_at_once(group: pq.RowGroupMetaData, column: str) -> int:
     """Returns the number of rows that hold about CHUNK_BYTES of messages."""
+    rows: int = group.num_rows
+    return max(1, min(MOST_ROWS, CHUNK_BYTES * rows // max(_bytes_of(group, column), 1)))
+
+
+def _bytes_of(group: pq.RowGroupMetaData, column: str) -> int:
     chunks = (group.column(index) for index in range(group.num_columns))
     size: int = next(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema == column)
-    rows: int = group.num_rows
-    return max(1, min(MOST_ROWS, CHUNK_BYTES * rows // max(size, 1)))
+    return size

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import OrderError
 from ..lsn import lsn_text, unsigned
+
+
+class SourceBegin(NamedTuple):
+    """Where a source begins: the position of its first transaction that has one.
+
+    column    csn or commit_lsn
+    value     unsigned
+    message   index of its BEGIN
+    """
+
+    column: str
+    value: int
+    message: int
+
+
+def begin_of(batch: pa.RecordBatch) -> SourceBegin | None:
+    """Returns where rows begin; None if none of them says it."""
+    begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
+    for name in ("csn", "commit_lsn"):
+        values = begins[name].drop_null()
+        if len(values):
+            return SourceBegin(name, unsigned(values[0].as_py()), begins["message"][0].as_py())
+    return None
 
 
 class SourceOrder:
@@ -19,30 +44,28 @@ class SourceOrder:
 
     def __init__(self, format: str) -> None:
         self._format = format
-        self._begin: tuple[str, str, int] | None = None
+        self._begin: SourceBegin | None = None
         self._source: str | None = None
 
     def take(self, batch: pa.RecordBatch, source: str) -> None:
         """Looks at the next rows."""
-        if source == self._source:
-            return
-        begins = batch.filter(pc.equal(batch["kind"], "BEGIN"))
-        for name in ("csn", "commit_lsn"):
-            values = begins[name].drop_null()
-            if len(values):
-                self._next(source, name, unsigned(values[0].as_py()), begins)
-                return
+        if source != self._source:
+            self.take_begin(begin_of(batch), source)
 
-    def _next(self, source: str, name: str, value: int, begins: pa.RecordBatch) -> None:
-        earlier, self._source, self._begin = self._begin, source, (source, name, value)
-        if earlier is None or earlier[1] != name or earlier[2] <= value:
+    def take_begin(self, begin: SourceBegin | None, source: str) -> None:
+        """Looks at where the next rows begin."""
+        if begin is None or source == self._source:
             return
-        text = str if name == "csn" else lsn_text
+        earlier, before = self._begin, self._source
+        self._source, self._begin = source, begin
+        if earlier is None or earlier.column != begin.column or earlier.value <= begin.value:
+            return
+        text = str if begin.column == "csn" else lsn_text
         raise OrderError(
-            f"a source that begins at or after {earlier[0]}, at {name} {text(earlier[2])}",
-            f"{source}, which begins at {text(value)}",
+            f"a source that begins at or after {before}, at {begin.column} {text(earlier.value)}",
+            f"{source}, which begins at {text(begin.value)}",
             format=self._format,
-            message=begins["message"][0].as_py(),
+            message=begin.message,
             state="between sources",
             open="",
             hint="give the files in the order of the stream, or name the columns that order the messages with order_by",

@@ -1,0 +1,153 @@
+"""The messages of a capture in files, which the workers read: a task for each range of a file."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField
+
+import wireformat as wf
+from wireformat.stream.chunk_plan import ChunkPlan
+
+from ..positions import PositionColumns
+from .groups import Group, stream_key
+
+if TYPE_CHECKING:
+    from wireformat.chunks.file_ranges import FileRange
+    from wireformat.chunks.summary import ChunkSummary
+    from wireformat.sources.find import Sources
+
+MESSAGE = "message"
+"""The index of a message in all files: its position."""
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """What a task reads.
+
+    files    in order
+    first    index of the first message; 0 where it is not known yet
+    plan     of the chunk, if the question needs one
+    """
+
+    files: Sequence[FileRange]
+    first: int
+    plan: ChunkPlan | None
+
+
+class FileMessages:
+    """The messages of a capture in files, with what `Messages` has. A chunk is a range of a file.
+
+    files   of one stream, in order
+    """
+
+    are_chunks = False
+    ranges = None
+    positions = PositionColumns((), (StructField(MESSAGE, LongType()),))
+
+    def __init__(self, session: SparkSession, files: Sequence[FileRange]) -> None:
+        from wireformat.chunks.file_ranges import first_messages
+
+        self.session = session
+        self.files = files
+        self._firsts = first_messages(file.messages for file in files)
+
+    @property
+    def are_counted(self) -> bool:
+        """Whether it is known how many messages each file has."""
+        return self._firsts is not None
+
+    def check(self, format: str, summaries: Mapping[str, Mapping[int, ChunkSummary]]) -> None:
+        """Counts the messages of all files in their summaries, and raises the first error."""
+        from wireformat.chunks.files import check_summaries, count_through
+
+        found = [*summaries.get(stream_key(()), {}).values()]
+        self._firsts = count_through(found)
+        check_summaries(format, self.files, found)
+
+    def sort(self) -> None:
+        """Does nothing: files are in order."""
+
+    def shuffle(self) -> None:
+        """Does nothing: each task has the files that it is told."""
+
+    @property
+    def streams(self) -> list[tuple[Any, ...]]:
+        """The values of stream_by of each stream: one without values."""
+        return [()]
+
+    def in_streams(self) -> DataFrame:
+        """Returns one task that has all files."""
+        return self._tasks([(0, FileTask(self.files, 0, None))])
+
+    def in_chunks(
+        self, plans: Mapping[int, Any] | None = None, *, only_planned: bool = False, **others: bool
+    ) -> DataFrame:
+        """Returns a task for each chunk; see `Messages.in_chunks`."""
+        found = []
+        for number, file in enumerate(self.files):
+            if not only_planned or number in (plans or ()):
+                first = 0 if self._firsts is None else self._firsts[number]
+                plan = None if plans is None else plans[number][stream_key(())]
+                found.append((number, FileTask([file], first, plan)))
+        return self._tasks(found)
+
+    def _tasks(self, tasks: Iterable[tuple[int, FileTask]]) -> DataFrame:
+        rows = [(number, pickle.dumps(task)) for number, task in tasks]
+        found = self.session.createDataFrame(rows, "chunk int, task binary")
+        return found.repartitionById(max(len(self.files), 1), "chunk")
+
+
+def file_groups(batches: Iterable[pa.RecordBatch], format: str) -> Iterator[Group]:
+    """Yields the groups of a task that reads files.
+
+    batches   chunk and FileTask, as `FileMessages` returns them
+    """
+    for batch in batches:
+        for number, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            task: FileTask = pickle.loads(data)
+            yield Group(number, task.plan, (), FileGroupMessages(task, format))
+
+
+class FileGroupMessages:
+    """The messages of files, with what `GroupMessages` has."""
+
+    names = (MESSAGE,)
+
+    def __init__(self, task: FileTask, format: str) -> None:
+        self._task = task
+        self._format = format
+
+    def source(self) -> Sources:
+        """Returns the messages."""
+        from wireformat.sources.find import Sources
+
+        return Sources(file.source(self._format) for file in self._task.files)
+
+    @cached_property
+    def needed(self) -> list[bytes]:
+        """The messages of pgoutput that later ones need, without repetitions."""
+        from wireformat.chunks.files import needed_of_file
+
+        (file,) = self._task.files
+        return needed_of_file(file, self._format)
+
+    def columns(self, messages: pa.Array) -> list[pa.Array]:
+        """Returns the positions of messages, by their indices in the group."""
+        return [pc.add(messages, self._task.first)]
+
+    def located(self, error: wf.WireformatError) -> wf.WireformatError:
+        """Returns an error with the index of its message in all files."""
+        from wireformat.chunks.summary import counted_from
+
+        return counted_from(error, self._task.first)
+
+    def place(self, summary: ChunkSummary) -> None:
+        """Does nothing: the driver counts the messages of all files."""

@@ -1,0 +1,136 @@
+"""The lakes that a capture is written to: one for each stream."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from wireformat.errors import counted
+from wireformat.lake.chunks import LakePlan, discard, joined, publish, result
+from wireformat.lake.names import folder_of
+from wireformat.lake.options import LakeOptions
+from wireformat.lake.write import check_named_tables
+from wireformat.options.table_names import written
+from wireformat.sources.resumption import going_on
+from wireformat.stream.capture_position import CapturePosition
+
+from .groups import stream_key
+from .light_pass import LightPass
+from .writing import Write
+
+if TYPE_CHECKING:
+    from wireformat.lake.lake import Lake
+
+
+@dataclass(frozen=True)
+class StreamLake:
+    """The lake of a stream, before a write.
+
+    folder   of the lake
+    after    the position after which the stream goes on
+    """
+
+    folder: Any
+    lake: Lake
+    after: CapturePosition | None
+
+
+class StreamLakes:
+    """The lakes of streams, in the folder that a caller gives, or below it if there are several streams.
+
+    streams   the values of stream_by of each
+    after     the positions after which the streams go on
+
+    Raises OptionError and StateError.
+    """
+
+    def __init__(
+        self,
+        folder: Any,
+        options: LakeOptions,
+        format: str,
+        streams: Iterable[tuple[Any, ...]],
+        after: Mapping[str, CapturePosition],
+    ) -> None:
+        self._options = options
+        self._format = format
+        self._lakes: dict[str, StreamLake] = {}
+        for stream in streams:
+            key = stream_key(stream)
+            own = f"{os.fspath(folder)}/{folder_of(tuple(map(str, stream)))}" if stream else folder
+            lake = options.opened(own, format)
+            self._lakes[key] = StreamLake(own, lake, going_on(after.get(key), lake.position, format))
+
+    @property
+    def after(self) -> dict[str, CapturePosition]:
+        """The positions after which the streams go on."""
+        return {key: one.after for key, one in self._lakes.items() if one.after is not None}
+
+    def writes(self, light: LightPass, tables: Sequence[str] | None) -> dict[str, Write]:
+        """Returns what the workers need to write each stream; raises OptionError for tables that no stream has."""
+        check_named_tables({"keys": self._options.keys, "schemas": self._options.schemas}, _names(light.listed))
+        found = {}
+        for key, one in self._lakes.items():
+            listed = light.listed_of(key)
+            plan = LakePlan(one.folder, _of_tables(self._options, listed), self._format, one.lake.manifest)
+            found[key] = Write(plan, listed, tables, one.after)
+            if self._options.state == "changes":
+                one.lake.begin()  # the files of the workers become part of it
+        return found
+
+    def publish(
+        self, parts: Mapping[str, Mapping[int, Any]], light: LightPass, positions: Mapping[str, CapturePosition]
+    ) -> dict[str, pa.Table]:
+        """Publishes the files that the workers have written, and returns what was written, by the stream.
+
+        parts       the files of the chunks of each stream
+        positions   of the streams, at their end
+        """
+        files = {key: joined(parts.get(key, {}).values()) for key in self._lakes}
+        done = {}
+        try:
+            for key, one in self._lakes.items():
+                position = positions.get(key, CapturePosition(self._format))
+                publish(one.lake, files[key], position)
+                left_open = sum(open.changes for open in position.open)
+                done[key] = result(one.lake, files.pop(key), left_open, light.dropped_of(key))
+        except BaseException:
+            for key, of_stream in files.items():
+                discard(self._lakes[key].lake, of_stream)
+            raise
+        return done
+
+
+def _names(listed: pa.Table) -> set[tuple[str, str]]:
+    return {*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)}
+
+
+def _of_tables(options: LakeOptions, listed: pa.Table) -> LakeOptions:
+    """Returns the options without those of tables that only other streams have."""
+    names = {*map(written, _names(listed))}
+    keys = options.keys
+    if isinstance(keys, dict):
+        keys = {table: value for table, value in keys.items() if table in names}
+    schemas = {table: value for table, value in options.schemas.items() if table in names}
+    return replace(options, keys=keys, schemas=schemas)
+
+
+def log_written(done: Mapping[str, pa.Table], light: LightPass) -> None:
+    """Logs what was read, written, left open and dropped of each stream."""
+    for key, found in done.items():
+        total = {name: sum(filter(None, found[name].to_pylist())) for name in ("rows", "files", "open", "dropped")}
+        logging.getLogger(__package__).info(
+            "stream %s: read %s, wrote %s of %s to %s; left open %s; dropped %s",
+            key,
+            counted(light.messages_of(key), "message"),
+            counted(total["rows"], "row"),
+            counted(len(found["table_name"].drop_null()), "table"),
+            counted(total["files"], "file"),
+            counted(total["open"], "change"),
+            counted(total["dropped"], "row"),
+        )

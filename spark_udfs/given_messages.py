@@ -1,0 +1,78 @@
+"""What a caller of `capture` gives: a DataFrame of messages, or files, and the positions after which streams go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BinaryType, StringType, StructField
+
+import wireformat as wf
+from wireformat.options.checks import number, shown
+from wireformat.stream.capture_position import CapturePosition
+
+from .carriers import column_of
+from .chunks.files import FileMessages
+from .chunks.frames import Messages
+from .chunks.groups import stream_key
+from .fields import check_frame, field_of
+from .positions import MOST_CHUNKS, PositionColumns
+
+
+def messages_of_frame(
+    df: Any, payload: str, order_by: Sequence[str] | None, stream_by: Sequence[str], chunks: int | None
+) -> Messages:
+    """Returns the messages of a DataFrame; raises OptionError and TypeError."""
+    check_frame("df", df)
+    messages = field_of(df, "payload", payload)
+    if not isinstance(messages.dataType, BinaryType):
+        kind = messages.dataType.simpleString()
+        raise wf.OptionError(f"option payload: expected a binary column, {payload!r} is {kind}")
+    if order_by is None:
+        raise wf.OptionError("option order_by: expected the names of the columns that order the messages of df")
+    positions = PositionColumns.check(df, order_by, stream_by)
+    if any(field.name.lower() == "record" for field in positions.order_by):
+        raise wf.OptionError("option order_by: 'record' is a field of the positions in `tables`; rename the column")
+    if chunks is not None and number("chunks", chunks, 1) > MOST_CHUNKS:
+        raise wf.OptionError(f"option chunks: expected a number from 1 to {MOST_CHUNKS}, got {shown(chunks)}")
+    return Messages(df, column_of(messages), positions, chunks)
+
+
+def messages_of_files(paths: Any, format: str, column: str | None, **of_frames: Any) -> FileMessages:
+    """Returns the messages of files.
+
+    of_frames   options that files do not have
+
+    Raises OptionError and OSError.
+    """
+    from wireformat.chunks.file_ranges import file_ranges
+
+    for name, value in of_frames.items():
+        if value is not None and value != ():
+            raise wf.OptionError(
+                f"option {name}: expected none with paths: files are one stream, in the natural order of their names"
+            )
+    session = SparkSession.getActiveSession()
+    if session is None:
+        raise wf.OptionError("option paths: expected an active Spark session, got none; make one first")
+    return FileMessages(session, file_ranges(paths, format, column))
+
+
+def positions_after(after: Any, format: str, stream_by: Sequence[StructField]) -> dict[str, CapturePosition]:
+    """Returns the position of each stream, by its key; raises OptionError."""
+    if after is None:
+        return {}
+    if isinstance(after, Mapping) is not bool(stream_by):
+        expected = "a dict of the streams' values to their positions" if stream_by else "the position of one stream"
+        got = "a dict" if isinstance(after, Mapping) else "one position"
+        raise wf.OptionError(f"option after: expected {expected}, as `position` of an earlier capture is, got {got}")
+    found = {}
+    for stream, position in after.items() if isinstance(after, Mapping) else [((), after)]:
+        types = [str if isinstance(field.dataType, StringType) else int for field in stream_by]
+        if not isinstance(stream, tuple) or [*map(type, stream)] != types:
+            expected = ", ".join(f"{field.name} ({field.dataType.simpleString()})" for field in stream_by)
+            raise wf.OptionError(f"option after: expected a tuple of the values of {expected} for each stream")
+        wf.Capture([], format, after=position)  # raises what is wrong with it
+        found[stream_key(stream)] = CapturePosition.from_json(position) if isinstance(position, str) else position
+    return found

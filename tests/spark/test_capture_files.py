@@ -1,0 +1,174 @@
+"""spark_udfs.capture(paths=…): the workers read the files, and say what wf.Capture says of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+
+import spark_udfs
+import wireformat as wf
+from spark_udfs.chunks.files import FileMessages
+from wireformat.chunks.file_ranges import file_ranges
+from wireformat.options.table_names import written
+
+from ..lake.reading import read, tables_of, values
+from .raw_streams import assert_same, write
+
+pytestmark = pytest.mark.spark
+
+
+def parquet_files(folder: Path, messages: list[bytes], files: int = 3) -> Path:
+    """Writes messages in order, with a null among them."""
+    given = [*messages[:5], None, *messages[5:]]
+    bounds = [0, *sorted(Random(files).sample(range(len(given)), files - 1)), len(given)]
+    write([pa.table({"payload": pa.array(given[a:b], pa.binary())}) for a, b in pairwise(bounds)], folder)
+    return folder
+
+
+def files_of_messages(folder: Path, messages: list[bytes]) -> Path:
+    folder.mkdir()
+    for number, start in enumerate(range(0, len(messages), 40)):
+        (folder / f"{number}.bin").write_bytes(b"".join(messages[start : start + 40]))
+    return folder
+
+
+def stream_of(format: str) -> list[bytes]:
+    return [*map(bytes, wf.encode(wf.testing.stream(3, 60, seed=4, format=format), format))]
+
+
+@pytest.fixture(scope="module", params=["pgoutput", "gaussdb-binary", "files of messages"])
+def given(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("raw") / "files"
+    if request.param == "files of messages":
+        return files_of_messages(folder, stream_of("gaussdb-binary")), "gaussdb-binary"
+    return parquet_files(folder, stream_of(request.param)), request.param
+
+
+@pytest.fixture(scope="module")
+def capture(given: tuple[Path, str], spark: SparkSession) -> spark_udfs.Capture:
+    path, format = given
+    with patch("wireformat.chunks.file_ranges.file_ranges", lambda *args: file_ranges(*args, range_bytes=8_000)):
+        found = spark_udfs.capture(paths=path, format=format)
+    assert len(found._messages.files) > 2
+    return found
+
+
+def test_answers(capture: spark_udfs.Capture, given: tuple[Path, str]) -> None:
+    one = wf.Capture(*given)
+    assert_same(capture.changes().toArrow(), one.changes().read_all())
+    assert_same(capture.committed().toArrow(), one.committed().read_all().drop_columns(["message"]))
+    assert_same(capture.open().toArrow(), one.open().drop_columns(["message"]))
+    assert_same(capture.messages().toArrow(), one.messages().read_all())
+    names = one.tables().column_names if given[1] == "pgoutput" else ["table_schema", "table_name", "columns", "types"]
+    assert_same(capture.tables().toArrow().select(names), one.tables().select(names))
+    assert capture.dropped == 0
+
+
+def test_the_first_table(capture: spark_udfs.Capture, given: tuple[Path, str]) -> None:
+    one = wf.Capture(*given)
+    row = one.tables().to_pylist()[0]
+    table = written((row["table_schema"], row["table_name"]))
+    wanted = one.typed(table).read_all()
+    found = capture.typed(table).toArrow()
+    assert len(found) == len(wanted) > 0
+    assert_same(found, wanted)
+
+
+def test_going_on(capture: spark_udfs.Capture, given: tuple[Path, str], spark: SparkSession) -> None:
+    one = wf.Capture(*given)
+    one.committed().read_all()
+    position = capture.position
+    assert position.delivered == one.position.delivered
+    assert {*position.open} == {*one.position.open}
+    assert {*position.relations} == {*one.position.relations}
+    more = spark_udfs.capture(paths=given[0], format=given[1], after=position)
+    assert more.committed().count() == 0
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_write(capture: spark_udfs.Capture, given: tuple[Path, str], tmp_path: Path, state: str) -> None:
+    options: dict[str, Any] = {"state": state, "keys": ["id"] if state == "latest" else None}
+    found = capture.write(tmp_path / "lake", **options).collect()
+    wanted = wf.Capture(*given).write(tmp_path / "one", **options)
+    counts = [(row["table_name"], row["rows"], row["open"]) for row in found]
+    assert counts == [(row["table_name"], row["rows"], row["open"]) for row in wanted.to_pylist()]
+    for table in tables_of(tmp_path / "one"):
+        there, other = (sorted(map(repr, values(read(tmp_path / name, table)))) for name in ("lake", "one"))
+        assert there == other
+
+
+def test_errors_are_those_of_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+    messages = stream_of("pgoutput")
+    row = max(index for index, message in enumerate(messages) if message[:1] == b"I")
+    messages[row] = b"I\0"
+    folder = parquet_files(tmp_path / "raw", messages)
+    with pytest.raises(wf.DecodeError) as one:
+        wf.Capture(folder, "pgoutput").tables()
+    with pytest.raises(wf.DecodeError) as other:
+        spark_udfs.capture(paths=folder, format="pgoutput").tables()
+    assert str(other.value) == str(one.value)
+    with pytest.raises(PythonException) as in_worker:
+        spark_udfs.capture(paths=folder, format="pgoutput").changes().collect()
+    assert str(one.value) in str(in_worker.value)
+    reverse = sorted(folder.iterdir(), reverse=True)
+    with pytest.raises(wf.OrderError, match="in the order of the stream"):
+        spark_udfs.capture(paths=reverse, format="pgoutput", mode="PERMISSIVE").tables()
+    with pytest.raises(wf.WireformatError, match="pgoutput"):
+        spark_udfs.capture(paths=folder, format="gaussdb-binary", mode="PERMISSIVE").tables()
+
+
+def test_files_that_change_after_the_first_question(spark: SparkSession, tmp_path: Path) -> None:
+    folder = parquet_files(tmp_path / "raw", stream_of("pgoutput"), files=2)
+    capture = spark_udfs.capture(paths=folder, format="pgoutput")
+    capture.tables()
+    last = max(folder.iterdir())
+    pq.write_table(pq.read_table(last).slice(0, 40), last)
+    with pytest.raises(PythonException, match="row groups, as when it was looked at first, got 1 row group"):
+        capture.committed().collect()
+    pq.write_table(pq.read_table(last), last, row_group_size=1)
+    with pytest.raises(PythonException, match="gives other rows"):
+        capture.committed().collect()
+
+
+def test_no_messages(spark: SparkSession, tmp_path: Path) -> None:
+    write([pa.table({"payload": pa.array([], pa.binary())})], tmp_path / "raw")
+    capture = spark_udfs.capture(paths=tmp_path / "raw", format="pgoutput")
+    assert capture.changes().count() == capture.tables().count() == 0
+    assert capture.position.delivered.transactions == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "either df or paths, got none"),
+        ({"paths": "x", "order_by": ["offset"]}, "option order_by"),
+        ({"paths": "x", "stream_by": ["offset"]}, "option stream_by"),
+        ({"paths": "x", "chunks": 3}, "option chunks"),
+        ({"paths": "nothing*.parquet"}, "no file matches"),
+    ],
+)
+def test_wrong_options(spark: SparkSession, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(wf.OptionError, match=words):
+        spark_udfs.capture(**options)
+    df = spark.createDataFrame([], "offset long, value binary")
+    with pytest.raises(wf.OptionError, match="got both"):
+        spark_udfs.capture(df, paths="x")
+    with pytest.raises(wf.OptionError, match="option order_by"):
+        spark_udfs.capture(df)
+
+
+def test_the_interface_of_messages() -> None:
+    """What a capture asks of a DataFrame's messages, files have too."""
+    from spark_udfs.chunks.frames import Messages
+
+    used = {name for name in vars(Messages) if not name.startswith("_")} - {"fields"}
+    assert used <= {*dir(FileMessages), "session"}
