@@ -25,13 +25,27 @@ from .measure import Result, Say, interleaved
 DECODE = "spark_udfs.decode, 20 tables"
 DECODE_ONE = "spark_udfs.decode, one table"
 COMMITTED = "capture.committed, 20 tables"
+COMMITTED_PATHS = "capture(paths=…).committed, 20 tables"
 TYPED = "capture.typed, one table of 20"
+TYPED_PATHS = "capture(paths=…).typed, one table of 20"
 TYPED_ONE = "capture.typed, the only table"
 LATEST_ONE = "capture.latest, the only table"
 TABLES = "capture.tables, 20 tables"
 PARQUET = "capture.write, 20 tables to Parquet"
 DELTA = "capture.write, 20 tables to Delta"
-NAMES = (DECODE, COMMITTED, TYPED, TABLES, PARQUET, DELTA, DECODE_ONE, TYPED_ONE, LATEST_ONE)
+NAMES = (
+    DECODE,
+    COMMITTED,
+    COMMITTED_PATHS,
+    TYPED,
+    TYPED_PATHS,
+    TABLES,
+    PARQUET,
+    DELTA,
+    DECODE_ONE,
+    TYPED_ONE,
+    LATEST_ONE,
+)
 FILES = 4
 NAME = written(ONE_TABLE)
 
@@ -52,10 +66,15 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
         return spark_udfs.capture(raw(name), "payload", BINARY, order_by=["seq"], drop_resent=False)
 
     twenty, one = made("twenty"), made("one")
+    read_by_workers = spark_udfs.capture(
+        paths=str(folder / "twenty"), payload="payload", format=BINARY, drop_resent=False
+    )
     frames: dict[str, tuple[str, Callable[[], Any]]] = {
         DECODE: ("twenty", lambda: compute(spark_udfs.decode(raw("twenty"), "payload", BINARY, keep=["seq"]))),
         COMMITTED: ("twenty", lambda: compute(twenty.committed())),
+        COMMITTED_PATHS: ("twenty", lambda: compute(read_by_workers.committed())),
         TYPED: ("twenty", lambda: compute(twenty.typed(NAME))),
+        TYPED_PATHS: ("twenty", lambda: compute(read_by_workers.typed(NAME))),
         TABLES: ("twenty", lambda: made("twenty").tables().collect()),
         PARQUET: ("twenty", lambda: made("twenty").write(str(folder / "parquet"))),
         DELTA: ("twenty", lambda: made("twenty").write(str(folder / "delta"), format="delta")),
