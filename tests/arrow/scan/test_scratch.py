@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
 from itertools import product
@@ -19,6 +20,7 @@ from wireformat.arrow.columns import rows_from_events as builder
 from wireformat.arrow.scan.kernels import pgoutput as scan_pgoutput
 from wireformat.arrow.scan.kernels import relation_table
 from wireformat.arrow.scan.kernels import transaction_lines as scan_lines
+from wireformat.arrow.scan.notes import make_notes
 from wireformat.arrow.scan.registry import SCANS
 from wireformat.limits import RECORD_BYTES
 
@@ -196,3 +198,16 @@ def test_generated_events_with_little_room(encoding: str) -> None:
             assert read(messages, encoding=encoding) == events
 
     check()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork processes")
+def test_a_forked_process_has_its_own_memory() -> None:
+    """Scratch that waits for the next scan is in both processes, which write into it at the same time."""
+    notes = make_notes(10, 10, 10)
+    notes.rows[0, 0] = 1
+    child = os.fork()
+    if not child:
+        notes.rows[0, 0] = 2
+        os._exit(0)
+    assert os.waitpid(child, 0) == (child, 0)
+    assert notes.rows[0, 0] == 1

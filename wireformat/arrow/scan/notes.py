@@ -10,7 +10,7 @@ The notes are a few plain arrays, because each array that a compiled function ta
 
 from __future__ import annotations
 
-from mmap import mmap
+import mmap
 from typing import NamedTuple
 
 import numpy as np
@@ -190,13 +190,17 @@ def make_notes(rows: int, cells: int, text: int) -> Notes:
     return notes
 
 
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+"""By default, Python shares such pages with the processes that are forked."""
+
+
 def _mapped(type: type[np.generic], *shape: int) -> Array:
     """Returns memory of its own pages, which the system has again when the array goes.
 
     Freed to C's allocator, so much memory would be kept: it takes it for a sign that large blocks are used often.
     """
     size = int(np.prod(shape)) * np.dtype(type).itemsize
-    return np.frombuffer(mmap(-1, size), type).reshape(shape)
+    return np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), type).reshape(shape)
 
 
 def _padded_rows(rows: int) -> int:
