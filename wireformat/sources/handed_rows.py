@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrow.noted.changes import CommittedRows, rows_of_name
-from ..arrow.noted.selection import NotedSelection, change_rows, joined_selections, selection_of
+from ..arrow.noted.changes import CommittedRows, of_batch
+from ..arrow.noted.selection import NotedSelection, change_rows, joined_selections
 from ..arrow.typed_tables.rows import ChangeRows, joined_rows, rows_of_table
 from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition
@@ -54,7 +54,7 @@ def grouped_rows(
         last = position or last
         if rows is None:
             continue
-        own = rows_of_name(rows, *table) if isinstance(rows, pa.RecordBatch) else rows.of_table(table, keep)
+        own = of_batch(rows, table, keep) if isinstance(rows, pa.RecordBatch) else rows.of_table(table, keep)
         if own is not None and len(own):
             held.append(own)
             size += own.nbytes
@@ -70,22 +70,9 @@ def joined_parts(
 ) -> ChangeRows:
     """Joins the rows of one table; raises BadRows for rows that may be of it, but do not name their table."""
     parts: list[ChangeRows] = []
-    noted: list[NotedSelection] = []
-    types = next(
-        ({name: column.type for name, column in rows.columns.items()} for rows in held if not _is_batch(rows)), {}
-    )
     for is_batch, run in groupby(held, _is_batch):
-        if not is_batch:
-            noted += run
-            continue
-        for rows in rows_of_table(run, *table, keep):
-            if types and rows.are_changes:  # such as those of a transaction that was open between two scans
-                noted += (selection_of(one, kinds, table, types) for one, kinds in rows.by_selection())
-                continue
-            parts += [change_rows(joined_selections(noted)), rows] if noted else [rows]
-            noted = []
-    if noted:
-        parts.append(change_rows(joined_selections(noted)))
+        rows = [*run]
+        parts += rows_of_table(rows, *table, keep) if is_batch else [change_rows(joined_selections(rows))]
     return joined_rows(parts)
 
 

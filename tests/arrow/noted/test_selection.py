@@ -28,7 +28,11 @@ def test_rows_of_a_batch(table: str) -> None:
     assert rows.are_changes
     half = len(rows.kinds) // 2
     parts = [rows.chosen(np.arange(half)), rows.chosen(np.arange(half, len(rows.kinds)))]
-    noted = [selection_of(one, kinds, ("public", table), types) for part in parts for one, kinds in part.by_selection()]
+    noted = [
+        selection_of(one, kinds, [("public", table)], np.zeros(len(one), np.int64), types)
+        for part in parts
+        for one, kinds in part.by_selection()
+    ]
     joined = change_rows(joined_selections(noted))
     name = f"public.{table}"
     found = []

@@ -120,7 +120,9 @@ def numbered_layouts(scanned: ScannedRows, rows: Array) -> tuple[Array, Array]:
     """
     codes, samples = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     slots = np.zeros(1 << max(4, len(rows).bit_length() + 1), np.int64)
-    found = _number_layouts(scanned.rows, rows, scanned.cells, scanned.source, scanned.text, codes, samples, slots)
+    of_relations = np.zeros(_RELATION_SLOTS, np.int64)
+    arrays = (scanned.rows, rows, scanned.cells, scanned.source, scanned.text)
+    found = _number_layouts(*arrays, codes, samples, slots, of_relations)
     return codes, samples[:found]
 
 
@@ -171,10 +173,21 @@ _HASH_BITS = (1 << 40) - 1
 _LAST_BYTES = 4
 """How many bytes at the end of a table's name the hash covers."""
 
+_RELATION_SLOTS = 1 << 10
+"""A power of two: how many last codes of relations are remembered, to be tried first."""
+
 
 @compiled
 def _number_layouts(
-    rows: Array, chosen: Array, cells: Array, source: Array, text: Array, codes: Array, samples: Array, slots: Array
+    rows: Array,
+    chosen: Array,
+    cells: Array,
+    source: Array,
+    text: Array,
+    codes: Array,
+    samples: Array,
+    slots: Array,
+    of_relations: Array,
 ) -> Int:
     """Gives rows of the same layout the same code, from 0 on; returns the number of codes.
 
@@ -183,11 +196,17 @@ def _number_layouts(
     codes     int64[n], filled
     samples   int64[n], filled: a row of each code
     slots     int64[a power of two above n], zeros: a hash table of codes + 1
+    of_relations   int64[_RELATION_SLOTS], zeros: the last code + 1 of a relation and kind of row
     """
     found = last = 0
     for index in range(len(chosen)):
         row = chosen[index]
         present = rows[PRESENT, row] >> GIVEN
+        relation_slot = (rows[RELATION, row] * 31 + rows[KIND, row] * 7 + present) & (_RELATION_SLOTS - 1)
+        code = of_relations[relation_slot] - 1
+        if code >= 0 and _same_relation(rows, cells, row, samples[code]):
+            codes[index] = last = code
+            continue
         hashed = present * 257 + rows[KIND, row]
         start, length = rows[TABLE_NAME, row], rows[TABLE_NAME + 1, row]
         for step in range(max(length - _LAST_BYTES, 0), length):
@@ -217,8 +236,40 @@ def _number_layouts(
             samples[found] = row
             found += 1
             slots[slot] = found
+        of_relations[relation_slot] = code + 1
         codes[index] = last = code
     return found
+
+
+@inner
+def _same_relation(rows: Array, cells: Array, row: Int, other: Int) -> bool:
+    """Whether two rows have complete images of one relation, and details at the same places. Their layout is the same.
+
+    It is false for some rows of the same layout. Most rows have such images, and no text of them is compared.
+    """
+    present = rows[PRESENT, row] >> GIVEN
+    if (
+        present != rows[PRESENT, other] >> GIVEN
+        or rows[KIND, row] != rows[KIND, other]
+        or rows[RELATION, row] != rows[RELATION, other]
+        or present & 3 != present >> (COMPLETE - GIVEN) & 3
+        or present >> (HAS_UNCHANGED - GIVEN) & 1
+    ):
+        return False
+    if present >> DETAIL & 1:
+        begin = rows[ENDS + DETAIL, row - 1] if row > 0 else 0
+        at = rows[ENDS + DETAIL, other - 1] if other > 0 else 0
+        count = rows[ENDS + DETAIL, row] - begin
+        if count != rows[ENDS + DETAIL, other] - at:
+            return False
+        for step in range(count):
+            for field in range(NAME, VALUE + 1):
+                if (
+                    cells[DETAIL, field, begin + step, 0] != cells[DETAIL, field, at + step, 0]
+                    or cells[DETAIL, field, begin + step, 1] != cells[DETAIL, field, at + step, 1]
+                ):
+                    return False
+    return True
 
 
 @inner

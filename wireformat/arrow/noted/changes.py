@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
 from ..codes import in_groups
@@ -17,11 +19,12 @@ from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
 from ..row_changes import HIDDEN_KINDS, TABLE_KINDS
-from ..schemas import committed_schema
-from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables
+from ..schemas import SEQUENCE, committed_schema
+from ..typed_tables.rows import TABLE_DELETE, check_tables_are_named, chosen_of_batch, rows_of_tables
+from ..typed_tables.selections import BatchSelection
 from ..typed_tables.tables import Table, indices_by_table
 from .rows import NotedRows
-from .selection import NotedSelection, copied_rows, places_of
+from .selection import NotedSelection, copied_rows, places_of, selection_of
 
 
 class NotedChanges(NamedTuple):
@@ -45,7 +48,8 @@ class NotedChanges(NamedTuple):
         table   schema and name
         keep    columns of the committed rows that are kept
 
-        Where some of them cannot be copied out of the notes, all are a record batch. None if there are no rows.
+        Where some of them cannot be copied out of the notes, all are those of a record batch; see `of_batch`. None if
+        there are no rows.
         """
         rows = self.settled.rows
         is_noted = self.noted.are_noted_changes(rows)
@@ -54,7 +58,7 @@ class NotedChanges(NamedTuple):
         others = np.flatnonzero(~is_noted & _MAY_BE_OF_TABLE[self.kind_codes])
         if len(others) and len(rows_of_name(self._chosen(others).batch(), *table)):
             every = np.sort(np.concatenate([chosen, others]))
-            return rows_of_name(self._chosen(every).batch(), *table)
+            return of_batch(self._chosen(every).batch(), table, keep)
         return self._chosen(chosen)._copied(keep) if len(chosen) else None
 
     def _chosen(self, chosen: Array) -> NotedChanges:
@@ -122,11 +126,10 @@ def rows_by_table(rows: CommittedRows, keep: Sequence[str]) -> Iterator[tuple[Ta
 
     keep   columns of the committed rows that are kept
 
-    Where some rows of a table cannot be copied out of the notes, all of them are a record batch. Raises BadRows for
-    rows that may be of any table.
+    Rows of a table that was truncated are a record batch. Raises BadRows for rows that may be of any table.
     """
     if isinstance(rows, pa.RecordBatch):
-        yield from _batch_by_table(rows)
+        yield from _batch_by_table(rows, keep)
         return
     changes = rows.settled.rows
     is_noted = rows.noted.are_noted_changes(changes)
@@ -134,21 +137,59 @@ def rows_by_table(rows: CommittedRows, keep: Sequence[str]) -> Iterator[tuple[Ta
     noted = np.flatnonzero(is_noted)
     if len(others):
         of_others = rows._chosen(others).batch()
-        for table, _ in _batch_by_table(of_others):
+        check_tables_are_named(of_others)
+        every = others
+        for table, _ in indices_by_table(rows_of_tables(of_others)):
             is_of = are_of_table(rows.noted.scanned, rows.noted.notes_of(changes[noted]), table)
-            every = np.sort(np.concatenate([noted[is_of], others]))
-            noted = noted[~is_of]
-            yield table, rows_of_name(rows._chosen(every).batch(), *table)
+            every, noted = np.concatenate([every, noted[is_of]]), noted[~is_of]
+        yield from _batch_by_table(rows._chosen(np.sort(every)).batch(), keep)
     if len(noted):
         yield from rows._chosen(noted).by_table(keep)
 
 
-def _batch_by_table(batch: pa.RecordBatch) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def of_batch(
+    batch: pa.RecordBatch, table: tuple[str, str], keep: Sequence[str]
+) -> pa.RecordBatch | NotedSelection | None:
+    """Returns the rows of a table in a record batch; see `rows_by_table`. None if there are none."""
+    found = dict(_batch_by_table(rows_of_name(batch, *table), keep))
+    return found.get(table)
+
+
+_COPIED = {
+    "message": pa.int64(),
+    "record": pa.int64(),
+    "sequence": SEQUENCE,
+    "xid": pa.int64(),
+    "commit_time": pa.timestamp("us", "UTC"),
+}
+"""The columns that are copied of all rows, as `NotedChanges` copies them."""
+
+_MOST_BYTES = COLUMN_BYTES // 4
+"""The values of a selection must fit into a column."""
+
+
+def _batch_by_table(
+    batch: pa.RecordBatch, keep: Sequence[str]
+) -> Iterator[tuple[Table, pa.RecordBatch | NotedSelection]]:
     check_tables_are_named(batch)
     rows = rows_of_tables(batch)
     chosen = chosen_of_batch(rows)
+    changed: list[tuple[Table, Array]] = []
     for table, indices in indices_by_table(rows):
-        yield table, batch.take(pa.array(chosen[indices]))
+        if (rows.kinds[indices] <= TABLE_DELETE).all() and batch.nbytes < _MOST_BYTES:
+            changed.append((table, indices))
+        else:
+            yield table, batch.take(pa.array(chosen[indices]))
+    if not changed:
+        return
+    tables, of_tables = zip(*changed, strict=True)
+    order = np.concatenate(of_tables)
+    counts = [len(indices) for indices in of_tables]
+    types = _COPIED | {name: batch.schema.field(name).type for name in keep}
+    own = BatchSelection(batch, chosen[order])
+    copied = selection_of(own, rows.kinds[order], tables, np.repeat(np.arange(len(tables)), counts), types)
+    for table, end, count in zip(tables, accumulate(counts), counts, strict=True):
+        yield table, copied.copied(end - count, end) if len(tables) > 1 else copied
 
 
 def take_rows(transactions: Transactions, rows: pa.RecordBatch | NotedRows) -> Iterator[CommittedRows]:

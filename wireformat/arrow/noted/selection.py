@@ -210,17 +210,22 @@ def joined_selections(parts: Sequence[NotedSelection]) -> NotedSelection:
 
 
 def selection_of(
-    rows: Selection, kinds: Array, table: tuple[str, str], types: Mapping[str, pa.DataType]
+    rows: Selection,
+    kinds: Array,
+    tables: Sequence[tuple[str, str]],
+    table_codes: Array,
+    types: Mapping[str, pa.DataType],
 ) -> NotedSelection:
-    """Returns row changes of a table as if they were copied out of notes, to be joined with others that are.
+    """Returns row changes as if they were copied out of notes, to be joined with others that are.
 
-    kinds   int64[n]: INSERT, UPDATE or DELETE, as indices into TABLE_KINDS
-    types   the further columns of the rows, and their types
+    kinds         int64[n]: INSERT, UPDATE or DELETE, as indices into TABLE_KINDS
+    table_codes   int64[n]: the index in `tables` of each row's table
+    types         the further columns of the rows, and their types
     """
     new, old, oids = rows.new, rows.old, rows.relation_ids.dictionary_encode()
     lists = (new.names, old.names, rows.types, rows.unchanged)
     oid_codes = np.asarray(oids.indices.fill_null(-1)).astype(np.int64) + 1
-    firsts, layout_codes = grouped(combined_codes([kinds, *(one.codes for one in lists), oid_codes]))
+    firsts, layout_codes = grouped(combined_codes([table_codes, kinds, *(one.codes for one in lists), oid_codes]))
     texts = [None, *map(str, oids.dictionary.to_pylist())]
     layouts = []
     for first in firsts.tolist():
@@ -228,20 +233,35 @@ def selection_of(
         new_names, old_names, types_of_row, unchanged = (one[first] for one in lists)
         detail = () if oid is None else (("relation_id", oid),)
         kind = KINDS.index(TABLE_KINDS[kinds[first]])
-        layouts.append(Layout(kind, table, new_names, old_names, types_of_row, unchanged, detail))
-    starts, values = np.empty((2, len(kinds)), np.int64), []
-    begin = 0
-    for number, image in enumerate((new, old)):
-        counts = np.array([len(names or ()) for names in image.names.lists], np.int64)[image.names.codes]
-        ends = np.cumsum(counts)
-        starts[number] = begin + ends - counts
-        sent = np.arange(counts.sum()) + np.repeat(image.starts - (ends - counts), counts)
-        noted = image.values if isinstance(image.values, NotedTexts) else NotedTexts.of(image.values)
-        values.append(noted.chosen(sent).strings())
-        begin += len(sent)
-    noted = NotedTexts.of(pa.concat_arrays(values))
+        layouts.append(Layout(kind, tables[table_codes[first]], new_names, old_names, types_of_row, unchanged, detail))
+    starts, values = _values_of((new, old))
     columns = {name: rows.column(name, type) for name, type in types.items()}
-    return NotedSelection(layout_codes, layouts, noted, starts, columns)
+    return NotedSelection(layout_codes, layouts, values, starts, columns)
+
+
+def _values_of(images: Sequence[Image]) -> tuple[Array, NotedTexts]:
+    """Returns the index of the first value of each image, int64[2, n], and the values: row by row, as in notes."""
+    counts = [
+        np.array([len(names or ()) for names in image.names.lists], np.int64)[image.names.codes] for image in images
+    ]
+    ends = np.cumsum(np.stack(counts, axis=1)).reshape(-1, len(images))
+    starts = ends.T - np.stack(counts)
+    total = int(ends[-1, -1]) if len(ends) else 0
+    pairs, sources, source_bytes = np.empty((total, 2), np.int32), [], 0
+    for image, count, firsts in zip(images, counts, starts, strict=True):
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        noted = image.values if isinstance(image.values, NotedTexts) else NotedTexts.of(image.values)
+        own = NotedTexts.of(noted.chosen(np.repeat(image.starts, count) + within).strings())
+        own.pairs[:, 0] += source_bytes
+        pairs[np.repeat(firsts, count) + within] = own.pairs
+        sources.append(own.source)
+        source_bytes += len(own.source)
+    texts = NotedTexts(pairs, read_only(np.concatenate(sources)), np.zeros(BLOCK, np.uint8)).strings()
+    _, offsets, data = texts.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[: total + 1]
+    pairs[:, 0] = bounds[:-1]
+    pairs[:, 1] = np.where(pairs[:, 1] < 0, -1, np.diff(bounds))
+    return starts, _noted_texts(pairs, np.frombuffer(data or b"", np.uint8))
 
 
 def change_rows(selection: NotedSelection) -> ChangeRows:
