@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -141,6 +141,7 @@ def _numbers(row: dict[str, Any]) -> tuple[int | None, int | None]:
 class KnownRelations:
     """The relations of pgoutput that were described before the oldest message that is still needed."""
 
+    _COLUMNS = ("message", "kind", "xid", "table_schema", "table_name", "detail")
     _KINDS = ("RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
     def __init__(self, known: Iterable[Relation] = ()) -> None:
@@ -156,8 +157,10 @@ class KnownRelations:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
-        for index in pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(self._KINDS))).to_pylist():
-            self._later += [(batch["message"][index].as_py(), event) for event in _events(batch, index)]
+        rows = pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(self._KINDS)))
+        if len(rows):
+            for row in batch.select(self._COLUMNS).take(rows).to_pylist():
+                self._later += [(row["message"], event) for event in _events(row)]
 
     def before(self, message: int | None) -> tuple[Relation, ...]:
         """Returns what was known before a message, or now. Earlier messages must not be asked for any more."""
@@ -174,8 +177,7 @@ class KnownRelations:
         return tuple(self._relations.find(number) or said for number, said in self._newest.items())
 
 
-def _events(batch: pa.RecordBatch, index: int) -> Iterator[Event]:
-    row = {name: batch[name][index].as_py() for name in ("kind", "xid", "table_schema", "table_name", "detail")}
+def _events(row: Mapping[str, Any]) -> Iterator[Event]:
     detail = dict(row["detail"] or ())
     xid = None if row["xid"] is None else unsigned(row["xid"])
     kind = row["kind"]

@@ -21,7 +21,7 @@ from ..arrays import Array
 from ..commit_times import parse_times
 from ..row_changes import RowSource
 from ..schemas import CHANGES, format_of
-from .cells import Column, detail, detail_keys, flags, numbers
+from .cells import Cells, Column, flags
 from .plain_transactions import are_plain
 from .row_ranges import taken
 
@@ -156,6 +156,11 @@ class Rows:
         return rows if self.source is None else np.searchsorted(self.source.other_rows, rows)
 
     @cached_property
+    def _cells(self) -> Cells:
+        are_all = self.source is not None
+        return Cells(self.batch, None if are_all else np.flatnonzero(_IS_CONTROL[self.kind_codes]))
+
+    @cached_property
     def kept(self) -> Array:
         """bool[n]: whether the row is kept as long as its transaction is open."""
         return self.delivered | _IS_CONTROL[self.kind_codes]
@@ -217,7 +222,7 @@ class Rows:
         firsts = np.flatnonzero((codes[:-1] == _BEGIN) & (codes[1:] == _COMMIT))
         if not len(firsts):
             return firsts
-        return firsts[are_plain(self.batch, *(self._in_batch(ends[pair]) for pair in (firsts, firsts + 1)))]
+        return firsts[are_plain(self._cells, *(self._in_batch(ends[pair]) for pair in (firsts, firsts + 1)))]
 
     def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[Item]:
         """Yields the items of these single rows and stretches, and the rows between them."""
@@ -256,10 +261,10 @@ class Rows:
             return []
         at = pa.array(self._in_batch(rows))
         numbers = [self.batch[name].take(at).view(pa.uint64()).to_pylist() for name in _NUMBERS]
-        keys = self.detail_keys(rows)
         none = [None] * len(rows)
         details: dict[str, list[Any]] = {
-            key: read(self.detail(rows, key)) if key in keys else none for key, read in _DETAIL_READERS.items()
+            key: read(self.detail(rows, key)) if key in self.detail_keys else none
+            for key, read in _DETAIL_READERS.items()
         }
         return [
             *map(
@@ -277,15 +282,16 @@ class Rows:
 
     def numbers(self, name: str, rows: Array) -> Column:
         """Returns a column of numbers at these rows, which are no row changes."""
-        return numbers(self.batch, name, self._in_batch(rows))
+        return self._cells.numbers(name, self._in_batch(rows))
 
     def detail(self, rows: Array, key: str) -> pa.Array:
         """Returns the texts of a key of `detail` at these rows, which are no row changes."""
-        return detail(self.batch, self._in_batch(rows), key)
+        return self._cells.detail(self._in_batch(rows), key)
 
-    def detail_keys(self, rows: Array) -> set[str]:
-        """Returns the keys of `detail` that occur at these rows, which are no row changes."""
-        return detail_keys(self.batch, self._in_batch(rows))
+    @property
+    def detail_keys(self) -> set[str]:
+        """The keys of `detail` that occur in rows that are no row changes."""
+        return self._cells.detail_keys
 
     def position_of_item(self, item: Item) -> RowPosition:
         """Returns the position of the first row of an item: of rows between control records, the first that counts."""
@@ -331,6 +337,8 @@ def check_columns(schema: pa.Schema, first: pa.Schema | None) -> pa.Schema:
 
     first   the schema of earlier rows, if there were any. The columns and the format must be the same
     """
+    if schema is first:
+        return schema
     names = schema.names
     if first is not None:
         if not schema.equals(first):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -46,17 +47,32 @@ def flags(array: pa.Array) -> Array:
     return np.unpackbits(buffer, count=array.offset + len(array), bitorder="little")[array.offset :].view(bool)
 
 
-def numbers(batch: pa.RecordBatch, name: str, rows: Array) -> Column:
-    """Returns a column of numbers at these rows."""
-    return Column.of(batch[name].take(pa.array(rows)))
+class Cells:
+    """Reads single columns of control records, each column once.
 
+    batch   row changes
+    rows    int64[n]: the control records among them; None if there are no others
+    """
 
-def detail(batch: pa.RecordBatch, rows: Array, key: str) -> pa.Array:
-    """Returns the texts of a key of `detail` at these rows."""
-    maps = batch["detail"].take(pa.array(rows))
-    return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first").cast(pa.string())
+    def __init__(self, batch: pa.RecordBatch, rows: Array | None = None) -> None:
+        self._batch = batch
+        self._rows = rows
+        self._numbers: dict[str, Column] = {}
 
+    def numbers(self, name: str, rows: Array) -> Column:
+        """Returns a column of numbers at these rows."""
+        if name not in self._numbers:
+            self._numbers[name] = Column.of(self._batch[name])
+        column = self._numbers[name]
+        return Column(column.values[rows], column.valid[rows])
 
-def detail_keys(batch: pa.RecordBatch, rows: Array) -> set[str]:
-    """Returns the keys of `detail` that occur at these rows."""
-    return set(pc.unique(batch["detail"].take(pa.array(rows)).keys).to_pylist())
+    def detail(self, rows: Array, key: str) -> pa.Array:
+        """Returns the texts of a key of `detail` at these rows."""
+        maps = self._batch["detail"].take(pa.array(rows))
+        return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first").cast(pa.string())
+
+    @cached_property
+    def detail_keys(self) -> set[str]:
+        """The keys of `detail` that occur in the control records."""
+        maps = self._batch["detail"] if self._rows is None else self._batch["detail"].take(pa.array(self._rows))
+        return set(pc.unique(maps.keys).to_pylist())

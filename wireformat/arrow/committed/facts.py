@@ -85,9 +85,8 @@ def whole_transactions(rows: Rows, stretch: Stretch, highest: tuple[int | None, 
 def _names(rows: Rows, begins: Array, commits: Array, first: int, last: int) -> tuple[pa.Array, pa.Array]:
     """Returns username and origin: of the COMMIT, or else of an ORIGIN record, or else of the BEGIN."""
     columns = []
-    ends = [(indices, rows.detail_keys(indices)) for indices in (commits, begins)]
     for key in ("username", "origin"):
-        texts = [rows.detail(indices, key) for indices, keys in ends if key in keys]
+        texts = [rows.detail(indices, key) for indices in (commits, begins)] if key in rows.detail_keys else []
         columns.append(pc.coalesce(*texts) if texts else pa.nulls(len(begins), pa.string()))
     username, origin = columns
     origins = first + np.flatnonzero(rows.is_origin[first:last])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from ...stream.controls import Control, agree
 from ..arrays import Array
-from .cells import detail, detail_keys, flags, numbers
+from .cells import Cells, flags
 
 
 def is_plain(begin: Control, commit: Control) -> bool:
@@ -14,13 +12,13 @@ def is_plain(begin: Control, commit: Control) -> bool:
     return begin.gid is None and agree(begin, commit) and (begin.commit_lsn is None) == (commit.commit_lsn is None)
 
 
-def are_plain(batch: pa.RecordBatch, begins: Array, commits: Array) -> Array:
+def are_plain(cells: Cells, begins: Array, commits: Array) -> Array:
     """Returns bool[n]: `is_plain` for each pair of the rows of a BEGIN and a COMMIT."""
-    xid, commit_xid = (numbers(batch, "xid", rows) for rows in (begins, commits))
-    lsn, commit_lsn = (numbers(batch, "commit_lsn", rows) for rows in (begins, commits))
+    xid, commit_xid = (cells.numbers("xid", rows) for rows in (begins, commits))
+    lsn, commit_lsn = (cells.numbers("commit_lsn", rows) for rows in (begins, commits))
     same_xid = ~(xid.valid & commit_xid.valid) | (xid.values == commit_xid.values)
     same_lsn = (lsn.valid == commit_lsn.valid) & (~lsn.valid | (lsn.values == commit_lsn.values))
     plain: Array = same_xid & same_lsn
-    if "gid" in detail_keys(batch, begins):
-        plain &= ~flags(detail(batch, begins, "gid").is_valid())
+    if "gid" in cells.detail_keys:
+        plain &= ~flags(cells.detail(begins, "gid").is_valid())
     return plain

@@ -42,6 +42,9 @@ OTHER_RECORD_COLUMNS = (
 )
 """The columns of the records that are no row changes."""
 
+_OF_IMAGES = {"new", "old", "unchanged", "types"}
+"""The columns that are made of the cells of row images."""
+
 MANY_OF = 4
 """A quarter of the rows is many: `detail` is then gathered by itself, so that the cells of the others are not copied,
 although details of BEGIN are left out."""
@@ -230,6 +233,8 @@ def gathered_notes(scanned: ScannedRows, rows: Array, schema: pa.Schema) -> pa.R
     """Returns some columns of these rows of the notes, int64[n], ascending."""
     if not len(rows):
         return pa.RecordBatch.from_pylist([], schema)
+    if _OF_IMAGES.isdisjoint(schema.names):
+        return _record_batch(chosen_notes(scanned, rows, (DETAIL,)), schema)
     if MANY_OF * len(rows) < scanned.row_count:
         return _record_batch(chosen_notes(scanned, rows, (NEW, OLD, DETAIL)), schema)
     names = [name for name in schema.names if name != "detail"]

@@ -163,7 +163,8 @@ def versions_of(listed: pa.Table, schema: str, table: str, format: str | None, o
     option   the name of the option that gave the list
     """
     versions = TableVersions(format=format)
-    missing = [name for name in tables_schema(pa.null()).names if name not in listed.column_names]
+    names = {*listed.column_names}
+    missing = [name for name in tables_schema(pa.null()).names if name not in names]
     if missing:
         raise OptionError(f"option {option}: expected the list that `tables` gives, missing: {', '.join(missing)}")
     for row in of_table(listed, (schema, table)).to_pylist():

@@ -12,7 +12,6 @@ from ...formats.registry import find_row
 from ...pgtypes import type_name
 from ...pgtypes.sql_types import SqlType, with_typmod
 from ..arrays import Array
-from ..codes import grouped
 from .images import Names
 from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION, ChangeRows
 
@@ -112,27 +111,28 @@ class TableVersions:
         is_first[:1] = True
         range_starts = np.flatnonzero(is_first)  # of ranges of rows with the same layout
         of_ranges = layouts[range_starts]
-        version_of: dict[tuple[int, int], int] = {}
+        firsts = np.sort(np.unique(of_ranges, return_index=True)[1])  # the first range of each layout
         has_relations = bool(is_relation.any())
-        all_layouts = of_ranges[grouped(of_ranges)[0]].tolist()
-        found = []
-        for index, layout, is_of_relation in zip(
-            indices[range_starts], of_ranges, is_relation[range_starts], strict=True
-        ):
-            key = self.current, int(layout)
-            if is_of_relation:
-                self.current = self.find(relation_facts(rows, int(index)))
-            elif key in version_of:
-                self.current = version_of[key]
+        version_of: dict[tuple[int, int], int] = {}
+        seen: set[int] = set()
+        versions = np.empty(len(range_starts), np.int64)
+        at = 0
+        while at < len(range_starts):
+            index, layout = int(indices[range_starts[at]]), int(of_ranges[at])
+            if is_relation[range_starts[at]]:
+                self.current = self.find(relation_facts(rows, index))
             else:
-                self.current = version_of[key] = self.find(image_facts(rows, int(index)))
-                if not has_relations and all(
-                    version_of.get((self.current, one)) == self.current for one in all_layouts
-                ):
-                    break  # the rest is of this version too
-            found.append(self.current)
-        versions = np.full(len(range_starts), self.current)
-        versions[: len(found)] = found
+                seen.add(layout)
+                key = self.current, layout
+                self.current = version_of[key] if key in version_of else self.find(image_facts(rows, index))
+                version_of[key] = version_of[self.current, layout] = self.current
+            then = at + 1
+            if not has_relations and all(version_of.get((self.current, one)) == self.current for one in seen):
+                # until a layout that was not seen before, all rows are of this version
+                number = int(np.searchsorted(firsts, then))
+                then = int(firsts[number]) if number < len(firsts) else len(range_starts)
+            versions[at:then] = self.current
+            at = then
         return np.repeat(versions, np.diff(range_starts, append=len(indices)))
 
     def find(self, facts: ColumnFacts) -> int:
