@@ -112,8 +112,8 @@ FEW_ROWS = 16
 def located_events(scanned: ScannedRows) -> Iterator[Located]:
     """Yields the events of the rows, in order, each with the indices of its message and record."""
     for rows, events in in_ranges(scanned, lambda rows: (rows, _Events(rows))):
-        positions = rows.rows[[MESSAGE, RECORD], : rows.row_count].T.tolist()
-        for row, (message, record) in enumerate(positions):
+        messages, records = (rows.rows[field, : rows.row_count].tolist() for field in (MESSAGE, RECORD))
+        for row, (message, record) in enumerate(zip(messages, records, strict=True)):
             if row in rows.events:
                 yield from rows.events[row]
             else:
