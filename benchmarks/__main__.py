@@ -26,6 +26,7 @@ from . import (
     bench_lake,
     bench_live,
     bench_pgoutput,
+    bench_profile,
     bench_spark,
     bench_spark_capture,
     bench_start,
@@ -120,6 +121,7 @@ class Group(str, Enum):
     typed = "typed"
     committed = "committed"
     capture = "capture"
+    profile = "profile"
     lake = "lake"
     live = "live"
     growth = "growth"
@@ -146,6 +148,7 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
         bench_committed.CONTESTANTS, capture, effort.committed_rounds, say
     ),
     Group.capture: lambda capture, effort, say: race(bench_capture.CONTESTANTS, capture, effort.python_rounds, say),
+    Group.profile: lambda capture, effort, say: bench_profile.measure(capture, effort.python_rounds, say),
     Group.lake: lambda capture, effort, say: bench_lake.measure(capture, effort.python_rounds, FOLDER / "lake", say),
     Group.live: lambda capture, effort, say: bench_live.measure(
         effort.live_changes, effort.live_rounds, FOLDER / "live", say

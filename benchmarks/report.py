@@ -18,6 +18,7 @@ from . import (
     bench_lake,
     bench_live,
     bench_pgoutput,
+    bench_profile,
     bench_spark,
     bench_spark_capture,
     bench_text,
@@ -223,6 +224,18 @@ SECTIONS: dict[str, Section] = {
             **SPREAD,
         },
         pictures.changes_per_second,
+    ),
+    "profile": Section(
+        "What the time is spent on",
+        "The stages of wf.arrow.changes and wf.Capture, in one thread, under Python's profiler. It makes many small "
+        "calls look slower than they are, and compiled functions not: milliseconds and shares are a guide to where the "
+        "time goes, and no measure of speed. What Arrow and numpy do counts for the stage that calls them.",
+        {
+            "work and stage": NAME["contestant"],
+            "ms": lambda result, group: f"{1000 * result.median:.1f}",
+            "share": bench_profile.share,
+        },
+        pictures.seconds,
     ),
     "lake": Section(
         "Lakes",

@@ -22,6 +22,7 @@ from benchmarks import (
     bench_lake,
     bench_live,
     bench_pgoutput,
+    bench_profile,
     bench_spark,
     bench_spark_capture,
     bench_start,
@@ -40,6 +41,11 @@ GROUPS = {
     "encode": [one.name for one in bench_encode.CONTESTANTS],
     "typed": [one.name for one in bench_typed.CONTESTANTS],
     "capture": [one.name for one in bench_capture.CONTESTANTS],
+    "profile": [
+        bench_profile.name_of(work, stage)
+        for work in bench_profile.WORKS
+        for stage in dict.fromkeys(bench_profile.STAGES.values())
+    ],
     "lake": [*bench_lake.NAMES],
     "live": [*bench_live.NAMES, *bench_live.SMALL_NAMES],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
