@@ -242,7 +242,9 @@ def gathered_notes(scanned: ScannedRows, rows: Array, schema: pa.Schema) -> pa.R
     columns = dict(zip(names, batch.columns, strict=True))
     if len(names) < len(schema):
         if (scanned.rows[PRESENT, rows] >> (GIVEN + DETAIL) & 1).any():
-            details = _record_batch(chosen_notes(scanned, rows, (DETAIL,)), pa.schema([schema.field("detail")]))
+            details = _record_batch(
+                chosen_notes(scanned, rows, (DETAIL,), (MESSAGE, RECORD)), pa.schema([schema.field("detail")])
+            )
             columns["detail"] = details.column(0)
         else:
             columns["detail"] = pa.nulls(len(rows), schema.field("detail").type)
