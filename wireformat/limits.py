@@ -14,6 +14,10 @@ CHUNK_BYTES = 16 << 20
 """How many bytes of messages the scan takes at once: large enough to make the calls free, also where it steps over most
 rows, small enough that memory stays constant however long the input is. CHUNK_CELLS keeps the notes near the cache."""
 
+TABLE_PARTS = 2
+"""Into how many parts a chunk is cut whose rows become record batches: these take some times as much memory as their
+messages, in each thread."""
+
 CHUNK_CELLS = 1 << 18
 """How many cells one chunk of rows may hold. One row has at most 2 x 65535 of them, so any row fits; with type names of
 at most some dozen bytes each no Arrow column of a chunk comes near 2 GiB."""

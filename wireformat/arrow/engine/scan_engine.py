@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...formats.base import Format
 from ...formats.pgoutput.relations import Relations
-from ...limits import BATCH_TEXT_BYTES
+from ...limits import BATCH_TEXT_BYTES, TABLE_PARTS
 from ...options import ReadOptions
 from ...stream.reader import Located
 from ..columns.events_from_notes import located_events
@@ -102,7 +102,7 @@ class ScanEngine:
             return batches, 0, None
 
         for batch_scan, (batches, count, gathered) in map_in_order(
-            scanner.batch_scans(messages, first), good_batches, self._threads
+            scanner.batch_scans(messages, first, parts=TABLE_PARTS), good_batches, self._threads
         ):
             yield from batches
             try:  # in this thread, since the meaning of unfinished records may depend on the records before them

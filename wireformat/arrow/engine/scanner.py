@@ -259,13 +259,16 @@ class Scanner:
             finally:
                 batch_scan.close()
 
-    def batch_scans(self, messages: Any, first: int = 0, counts: bool = False) -> Iterator[BatchScan]:
+    def batch_scans(
+        self, messages: Any, first: int = 0, *, counts: bool = False, parts: int = 1
+    ) -> Iterator[BatchScan]:
         """Yields a scan for each message batch. They may run at the same time; their rows must be finished in order.
 
         counts   whether row changes of which only the number is asked for, see `counted`, are stepped over
+        parts    see `message_batches`
         """
         input_of = self._preparation.begin(self.reader.format)
-        for message_batch in message_batches(messages, first):
+        for message_batch in message_batches(messages, first, parts):
             scan_input = input_of(message_batch)
             yield BatchScan(
                 self.reader.format.name,

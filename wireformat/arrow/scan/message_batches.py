@@ -36,8 +36,8 @@ class MessageBatch(NamedTuple):
         return ((index, self.message(batch_index)) for batch_index, index in enumerate(self.indexes.tolist()))
 
 
-def message_batches(messages: Any, first: int = 0) -> Iterator[MessageBatch]:
-    """Cuts messages into batches of about CHUNK_BYTES, each with at least one message.
+def message_batches(messages: Any, first: int = 0, parts: int = 1) -> Iterator[MessageBatch]:
+    """Cuts messages into batches of about CHUNK_BYTES, or that part of it, each with at least one message.
 
     messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
                 without copying
@@ -45,13 +45,14 @@ def message_batches(messages: Any, first: int = 0) -> Iterator[MessageBatch]:
     Raises LimitExceeded for a message longer than MESSAGE_BYTES, TypeError for what holds no bytes.
     """
     check_messages(messages)
+    chunk_bytes = CHUNK_BYTES // parts
     arrays = messages.chunks if isinstance(messages, pa.ChunkedArray) else [messages]
     for array in arrays:
         if isinstance(array, pa.Array):
-            yield from _array_batches(array, first)
+            yield from _array_batches(array, first, chunk_bytes)
             first += len(array)
         else:
-            yield from _iterable_batches(array, first)
+            yield from _iterable_batches(array, first, chunk_bytes)
 
 
 def is_live(messages: Any) -> bool:
@@ -89,7 +90,7 @@ def check_messages(messages: Any) -> None:
         raise TypeError(f"messages: expected an iterable of bytes-like objects, got {type(messages).__name__}")
 
 
-def _array_batches(array: pa.Array, first: int) -> Iterator[MessageBatch]:
+def _array_batches(array: pa.Array, first: int, chunk_bytes: int) -> Iterator[MessageBatch]:
     if pa.types.is_null(array.type):
         return
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
@@ -111,14 +112,14 @@ def _array_batches(array: pa.Array, first: int) -> Iterator[MessageBatch]:
         raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, a message has {longest} bytes")
     begin = 0
     while begin < len(starts):
-        end = max(int(np.searchsorted(stops, starts[begin] + CHUNK_BYTES, side="right")), begin + 1)
+        end = max(int(np.searchsorted(stops, starts[begin] + chunk_bytes, side="right")), begin + 1)
         base = int(starts[begin])
         span = slice(begin, end)
         yield MessageBatch(buffer[base : int(stops[end - 1])], starts[span] - base, stops[span] - base, indexes[span])
         begin = end
 
 
-def _iterable_batches(messages: Iterable[Any], first: int) -> Iterator[MessageBatch]:
+def _iterable_batches(messages: Iterable[Any], first: int, chunk_bytes: int) -> Iterator[MessageBatch]:
     if type(messages) is list and {*map(type, messages)} <= {bytes, NoneType}:
         indexes = np.arange(first, first + len(messages))
         if None in messages:
@@ -128,12 +129,12 @@ def _iterable_batches(messages: Iterable[Any], first: int) -> Iterator[MessageBa
             parts = messages
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         if not (lengths > MESSAGE_BYTES).any():
-            yield from _list_batches(parts, np.cumsum(lengths), indexes)
+            yield from _list_batches(parts, np.cumsum(lengths), indexes, chunk_bytes)
             return
     numbers: list[int] = []
     parts, size = [], 0
     for index, data in one_by_one(messages, first):
-        if parts and size + len(data) > CHUNK_BYTES:
+        if parts and size + len(data) > chunk_bytes:
             yield _joined(parts, numbers)
             parts, numbers, size = [], [], 0
         parts.append(data)
@@ -143,14 +144,14 @@ def _iterable_batches(messages: Iterable[Any], first: int) -> Iterator[MessageBa
         yield _joined(parts, numbers)
 
 
-def _list_batches(messages: list[bytes], stops: Array, indexes: Array) -> Iterator[MessageBatch]:
+def _list_batches(messages: list[bytes], stops: Array, indexes: Array, chunk_bytes: int) -> Iterator[MessageBatch]:
     """The batches of a list, without a step of Python for each message.
 
     stops, indexes   int64[m]: where each message would end if all were joined, and its index in the input
     """
     begin = base = 0
     while begin < len(messages):
-        end = max(int(np.searchsorted(stops, base + CHUNK_BYTES, side="right")), begin + 1)
+        end = max(int(np.searchsorted(stops, base + chunk_bytes, side="right")), begin + 1)
         yield _batch(messages[begin:end], stops[begin:end] - base, indexes[begin:end])
         begin, base = end, int(stops[end - 1])
 
