@@ -15,6 +15,7 @@ import pyarrow as pa
 from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
+from .arrow.engine.parallel import beside
 from .arrow.logical_messages import MESSAGES, message_rows
 from .arrow.noted.changes import CommittedRows, take_rows
 from .arrow.noted.rows import NotedRows, other_records_of
@@ -606,10 +607,12 @@ class Capture:
         tables = NotedTables(found)
         for known in self._known_relations():
             tables.take(known)
-        for item in rows:
+
+        def take(item: pa.RecordBatch | NotedRows) -> None:
             if self._listed is None:  # nor has another reading made it
                 tables.take(item)
-            yield item
+
+        yield from beside(rows, take, self._threads)
         if self._listed is None:
             tables.finish()
             self._listed = found.listed(self._name, POSITION)

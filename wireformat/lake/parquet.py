@@ -21,7 +21,7 @@ _SAMPLE_ROWS = 256
 _MOST_DIFFERENT = 0.75
 """The values of a column repeat if at most this share of the first ones differs."""
 
-_BUFFER_BYTES = 1 << 18
+_BUFFER_BYTES = 1 << 16
 """So many bytes go to a file together: a call of Python for each page would wait for other threads."""
 
 
