@@ -15,6 +15,7 @@ import pyarrow as pa
 from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
+from .arrow.engine.parallel import beside
 from .arrow.logical_messages import MESSAGES, message_rows
 from .arrow.noted.changes import CommittedRows, take_rows
 from .arrow.noted.rows import NotedRows, other_records_of
@@ -306,7 +307,7 @@ class Capture:
         filesystem: Any = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> pa.Table:
-        """Writes all tables to a lake, a folder each, in one pass after `tables`. It is all or nothing for each table.
+        """Writes all tables to a lake, a folder each. It is all or nothing for each table.
 
         folder           a path or URI. A lake that is there goes on: transactions that it has already are dropped
         format           parquet, or delta (extra `delta`)
@@ -327,8 +328,9 @@ class Capture:
                          row without a table has the changes of transactions that have not ended (open), and the records
                          that were dropped or could not be read (corrupt)
 
-        docs/lake.md describes the files. Raises OptionError, also for a lake of another kind or one that this capture
-        does not continue; MissingExtra, OSError, BadCell, BadRows and StateError.
+        The messages are read once, or twice if `tables` was not called and there are so many that rows must be written
+        before the last one was read. docs/lake.md describes the files. Raises OptionError, also for a lake of another
+        kind or one that this capture does not continue; MissingExtra, OSError, BadCell, BadRows and StateError.
         """
         from .lake.options import LakeOptions
 
@@ -353,7 +355,6 @@ class Capture:
             capture._after, capture._position, capture._listed = position, position, None
         if rejects is not None:
             capture._options = replace(self._options, mode="PERMISSIVE")
-        capture.tables()
         written, self._position = options.write(lake, filtered, capture.stream_of(filtered, self._options.mode))
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after:
@@ -385,12 +386,19 @@ class Capture:
         """
         from .lake.write import Stream
 
+        def rows(through: Callable[[Iterable[Any]], Iterator[Any]] | None) -> Iterator[HandedRows]:
+            options = replace(filtered, mode=self._options.mode)
+            seen = self._listing if filtered.tables is None else iter
+            return self._committed(
+                options, through=lambda found: seen(found) if through is None else through(seen(found))
+            )
+
         return Stream(
             self._name,
             mode,
             self._schema,
-            self.tables(),
-            lambda through: self._committed(replace(filtered, mode=self._options.mode), through=through),
+            self.tables,
+            rows,
             self._replica_identity,
             self._listed_table,
             lambda: self._dropped or 0,
@@ -592,6 +600,22 @@ class Capture:
                 tables.take(rows)
         tables.finish()
         return found.listed(self._name, POSITION)
+
+    def _listing(self, rows: Iterable[Any]) -> Iterator[Any]:
+        """Yields all rows of the capture; after the last one, the list of tables is there."""
+        found = TablesFound()
+        tables = NotedTables(found)
+        for known in self._known_relations():
+            tables.take(known)
+
+        def take(item: pa.RecordBatch | NotedRows) -> None:
+            if self._listed is None:  # nor has another reading made it
+                tables.take(item)
+
+        yield from beside(rows, take, self._threads)
+        if self._listed is None:
+            tables.finish()
+            self._listed = found.listed(self._name, POSITION)
 
     def _list_alone(self, wanted: tuple[str, str]) -> pa.Table:
         """Returns the list of tables, or what it says of one table if the capture has that; see `_list`."""

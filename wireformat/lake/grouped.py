@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -20,7 +21,7 @@ GROUP_BYTES = 32 << 20
 class Groups:
     """Rows that wait, by table.
 
-    memory_bytes   when the rows that wait are so large together, the largest group becomes a row group, however small
+    memory_bytes   how many bytes may wait
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -28,26 +29,38 @@ class Groups:
         self._held: dict[Table, Parts] = {}
         self._sizes: dict[Table, int] = {}
         self._counts: dict[Table, int] = {}
+        self._full: deque[tuple[Table, Parts, int]] = deque()
         self._size = 0
 
-    def take(self, table: Table, rows: pa.RecordBatch | NotedSelection) -> Iterator[tuple[Table, Parts]]:
-        """Takes the next rows of a table; yields the groups that are large enough."""
+    def take(self, table: Table, rows: pa.RecordBatch | NotedSelection) -> None:
+        """Takes the next rows of a table."""
         self._held.setdefault(table, []).append(rows)
         self._sizes[table] = self._sizes.get(table, 0) + rows.nbytes
         self._counts[table] = self._counts.get(table, 0) + len(rows)
         self._size += rows.nbytes
         if self._sizes[table] >= GROUP_BYTES or self._counts[table] >= GROUP_ROWS:
-            yield table, self._released(table)
-        while self._size > self._memory_bytes:
-            largest = max(self._sizes, key=self._sizes.__getitem__)
-            yield largest, self._released(largest)
+            self._fill(table)
+
+    @property
+    def are_too_large(self) -> bool:
+        """Whether more bytes wait than may."""
+        return self._size > self._memory_bytes
+
+    def full(self) -> Iterator[tuple[Table, Parts]]:
+        """Yields the groups that are large enough; the largest ones too, however small, if too many bytes wait."""
+        while self._full or self.are_too_large:
+            if not self._full:
+                self._fill(max(self._sizes, key=self._sizes.__getitem__))
+            table, parts, size = self._full.popleft()
+            self._size -= size
+            yield table, parts
 
     def rest(self) -> Iterator[tuple[Table, Parts]]:
-        """Yields the groups that are left."""
+        """Yields all groups."""
         for table in [*self._held]:
-            yield table, self._released(table)
+            self._fill(table)
+        yield from self.full()
 
-    def _released(self, table: Table) -> Parts:
-        self._size -= self._sizes.pop(table)
+    def _fill(self, table: Table) -> None:
         del self._counts[table]
-        return self._held.pop(table)
+        self._full.append((table, self._held.pop(table), self._sizes.pop(table)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -15,6 +15,14 @@ from .store import Store
 
 MOST_STATISTICS_CHARACTERS = 32
 """Longer texts are no bounds of a column in Delta's log, which is read as a whole."""
+
+
+_SAMPLE_ROWS = 256
+_MOST_DIFFERENT = 0.75
+"""The values of a column repeat if at most this share of the first ones differs."""
+
+_BUFFER_BYTES = 1 << 16
+"""So many bytes go to a file together: a call of Python for each page would wait for other threads."""
 
 
 class WrittenFile(NamedTuple):
@@ -60,28 +68,47 @@ class ParquetFile:
         self._unfinished = path if is_logged or not store.moves else store.hidden(path)
         store.make_folder_of(path)
         self._sink = _Sink(store, self._unfinished)
+        self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._sink, "w"), _BUFFER_BYTES)
+        self._schema = schema
         self._found: list[Any] = []
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._sink, "w"), schema, compression="zstd", metadata_collector=self._found
-        )
+        self._writer: pq.ParquetWriter | None = None
         self._partition = dict(partition)
         self._is_logged = is_logged
         self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows, as one row group. Raises OSError."""
-        self._writer.write_batch(batch, row_group_size=max(len(batch), 1))
+        self._writer_for(batch).write_batch(batch, row_group_size=max(len(batch), 1))
         self._rows += len(batch)
+        self._buffered.flush()
         self._sink.drain()
 
     def close(self, metadata: Mapping[str, str]) -> WrittenFile:
         """Ends the file, with metadata. Its bytes are on the disk then. Raises OSError."""
-        self._writer.add_key_value_metadata(dict(metadata))
-        self._writer.close()
+        writer = self._writer_for(self._schema.empty_table())
+        writer.add_key_value_metadata(dict(metadata))
+        writer.close()
+        self._buffered.flush()
         size = self._sink.close()
         self._store.flush(self._unfinished)
         statistics = _statistics(self._found[0], self._rows) if self._is_logged else ""
         return WrittenFile(self._path, self._unfinished, self._rows, size, self._partition, statistics)
+
+    def _writer_for(self, first: pa.RecordBatch | pa.Table) -> pq.ParquetWriter:
+        """Returns the writer. Columns whose values repeat in the first rows get a dictionary.
+
+        For other columns it would be made and dropped: that takes longer, and the file becomes larger.
+        """
+        if self._writer is None:
+            columns = zip(first.schema.names, first.columns, strict=True) if isinstance(first, pa.RecordBatch) else ()
+            self._writer = pq.ParquetWriter(
+                self._buffered,
+                self._schema,
+                compression="zstd",
+                use_dictionary=[path for name, column in columns for path in _repeating(name, column)],
+                metadata_collector=self._found,
+            )
+        return self._writer
 
     def discard(self) -> None:
         """Removes what has been written."""
@@ -138,6 +165,22 @@ class _Sink(io.RawIOBase):
         self._is_discarded = True
         if self._stream is not None:
             self._stream.close()
+
+
+def _repeating(path: str, column: pa.Array) -> Iterator[str]:
+    """Yields the paths of the columns of a file that have the values of a column, if these repeat."""
+    type = column.type
+    sample = column.slice(0, _SAMPLE_ROWS)
+    if pa.types.is_struct(type):
+        for field, child in zip(type, sample.flatten(), strict=True):
+            yield from _repeating(f"{path}.{field.name}", child)
+    elif pa.types.is_map(type):
+        yield from _repeating(f"{path}.key_value.key", sample.keys)
+        yield from _repeating(f"{path}.key_value.value", sample.items)
+    elif pa.types.is_list(type):
+        yield from _repeating(f"{path}.list.element", sample.flatten())
+    elif len(sample.unique()) <= 1 + _MOST_DIFFERENT * (len(sample) - sample.null_count):  # one may be null
+        yield path
 
 
 def _statistics(metadata: Any, rows: int) -> str:

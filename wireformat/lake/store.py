@@ -174,6 +174,12 @@ class Store:
         if self.is_durable and os.name == "posix":
             os.sync()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in the folder, which need not be there."""
+        selector = pafs.FileSelector(self.path("") or "/", allow_not_found=True)
+        return not self._filesystem.get_file_info(selector)
+
     def files(self, folder: str = "") -> Iterator[str]:
         """Yields the files below a folder, which need not be there."""
         selector = pafs.FileSelector(self.path(folder) or "/", recursive=True, allow_not_found=True)

@@ -117,14 +117,13 @@ def type_onto(table: tuple[str, str], column: str, there: pa.DataType, new: pa.D
     )
 
 
-def sql_types(listed: Iterable[Mapping[str, Any]], table: tuple[str, str]) -> dict[str, str]:
+def sql_types(listed: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Returns the SQL type of each column in the last version that has it.
 
-    listed   rows of the list of tables
+    listed   rows of the list of tables, of one table
     """
     found: dict[str, str] = {}
     for row in listed:
-        if (row["table_schema"], row["table_name"]) == table:
-            types = zip(row["columns"], row["types"], strict=True)
-            found.update({name: type for name, type in types if type is not None})
+        types = zip(row["columns"], row["types"], strict=True)
+        found.update({name: type for name, type in types if type is not None})
     return found

@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from ..arrow.noted.changes import rows_by_table
+from ..arrow.engine.parallel import map_in_order
+from ..arrow.noted.changes import CommittedRows, NotedChanges, rows_by_table
+from ..arrow.noted.selection import NotedSelection
 from ..arrow.row_changes import RELATION_ID_COLUMN
 from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
@@ -21,12 +25,11 @@ from ..options import ReadOptions
 from ..options.table_names import one_table, suggestion, written
 from ..sources.handed_rows import HandedRows, joined_parts
 from ..stream.capture_position import CapturePosition
-from .delta import DeltaFolder, commit_properties, not_covered
+from .delta import commit_properties, not_covered
 from .grouped import Groups, Parts, Table
 from .lake import Lake, Target
 from .manifest import Table as StoredTable
 from .merge import Touched, current_rows, merge, of_keys, rows_there
-from .names import folder_of
 from .parquet import WrittenFile
 from .rejects import Rejects
 from .spill import Spill
@@ -34,6 +37,12 @@ from .stored import sql_types
 
 _POSITION_COLUMNS = ("commit_lsn", "csn")
 """Kept columns, by which rows are found that a Delta table has already."""
+
+_RANGE_ROWS = 1 << 13
+"""At least so many rows are worth a thread."""
+
+_RELEASED_BYTES = 1 << 20
+"""From this size on, memory of record batches is given back: it came and went in two threads."""
 
 RESULT = pa.schema(
     [
@@ -56,7 +65,7 @@ class Stream(NamedTuple):
     format      its name
     mode        for values that do not fit, and records that cannot be read
     schema      of its row changes
-    listed      the list of its tables
+    listed      returns the list of its tables; before the last row of `rows`, this reads the stream once more
     rows        reads the committed rows; with a function, which takes the rows that were read, and returns some of them
     keys        returns the columns of the replica identity of a table, [] for the whole row; raises OptionError
     schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types
@@ -68,7 +77,7 @@ class Stream(NamedTuple):
     format: str
     mode: str
     schema: pa.Schema
-    listed: pa.Table
+    listed: Callable[[], pa.Table]
     rows: Callable[[Callable[[Iterable[Any]], Iterator[Any]] | None], Iterator[HandedRows]]
     keys: Callable[[str], list[str]]
     schema_of: Callable[[str], Any]
@@ -97,7 +106,6 @@ class _Table:
     part       reads its typed rows
     keys       its key columns, as they are stored; None if changes are written
     kept       the columns with which its typed rows begin: _POSITION_COLUMNS, or none
-    last       the last task of its rows
     rows       that were written; of state="latest", that it has in the end and that the changes have touched
     relation_id   the OID that the last change had
     """
@@ -107,7 +115,6 @@ class _Table:
     part: TypedPart
     keys: list[str] | None
     kept: tuple[str, ...]
-    last: Future[None] | None = None
     rows: int = 0
     dropped: int = 0
     corrupt: int = 0
@@ -159,20 +166,19 @@ class Writer:
         self._memory = memory
         self._mode = "PERMISSIVE" if rejects is not None else stream.mode
         self._drops = stream.mode == "DROPMALFORMED"
-        self._listed = stream.listed.to_pylist()
+        self._listed: dict[Table, list[dict[str, Any]]] | None = None
         self._tables: dict[Table, _Table] = {}
+        self._last: dict[Table, Future[None]] = {}
+        """The last task of the rows of each table."""
         self._position: CapturePosition | None = None
         self._spill = Spill(memory)
         self._done = None if lake.position is None else lake.position.delivered
-        names = dict.fromkeys(map(_name, self._listed))
-        chosen = [name for name in names if choice.options.keeps_table(name)]
-        self._kept = _POSITION_COLUMNS if any(map(self._is_ahead, chosen)) else ()
+        self._kept = _POSITION_COLUMNS if lake.format == "delta" and not lake.store.is_empty else ()
         self._kept_fields = kept_fields(self._kept, committed_schema(stream.schema))
 
     def write(self) -> tuple[pa.Table, CapturePosition]:
         """Returns what was written, and the position after it."""
         try:
-            self.check_names()
             with self._spill:
                 self._read()
                 assert self._position is not None, "a stream ends with its position"
@@ -210,80 +216,81 @@ class Writer:
             for table in self._tables.values()
         ]
 
-    def check_names(self) -> None:
-        """Raises OptionError if an option names a table that the stream does not have."""
-        check_named_tables({"keys": self._choice.keys, "schemas": self._choice.schemas}, map(_name, self._listed))
-
     def _read(self) -> None:
         """Reads the stream, and writes the typed changes of all tables to files, or to where they wait."""
-        groups = Groups(self._memory // 2)
         pending: deque[tuple[Future[None], int]] = deque()
-        through = None if self._rejects is None else self._rejects.without_unread
-        keep = self._kept
         with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:
             try:
-                for rows, position in self._stream.rows(through):
-                    self._position = position or self._position
-                    for table, own in rows_by_table(rows, keep) if rows is not None else ():
-                        if self._choice.options.keeps_table(table):
-                            for group in groups.take(table, own):
-                                self._submit(pool, pending, group)
-                for group in groups.rest():
-                    self._submit(pool, pending, group)
+                for table, parts in self._groups():
+                    self._submit(pool, pending, table, parts)
                 while pending:
                     pending.popleft()[0].result()
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _is_ahead(self, table: Table) -> bool:
-        """Whether a Delta table goes further than the lake: if a write was stopped after its commit."""
-        if self._lake.format != "delta":
-            return False
-        done = DeltaFolder(self._lake.store, folder_of(table), table, []).done
-        return done is not None and done.is_ahead(self._done)
+    def _groups(self) -> Iterator[tuple[Table, Parts]]:
+        """Yields the rows of the tables to write.
+
+        Unless they become too large, groups wait for the last row, which completes the list of tables.
+        """
+        groups = Groups(self._memory // 2)
+        for rows, position in self._stream.rows(None if self._rejects is None else self._rejects.without_unread):
+            self._position = position or self._position
+            for table, own in self._by_table(rows) if rows is not None else ():
+                if self._choice.options.keeps_table(table):
+                    groups.take(table, own)
+                    if groups.are_too_large or self._listed is not None:
+                        self._learn_tables()
+                        yield from groups.full()
+        self._learn_tables()
+        yield from groups.rest()
+
+    def _by_table(self, rows: CommittedRows) -> Iterator[tuple[Table, pa.RecordBatch | NotedSelection]]:
+        """Yields the tables of committed rows, each with its rows in order. Threads copy ranges of them."""
+        ranges = [rows] if isinstance(rows, pa.RecordBatch) else [*_ranges(rows, self._stream.threads)]
+        found = map_in_order(iter(ranges), lambda part: [*rows_by_table(part, self._kept)], len(ranges))
+        yield from chain.from_iterable(tables for _, tables in found)
+
+    def _learn_tables(self) -> None:
+        """Gets the list of tables. Raises OptionError if an option names a table that the stream does not have."""
+        if self._listed is None:
+            self._listed = {}
+            for row in self._stream.listed().to_pylist():
+                self._listed.setdefault((row["table_schema"], row["table_name"]), []).append(row)
+            check_named_tables({"keys": self._choice.keys, "schemas": self._choice.schemas}, self._listed)
 
     def _submit(
-        self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], group: tuple[Table, Parts]
+        self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: Table, parts: Parts
     ) -> None:
         """Has the rows of a table written by a thread, and waits until those that wait for it fit into memory."""
-        name, parts = group
-        table = self._table(name)
-        task = pool.submit(self._write_group, table, parts, table.last)
-        table.last = task
+        task = self._last[name] = pool.submit(self._write_group, name, parts, self._last.get(name))
         pending.append((task, sum(rows.nbytes for rows in parts)))
         most = 2 * self._stream.threads
         while len(pending) > most or (len(pending) > 1 and sum(size for _, size in pending) > self._memory // 2):
             pending.popleft()[0].result()
 
-    def _table(self, name: Table) -> _Table:
-        if name not in self._tables:
-            label = written(name)
-            schema = self._choice.schemas.get(label)
-            schema = self._stream.schema_of(label) if schema is None else schema
-            options = TypedOptions(self._mode, "new", False, False, None)
-            own = {column for row in self._listed if _name(row) == name for column in row["columns"]}
-            kept, fields = (self._kept, self._kept_fields) if own.isdisjoint(_POSITION_COLUMNS) else ((), [])
-            try:
-                part = TypedPart(
-                    label,
-                    schema=schema,
-                    options=options,
-                    evolution="union",
-                    kept=fields,
-                    format=self._stream.format,
-                )
-            except OptionError as error:
-                raise OptionError(f"table {label}: {error}") from None
-            typed = pa.schema([item for item in part.schema if item.name not in kept])
-            if self._lake.state == "latest" and "_error" in typed.names:
-                typed = typed.remove(typed.get_field_index("_error"))
-            if self._drops and self._rejects is not None and "_error" in typed.names:
-                typed = typed.remove(typed.get_field_index("_error"))
-            target = self._lake.target(name, typed, sql_types(self._listed, name))
-            keys = self._keys(label, target) if self._lake.state == "latest" else None
-            self._tables[name] = _Table(name, target, part, keys, kept)
-        return self._tables[name]
+    def _opened(self, name: Table) -> _Table:
+        """Returns a table that is written to; raises OptionError and BadRows."""
+        assert self._listed is not None, "the tables are known when their rows are written"
+        label, listed = written(name), self._listed.get(name, [])
+        schema = self._choice.schemas.get(label)
+        schema = self._stream.schema_of(label) if schema is None else schema
+        options = TypedOptions(self._mode, "new", False, False, None)
+        own = {column for row in listed for column in row["columns"]}
+        kept, fields = (self._kept, self._kept_fields) if own.isdisjoint(_POSITION_COLUMNS) else ((), [])
+        try:
+            part = TypedPart(
+                label, schema=schema, options=options, evolution="union", kept=fields, format=self._stream.format
+            )
+        except OptionError as error:
+            raise OptionError(f"table {label}: {error}") from None
+        typed = pa.schema([item for item in part.schema if item.name not in kept])
+        if "_error" in typed.names and (self._lake.state == "latest" or (self._drops and self._rejects is not None)):
+            typed = typed.remove(typed.get_field_index("_error"))
+        target = self._lake.target(name, typed, sql_types(listed))
+        keys = self._keys(label, target) if self._lake.state == "latest" else None
+        return _Table(name, target, part, keys, kept)
 
     def _keys(self, label: str, target: Target) -> list[str]:
         """Returns the key columns of a table, as they are stored."""
@@ -298,11 +305,14 @@ class Writer:
             raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")
         return [target.table.columns[key] for key in keys]
 
-    def _write_group(self, table: _Table, parts: Parts, before: Future[None] | None) -> None:
+    def _write_group(self, name: Table, parts: Parts, before: Future[None] | None) -> None:
         """Writes rows of a table, after those before them."""
         if before is not None:
             before.result()
-        if any(isinstance(part, pa.RecordBatch) for part in parts):  # their buffers came and went in two threads
+        if name not in self._tables:
+            self._tables[name] = self._opened(name)
+        table = self._tables[name]
+        if sum(part.nbytes for part in parts if isinstance(part, pa.RecordBatch)) >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
         rows = joined_parts(parts, table.name, table.kept)
         batch, dropped = table.part.read(rows)
@@ -412,6 +422,14 @@ class Writer:
         return pa.Table.from_pylist(rows, RESULT)
 
 
+def _ranges(rows: NotedChanges, most: int) -> Iterator[NotedChanges]:
+    """Yields committed rows in at most so many ranges, none of which is small."""
+    count = len(rows.settled.rows)
+    bounds = np.linspace(0, count, max(1, min(most, count // _RANGE_ROWS)) + 1).astype(int)
+    for start, stop in pairwise(bounds.tolist()):
+        yield rows._replace(settled=rows.settled.chosen(np.arange(start, stop)))
+
+
 def check_named_tables(options: Mapping[str, Any], tables: Iterable[Table]) -> None:
     """Raises OptionError if an option, by its name, is a mapping that names a table that is not there."""
     there = {*tables}
@@ -423,10 +441,6 @@ def check_named_tables(options: Mapping[str, Any], tables: Iterable[Table]) -> N
                     f"option {option}: the stream has no changes of {wanted}"
                     f"{suggestion(wanted, {*map(written, there)})}"
                 )
-
-
-def _name(row: Mapping[str, Any]) -> Table:
-    return row["table_schema"], row["table_name"]
 
 
 def _write_table(table: _Table, rows: pa.Table) -> None:
