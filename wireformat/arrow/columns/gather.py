@@ -66,12 +66,11 @@ def _select_types(rows: Array, count: Int, cells: Array, pairs: Array, ends: Arr
 
 
 @compiled
-def _split_unsent(rows: Array, cells: Array, sent: Array, pairs: Array, counts: Array) -> None:
-    """Copies the cells of images whose values were sent, and lists the names of the others.
+def _split_unsent(rows: Array, cells: Array, pairs: Array, counts: Array) -> None:
+    """Moves the cells of images whose values were sent together, and lists the names of the others.
 
     rows     int64[ROW_FIELDS, n], the ends of their images are changed
     cells    as in Notes; names and types are noted
-    sent     int32[maps, CELL_FIELDS, cells, 2], filled
     pairs    int32[cells, 2], filled: the names of values that were not sent. Those of the old image are left out if
              there is a new one
     counts   int64[n], filled: how many of them each row has
@@ -87,8 +86,8 @@ def _split_unsent(rows: Array, cells: Array, sent: Array, pairs: Array, counts: 
             for cell in range(begin, end):
                 if cells[map_index, VALUE, cell, 1] != UNCHANGED_LENGTH:
                     for field in range(NAME, TYPE + 1):
-                        sent[map_index, field, used, 0] = cells[map_index, field, cell, 0]
-                        sent[map_index, field, used, 1] = cells[map_index, field, cell, 1]
+                        cells[map_index, field, used, 0] = cells[map_index, field, cell, 0]
+                        cells[map_index, field, used, 1] = cells[map_index, field, cell, 1]
                     used += 1
                 elif map_index == NEW or not has_new:
                     pairs[listed, 0], pairs[listed, 1] = (
@@ -106,8 +105,6 @@ def _split_unsent(rows: Array, cells: Array, sent: Array, pairs: Array, counts: 
 
 def record_batch(scanned: ScannedRows, schema: pa.Schema) -> pa.RecordBatch:
     """Returns the noted rows as a record batch; raises TooMuchText if they must be split, and LimitExceeded."""
-    if (scanned.rows[PRESENT, : scanned.row_count] >> HAS_UNCHANGED & 1).any():
-        expand_complete_images(scanned.rows, scanned.row_count, scanned.cells, scanned.dictionary)
     scanned, unchanged = _without_unchanged(scanned)
     presence = _Presence(scanned.rows[PRESENT, : scanned.row_count])
 
@@ -127,13 +124,12 @@ def _without_unchanged(scanned: ScannedRows) -> tuple[ScannedRows, pa.Array | No
     present = rows[PRESENT]
     if not (present >> HAS_UNCHANGED & 1).any():
         return scanned, None
-    rows = rows.copy()
-    cells = np.empty((*scanned.cells.shape[:2], int(rows[ENDS : ENDS + len(MAPS), -1].max()), 2), np.int32)
-    details = cell_count(scanned, DETAIL)
-    cells[DETAIL, :TYPE, :details] = scanned.cells[DETAIL, :TYPE, :details]
+    rows = rows.copy()  # another thread may read the notes, too
+    cells = scanned.cells[:, :, : int(rows[ENDS : ENDS + len(MAPS), -1].max())].copy()
+    expand_complete_images(rows, scanned.row_count, cells, scanned.dictionary)
     pairs = np.empty((cell_count(scanned, NEW) + cell_count(scanned, OLD), 2), np.int32)
     counts = np.zeros(scanned.row_count, np.int64)
-    _split_unsent(rows, scanned.cells, cells, pairs, counts)
+    _split_unsent(rows, cells, pairs, counts)
     ends = np.cumsum(counts)
     column = strings(pairs, int(ends[-1]), scanned, pa.string())
     nested = _nested(CHANGES.field("unchanged").type, ends, _bitmap(counts > 0), column)
