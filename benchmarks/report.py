@@ -212,8 +212,8 @@ SECTIONS: dict[str, Section] = {
     ),
     "capture": Section(
         "Captures",
-        "wf.Capture in one thread, from messages in memory to the row changes of committed transactions, and to the "
-        "typed table of one of 20 tables, whose types are given.",
+        "wf.Capture in one thread, from messages in memory to the row changes of committed transactions, to the typed "
+        "table of one of 20 tables, whose types are given, and to all 20 typed tables, which are listed before.",
         {
             **NAME,
             **INPUT,

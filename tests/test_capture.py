@@ -64,6 +64,28 @@ def check(messages: list[bytes], format: str, **options: Any) -> None:
             for row in committed.select(["table_schema", "table_name"]).to_pylist()
         ]
         assert of_table == committed.filter(pa.array(mask, pa.bool_()))
+    check_all_tables(capture)
+
+
+def check_all_tables(capture: wf.Capture, **options: Any) -> None:
+    """Compares the tables of one pass with those of a pass for each."""
+    found: dict[str, list[pa.RecordBatch]] = {}
+    try:
+        for table, rows in capture.typed_all(**options):
+            found.setdefault(table, []).append(rows)
+    except wf.WireformatError as error:
+        names = {written((row["table_schema"], row["table_name"])) for row in capture.tables().to_pylist()}
+        with pytest.raises(type(error)):
+            [capture.typed(name).read_all() for name in names]
+        return
+    for table, batches in found.items():
+        expected = capture.typed(table).read_all()
+        rows = pa.Table.from_batches(batches)
+        assert rows.schema == expected.schema
+        assert repr(rows.to_pylist()) == repr(expected.to_pylist())
+    if not options:
+        empty = {written((row["table_schema"], row["table_name"])) for row in capture.tables().to_pylist()} - {*found}
+        assert all(not capture.typed(table).read_all().num_rows for table in empty)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -454,3 +476,26 @@ def test_a_schema_without_the_key_of_a_delete() -> None:
     assert found["id"].to_pylist() == [1, 1]
     with pytest.raises(wf.OptionError, match="name a column 'id', which is not in the schema, did you mean 'idd'"):
         capture.typed("public.t", schema={"idd": "integer", "size": "text"}).read_all()
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 28])
+@pytest.mark.parametrize("format", ["gaussdb-binary", "pgoutput", "sql-decoding"])
+def test_all_tables_in_one_pass(format: str, memory: int) -> None:
+    messages = [*wf.encode(wf.testing.stream(5, 60, seed=3, format=format), format)]
+    capture = wf.Capture(messages, format, memory_limit=memory)
+    if format == "sql-decoding":
+        with pytest.raises(wf.BadRows, match="rows that name the types"):
+            list(capture.typed_all())
+        return
+    check_all_tables(capture)
+    names = [name for name, _ in capture.typed_all(tables=["shop.orders_1"])]
+    assert {*names} == {"shop.orders_1"}
+    position = capture.position
+    list(capture.committed())
+    assert capture.position == position
+    assert not list(wf.Capture(messages, format, after=position).typed_all())
+
+
+def test_all_tables_of_messages_that_can_be_read_once() -> None:
+    with pytest.raises(wf.OptionError, match="this call reads it twice"):
+        wf.Capture(iter([b""]), "gaussdb-binary").typed_all()

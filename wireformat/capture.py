@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -17,7 +18,7 @@ from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
 from .arrow.engine.parallel import beside
 from .arrow.logical_messages import MESSAGES, message_rows
-from .arrow.noted.changes import CommittedRows, take_rows
+from .arrow.noted.changes import CommittedRows, rows_by_table, take_rows
 from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.noted.tables import NotedTables
 from .arrow.schemas import committed_schema, widened
@@ -35,11 +36,19 @@ from .limits import OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 from .options.checks import flag, number, one_of, shown
 from .options.keywords import checks_keywords
-from .options.table_names import one_table
+from .options.table_names import one_table, written
 from .printable import printable
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.handed_rows import HandedRows, as_batch, grouped_rows, rows_of_loose_messages, rows_of_patterns
+from .sources.groups import Groups, Parts, Table
+from .sources.handed_rows import (
+    HandedRows,
+    as_batch,
+    grouped_rows,
+    joined_parts,
+    rows_of_loose_messages,
+    rows_of_patterns,
+)
 from .sources.resumption import KnownRelations, Resumption, going_on
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
@@ -271,6 +280,25 @@ class Capture:
         return pa.RecordBatchReader.from_batches(
             part.schema, self._typed(one_table(table), part, [field.name for field in kept])
         )
+
+    @checks_keywords
+    def typed_all(
+        self, *, tables: Iterable[str] | None = None, images: str = "new", complete: bool = False
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yields the committed changes of all tables in one pass, with real column types, after `tables`.
+
+        tables   patterns `schema.table`: only these tables
+        yields   the name of a table, as `typed` takes it, and rows as `typed` returns them. Those of a table are in
+                 commit order. They come when there are many, or when the rows of all tables fill `memory_limit`
+
+        `position` is known when all were read. Raises what `typed` raises.
+        """
+        filtered = self._options.filtered(tables=tables)
+        options = TypedOptions(self._options.mode, images, complete, False, None)
+        self._check_repeatable("this call reads it twice")
+        listed = self.tables()
+        self._begin_reading()
+        return self._typed_all(filtered, lambda table: self._typed_part(table, listed, options))
 
     @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
@@ -585,6 +613,35 @@ class Capture:
             if found is not None and len(found):
                 yield found
         self._dropped = (self._dropped or 0) + all_dropped
+
+    def _typed_all(
+        self, filtered: ReadOptions, part_of: Callable[[str], TypedPart]
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        groups, parts = Groups(self._memory_limit), cache(part_of)
+        reached, all_dropped = self._position, 0
+
+        def typed(full: Iterable[tuple[Table, Parts]]) -> Iterator[tuple[str, pa.RecordBatch]]:
+            nonlocal all_dropped
+            for table, rows in full:
+                name = written(table)
+                found, dropped = parts(name).read(joined_parts(rows, table, ()))
+                all_dropped += dropped
+                if len(found):
+                    yield name, found
+
+        for rows, position in self._committed(filtered):
+            reached = position or reached
+            for table, own in rows_by_table(rows, ()) if rows is not None else ():
+                if filtered.keeps_table(table):
+                    groups.take(table, own)
+                    yield from typed(groups.full())
+        yield from typed(groups.rest())
+        self._position = reached
+        self._dropped = (self._dropped or 0) + all_dropped
+
+    def _typed_part(self, table: str, listed: pa.Table, options: TypedOptions) -> TypedPart:
+        check_listed(listed, table, self._name)
+        return TypedPart(table, schema=listed, options=options, evolution="union", kept=(), format=self._name)
 
     def _list(self, counted: ReadOptions | None) -> pa.Table:
         """Reads the capture and returns the list of tables.

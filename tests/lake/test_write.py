@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
-from wireformat.lake import grouped
 from wireformat.lake import lake as lake_module
+from wireformat.sources import groups
 
 from .histories import TABLES, messages_of, transactions
 from .reading import manifest_of, read, values
@@ -447,7 +447,7 @@ def test_messages_are_read_once_if_their_rows_fit_into_memory(
 
 def test_large_tables_have_several_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if the messages are read once."""
-    monkeypatch.setattr(grouped, "GROUP_ROWS", 1)
+    monkeypatch.setattr(groups, "GROUP_ROWS", 1)
     for number, part in enumerate((MESSAGES[:20], MESSAGES[20:])):
         pq.write_table(pa.table({"payload": part}), tmp_path / f"{number}.parquet")
     wf.Capture(tmp_path / "*.parquet", "gaussdb-binary").write(tmp_path / "lake")

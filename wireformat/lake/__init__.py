@@ -3,7 +3,7 @@
 names, columns     what a table's folder and columns are called; what is stored of its schema
 store, parquet     files, whole or not there; typed rows as a Parquet file
 manifest           which files belong to the lake, and its position
-grouped, spill     the rows of many tables on their way, in bounded memory
+spill              typed rows that wait for the last ones
 rejects            records that could not be read, and rows that did not fit
 delta, merge       Delta tables: appended to, or kept current
 lake, write        the lake as a whole, and the pass over a stream that fills it

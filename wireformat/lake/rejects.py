@@ -16,7 +16,7 @@ from ..arrow.typed_tables.images import Images
 from ..arrow.typed_tables.readers.reader import as_strings
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.unread import UNREAD
-from .grouped import Table
+from ..sources.groups import Table
 from .parquet import ParquetFile
 from .store import Store
 

@@ -10,7 +10,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from .grouped import Table
+from ..sources.groups import Table
 
 
 class Spill:

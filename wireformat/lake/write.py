@@ -23,10 +23,10 @@ from ..arrow.typed_tables.table import TypedPart, kept_fields
 from ..errors import OptionError
 from ..options import ReadOptions
 from ..options.table_names import one_table, suggestion, written
+from ..sources.groups import Groups, Parts, Table
 from ..sources.handed_rows import HandedRows, joined_parts
 from ..stream.capture_position import CapturePosition
 from .delta import commit_properties, not_covered
-from .grouped import Groups, Parts, Table
 from .lake import Lake, Target
 from .manifest import Table as StoredTable
 from .merge import Touched, current_rows, merge, of_keys, rows_there
