@@ -12,6 +12,7 @@ from ...formats.registry import find_row
 from ...pgtypes import type_name
 from ...pgtypes.sql_types import SqlType, with_typmod
 from ..arrays import Array
+from ..codes import grouped
 from .images import Names
 from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION, ChangeRows
 
@@ -111,7 +112,7 @@ class TableVersions:
         is_first[:1] = True
         range_starts = np.flatnonzero(is_first)  # of ranges of rows with the same layout
         of_ranges = layouts[range_starts]
-        firsts = np.sort(np.unique(of_ranges, return_index=True)[1])  # the first range of each layout
+        firsts = np.sort(grouped(of_ranges)[0])  # the first range of each layout
         has_relations = bool(is_relation.any())
         version_of: dict[tuple[int, int], int] = {}
         seen: set[int] = set()
