@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -21,8 +22,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What the tests share is compiled once."""
+    """What the tests share is compiled once. All that was collected stays: no search for garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
     warm_up.compile_share(session.config)
+
+
+def pytest_unconfigure() -> None:
+    """Libraries look at the end for what they have left behind."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(optionalhook=True)

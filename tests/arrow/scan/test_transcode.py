@@ -270,6 +270,7 @@ def test_good_texts_need_no_second_look(encoding: str, format: str, monkeypatch:
     assert not read
 
 
+@pytest.mark.slow
 def test_rows_of_many_batches_and_threads() -> None:
     """Texts on both sides of the borders of messages, of batches, and of what is joined."""
     texts = ["表", "a\nb", "功能" * 400, "", "x" * 3000 + "é", "格" * 200_000]
