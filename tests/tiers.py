@@ -25,8 +25,8 @@ MARKS = {"spark": "spark", "servers": "server", "runs": "server", "live_server":
 CAPTURES_OF_A_FORMAT = 2
 """So many captures of each format are enough for a test in a short run."""
 
-CASES_OF_A_TEST = 16
-"""So many cases of any test are enough in a short run; those of a test of all formats are of each of them."""
+CASES_OF_A_TEST = 18
+"""So many cases of any test are enough in a short run: each format with both engines, where a test has these."""
 
 CASES_ENOUGH = {
     "tests/agreement/test_detours.py::test_every_detour_beside_every_other": 2,
@@ -147,14 +147,14 @@ def _mark_many(cases: list[pytest.Item]) -> None:
     of_format: dict[str | None, list[pytest.Item]] = {}
     for item in cases:
         of_format.setdefault(format_of(item), []).append(item)
-    for some in of_format.values():
+    for turn, some in enumerate(of_format.values()):
         if len(cases) > CASES_OF_A_TEST:
-            _mark_others(some, max(1, CASES_OF_A_TEST // len(of_format)))
+            _mark_others(some, max(1, CASES_OF_A_TEST // len(of_format)), turn)
 
 
-def _mark_others(cases: list[pytest.Item], enough: int) -> None:
-    """Marks all but some, which are spread evenly."""
-    chosen = {len(cases) * (2 * number + 1) // (2 * enough) for number in range(enough)}
+def _mark_others(cases: list[pytest.Item], enough: int, turn: int = 0) -> None:
+    """Marks all but some, which are spread evenly; those of another turn are others."""
+    chosen = {(len(cases) * (2 * number + 1) // (2 * enough) + turn) % len(cases) for number in range(enough)}
     for number, item in enumerate(cases):
         if number not in chosen:
             item.add_marker("slow")
