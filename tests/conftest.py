@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
 from typing import Any
 
 import pytest
 
 from . import examples, tiers, warm_up
 from .groups import group_of, rank_of
+from .java_settings import SHORT_QUERIES
 
 __all__ = ["examples"]  # imported before any test: it loads hypothesis's profile
+
+os.environ.update(SHORT_QUERIES)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m leaves out

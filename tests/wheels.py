@@ -9,6 +9,8 @@ import sysconfig
 import venv
 from pathlib import Path
 
+from .java_settings import SHORT_QUERIES
+
 ROOT = Path(__file__).parent.parent
 SCRIPTS = "Scripts" if sys.platform == "win32" else "bin"
 OWN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "SPARK_"))}
@@ -18,7 +20,13 @@ OWN = {name: value for name, value in os.environ.items() if not name.startswith(
 def run(folder: Path, *command: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
     """Runs a command in a folder, with nothing of the test's surroundings but Java and PATH; `given` is its input."""
     return subprocess.run(
-        [*map(str, command)], cwd=folder, env=OWN, input=given, capture_output=True, encoding="utf-8", timeout=600
+        [*map(str, command)],
+        cwd=folder,
+        env=OWN | SHORT_QUERIES,
+        input=given,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=600,
     )
 
 
