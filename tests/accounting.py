@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import wireformat as wf
 from wireformat.identifiers import quote_identifier
 
-from .engines import FORMAT
+from .engines import CHECKS_BOUNDS, FORMAT
 
 LENGTH_AND_LSN = 12
 ENVELOPE_BYTES = 25
@@ -61,7 +61,9 @@ def account(message: bytes, events: Sequence[wf.Event], format: str = FORMAT) ->
 def account_all(
     messages: Sequence[bytes | None], by_message: Mapping[int, Sequence[wf.Event]], format: str = FORMAT
 ) -> None:
-    """`account` for every message; null messages have no rows."""
+    """`account` for every message; null messages have no rows. A run that checks bounds has the rows of other runs."""
+    if CHECKS_BOUNDS:
+        return
     for index, message in enumerate(messages):
         if message is None:
             assert index not in by_message

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from typing import Any
 
 import pytest
 
 from . import examples, tiers, warm_up
 from .groups import group_of, rank_of
+from .java_settings import SHORT_QUERIES
 
 __all__ = ["examples"]  # imported before any test: it loads hypothesis's profile
+
+os.environ.update(SHORT_QUERIES)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m leaves out
@@ -21,8 +26,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What the tests share is compiled once."""
+    """What the tests share is compiled once. All that was collected stays: no search for garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
     warm_up.compile_share(session.config)
+
+
+def pytest_unconfigure() -> None:
+    """Libraries look at the end for what they have left behind."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,7 +1,8 @@
 """How many examples a test takes: hypothesis's profiles, and mutations of which a short run makes a part.
 
 HYPOTHESIS_PROFILE names the profile: `quick` for `make quick` and `make test`, `default` for everything, `thorough` for
-many examples, which are others in each run, and `few` for code that runs a hundred times slower.
+many examples, which are others in each run, `few` for code that checks bounds, and `uncompiled` for code that runs a
+hundred times slower.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ _COMMON: dict[str, Any] = {
 settings.register_profile("default", derandomize=True, max_examples=50, **_COMMON)
 settings.register_profile("thorough", max_examples=2000, print_blob=True, **_COMMON)
 settings.register_profile("few", derandomize=True, max_examples=5, **_COMMON)
-settings.register_profile("quick", derandomize=True, max_examples=5, **_COMMON)
+settings.register_profile("uncompiled", derandomize=True, max_examples=5, **_COMMON)
+settings.register_profile("quick", derandomize=True, max_examples=3, **_COMMON)
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 settings.load_profile(PROFILE)
 
-ONE_IN = 7 if PROFILE == "quick" else 1
+ONE_IN = 7 if PROFILE in ("quick", "uncompiled") else 1
 """Of so many mutants one is made: a prime, so that each of the things done to a byte is done to some of the bytes."""
 
 

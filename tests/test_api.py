@@ -40,6 +40,7 @@ def test_what_needs_no_engine_loads_none() -> None:
     assert not loaded_by(code) & {"numba", "pandas", "pyarrow", "pyspark"}
 
 
+@pytest.mark.slow
 def test_arrow_is_loaded_when_it_is_used() -> None:
     of_schemas = loaded_by("import wireformat as wf\nwf.arrow.CHANGES")
     assert "pyarrow" in of_schemas

@@ -190,6 +190,7 @@ def test_depth_is_limited() -> None:
             wf.ddl.to_sql(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "limit"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 
 import wireformat as wf
 
+from .engines import ENGINES
 from .groups import group_of
 from .tiers import (
     CAPTURES_OF_A_FORMAT,
     CASES_ENOUGH,
+    CASES_OF_A_TEST,
     COLLECTED,
     MARKS,
     SERVERS,
@@ -86,11 +89,22 @@ def test_every_folder_and_every_layer_has_quick_tests(items: list[pytest.Item], 
 
 @pytest.mark.parametrize("format", wf.FORMATS)
 def test_every_format_has_quick_tests(quick: list[pytest.Item], format: str) -> None:
-    """In files of several layers; at least some of them over captures."""
+    """In files of several layers, by both engines; at least some of them over captures."""
     own = [item for item in quick if format_of(item) == format]
+    assert {parameters_of(item).get("engine") for item in own} >= {*ENGINES}
     assert len(folders(own)) >= 4
     captures = {str(value) for item in own for value in parameters_of(item).values() if format_of_capture(value)}
     assert len(captures) >= CAPTURES_OF_A_FORMAT
+
+
+def test_a_test_has_no_more_cases_than_are_enough(quick: list[pytest.Item]) -> None:
+    """Of captures, some of each format are enough, whatever else the cases differ in."""
+    counted = Counter(
+        item.nodeid.split("[")[0]
+        for item in quick
+        if not any(format_of_capture(value) for value in parameters_of(item).values())
+    )
+    assert {name for name, count in counted.items() if count > CASES_OF_A_TEST} <= CASES_ENOUGH.keys()
 
 
 def test_quick_tests_start_neither_spark_nor_a_server(quick: list[pytest.Item]) -> None:

@@ -25,43 +25,46 @@ MARKS = {"spark": "spark", "servers": "server", "runs": "server", "live_server":
 CAPTURES_OF_A_FORMAT = 2
 """So many captures of each format are enough for a test in a short run."""
 
+CASES_OF_A_TEST = 18
+"""So many cases of any test are enough in a short run: each format with both engines, where a test has these."""
+
 CASES_ENOUGH = {
     "tests/agreement/test_detours.py::test_every_detour_beside_every_other": 2,
     "tests/arrow/columns/test_events.py::test_captures_of_servers": 2,
     "tests/arrow/committed/test_assembler.py::test_captures": 2,
-    "tests/arrow/engine/test_corrupt_rows.py::test_messages_that_are_cut": 2,
-    "tests/arrow/noted/test_stepped_over.py::test_captures_of_servers": 2,
-    "tests/arrow/scan/test_binary_text.py::test_each_value_is_as_the_table_of_types_says": 30,
-    "tests/arrow/scan/test_learned_relations.py::test_memory_that_is_full_begins_anew": 3,
-    "tests/arrow/scan/test_learned_relations.py::test_thousands_of_tables": 2,
-    "tests/arrow/scan/test_postgres_lines.py::test_odd_lines": 40,
-    "tests/arrow/scan/test_scratch.py::test_little_room_gives_the_same_rows": 3,
-    "tests/arrow/scan/test_scratch.py::test_texts_that_are_too_many_for_a_batch_make_more_batches": 2,
-    "tests/arrow/scan/test_statements.py::test_both_engines_agree": 4,
+    "tests/arrow/committed/test_undone.py::test_every_combination": 1,
+    "tests/arrow/engine/test_corrupt_rows.py::test_messages_that_are_cut": 1,
+    "tests/arrow/engine/test_parallel.py::test_relations_are_kept_for_the_next_chunk_but_not_without_end": 1,
+    "tests/arrow/engine/test_parallel.py::test_relations_come_from_other_chunks": 1,
+    "tests/arrow/noted/test_stepped_over.py::test_captures_of_servers": 1,
+    "tests/arrow/scan/test_learned_relations.py::test_memory_that_is_full_begins_anew": 2,
+    "tests/arrow/scan/test_learned_relations.py::test_thousands_of_tables": 1,
+    "tests/arrow/scan/test_scratch.py::test_generated_events_with_little_room": 1,
+    "tests/arrow/scan/test_scratch.py::test_little_room_gives_the_same_rows": 2,
+    "tests/arrow/scan/test_scratch.py::test_texts_that_are_too_many_for_a_batch_make_more_batches": 1,
+    "tests/arrow/scan/test_statements.py::test_both_engines_agree": 2,
     "tests/arrow/scan/test_transcode.py::test_both_engines_agree_on_relations": 5,
     "tests/arrow/scan/test_transcode.py::test_both_engines_agree_on_text_styles": 10,
-    "tests/arrow/scan/test_transcode.py::test_both_engines_agree_on_texts": 8,
-    "tests/arrow/scan/test_transcode.py::test_every_short_text": 8,
-    "tests/arrow/scan/test_transcode.py::test_good_texts_need_no_second_look": 20,
+    "tests/arrow/scan/test_transcode.py::test_both_engines_agree_on_texts": 4,
+    "tests/arrow/scan/test_transcode.py::test_every_short_text": 4,
     "tests/arrow/scan/test_transcode.py::test_texts_of_any_length": 8,
-    "tests/arrow/scan/test_transcode.py::test_texts_of_three_bytes": 3,
+    "tests/arrow/scan/test_transcode.py::test_texts_of_three_bytes": 1,
     "tests/arrow/typed_tables/test_latest.py::test_keys_of_every_type": 10,
-    "tests/arrow/written/test_encode.py::test_captures_of_servers": 4,
+    "tests/arrow/written/test_encode.py::test_captures_of_servers": 2,
+    "tests/arrow/written/test_encode.py::test_made_up_streams": 1,
     "tests/benchmarks/test_readers.py::test_the_readers_by_hand_give_the_rows_of_the_package": 1,
     "tests/chunks/test_chunks.py::test_captures_of_gaussdb": 9,
-    "tests/chunks/test_chunks.py::test_captures_of_servers": 2,
+    "tests/chunks/test_chunks.py::test_captures_of_servers": 1,
     "tests/chunks/test_chunks.py::test_facts_of_rows_of_servers": 1,
     "tests/chunks/test_endless.py::test_captures_of_gaussdb": 3,
-    "tests/chunks/test_endless.py::test_captures_of_servers": 2,
+    "tests/chunks/test_endless.py::test_captures_of_servers": 1,
     "tests/chunks/test_files.py::test_ranges_of_files_give_what_the_whole_gives": 1,
-    "tests/cli/test_documentation.py::test_example": 1,
-    "tests/cli/test_output.py::test_a_reader_that_has_enough_ends_it_without_a_word": 1,
-    "tests/cli/test_process.py::test_a_closed_pipe_ends_a_table_without_a_word": 1,
-    "tests/cli/test_process.py::test_a_closed_pipe_ends_what_rich_prints_without_a_word": 1,
+    "tests/cli/test_convert.py::test_bad_usage": 2,
+    "tests/cli/test_inputs.py::test_other_files_are_not_taken_for_lines": 1,
+    "tests/cli/test_line_feeds.py::test_a_file_that_ends_in_a_record": 1,
+    "tests/cli/test_line_feeds.py::test_decode_writes_the_rows": 1,
+    "tests/cli/test_line_feeds.py::test_what_begins_no_record": 1,
     "tests/cli/test_screen.py::TestOnATerminal::test_show_prints_one_line_a_record": 1,
-    "tests/cli/test_screen.py::TestOnATerminal::test_tables_hold_no_control_characters": 1,
-    "tests/cli/test_screen.py::test_a_pager_that_cannot_be_started_is_left_out": 1,
-    "tests/cli/test_screen.py::test_an_encoding_without_the_characters_gets_escapes": 1,
     "tests/formats/test_conformance.py::test_batches": 9,
     "tests/formats/test_conformance.py::test_both_engines_agree_on_it": 80,
     "tests/formats/test_conformance.py::test_failfast_says_what_is_wrong_and_where": 100,
@@ -71,22 +74,24 @@ CASES_ENOUGH = {
     "tests/formats/test_conformance.py::test_permissive_keeps_it_and_goes_on": 100,
     "tests/formats/test_conformance.py::test_samples": 30,
     "tests/formats/test_conformance.py::test_splices": 9,
-    "tests/formats/test_direct.py::test_golden_events_are_written_directly": 1,
     "tests/formats/test_direct.py::test_layouts_are_forgotten_where_there_are_many": 2,
     "tests/formats/test_direct.py::test_records_around_transactions": 2,
-    "tests/formats/test_pgoutput.py::test_other_kinds_are_unknown": 40,
     "tests/formats/test_pgoutput.py::test_rows_of_captures": 1,
     "tests/formats/test_pgoutput_bad_input.py::test_mutated_rows": 30,
     "tests/framing/test_line_feeds.py::test_what_cannot_be_decided_is_an_error": 5,
     "tests/fuzz/test_volume.py::test_many_records": 5,
     "tests/grammar/test_unquoted.py::test_the_scan_splits_as_the_grammar": 3,
-    "tests/inspection/test_trees.py::test_golden_cases": 12,
+    "tests/inspection/test_trees.py::test_captures_of_servers": 2,
+    "tests/inspection/test_trees.py::test_golden_cases": 8,
     "tests/inspection/test_trees.py::test_mutated_bytes_never_fail": 12,
     "tests/lake/test_captures.py::test_captures_of_gaussdb": 9,
-    "tests/lake/test_captures.py::test_changes_of_servers": 2,
-    "tests/lake/test_captures.py::test_current_rows_of_servers": 2,
-    "tests/lake/test_object_store.py::test_storage_options": 1,
+    "tests/lake/test_captures.py::test_changes_of_servers": 1,
+    "tests/lake/test_captures.py::test_current_rows_of_servers": 1,
+    "tests/lake/test_names.py::test_hostile_names": 1,
+    "tests/lake/test_write.py::test_a_full_disk": 1,
     "tests/lake/test_write.py::test_a_write_that_stops_between_tables": 4,
+    "tests/lake/test_write.py::test_partitions": 1,
+    "tests/lake/test_write.py::test_rejects": 1,
     "tests/live/test_walsender.py::test_no_password_is_told": 2,
     "tests/servers/test_agreement.py::test_captures_give_the_tables": 1,
     "tests/servers/test_agreement.py::test_written_in_another_style_they_are_the_same_changes": 1,
@@ -96,11 +101,11 @@ CASES_ENOUGH = {
     "tests/stream/test_order.py::test_every_record_in_every_state": 2,
     "tests/stream/test_transaction_filter.py::test_captures": 1,
     "tests/test_capture.py::test_a_stream_read_in_pieces": 1,
-    "tests/test_capture.py::test_captures_of_servers": 3,
-    "tests/test_ddl.py::test_what_is_printed_is_limited": 1,
+    "tests/test_capture.py::test_captures_of_servers": 1,
+    "tests/test_extras.py::test_an_example": 1,
     "tests/testing/test_streams.py::test_what_is_read_is_what_the_tables_hold": 9,
 }
-"""So many cases of these tests, whose cases are alike and take long, are enough."""
+"""So many cases of these tests are enough: fewer where each takes long, more where each is a bad message of its own."""
 
 SERVERS = (15, 18)
 """So are these versions: test_decoding is there with the first, the newest protocol with the other."""
@@ -133,11 +138,23 @@ def mark(items: Iterable[pytest.Item]) -> None:
             _mark_others(cases, 1)  # Spark takes seconds for each
         elif name in CASES_ENOUGH:
             _mark_others(cases, CASES_ENOUGH[name])
+        else:
+            _mark_many([item for item in cases if not item.get_closest_marker("slow")])
 
 
-def _mark_others(cases: list[pytest.Item], enough: int) -> None:
-    """Marks all but some, which are spread evenly."""
-    chosen = {len(cases) * number // enough for number in range(enough)}
+def _mark_many(cases: list[pytest.Item]) -> None:
+    """Marks those that are more than enough, some of each format."""
+    of_format: dict[str | None, list[pytest.Item]] = {}
+    for item in cases:
+        of_format.setdefault(format_of(item), []).append(item)
+    for turn, some in enumerate(of_format.values()):
+        if len(cases) > CASES_OF_A_TEST:
+            _mark_others(some, max(1, CASES_OF_A_TEST // len(of_format)), turn)
+
+
+def _mark_others(cases: list[pytest.Item], enough: int, turn: int = 0) -> None:
+    """Marks all but some, which are spread evenly; those of another turn are others."""
+    chosen = {(len(cases) * (2 * number + 1) // (2 * enough) + turn) % len(cases) for number in range(enough)}
     for number, item in enumerate(cases):
         if number not in chosen:
             item.add_marker("slow")

@@ -9,18 +9,24 @@ import sysconfig
 import venv
 from pathlib import Path
 
-from .numba_settings import COMPILED_SOON
+from .java_settings import SHORT_QUERIES
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = "Scripts" if sys.platform == "win32" else "bin"
 OWN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "SPARK_"))}
+"""The environment of programs: machine code is that of this user, which the sources alone decide."""
 
 
 def run(folder: Path, *command: object, given: str | None = None) -> subprocess.CompletedProcess[str]:
     """Runs a command in a folder, with nothing of the test's surroundings but Java and PATH; `given` is its input."""
-    env = OWN | COMPILED_SOON
     return subprocess.run(
-        [*map(str, command)], cwd=folder, env=env, input=given, capture_output=True, encoding="utf-8", timeout=600
+        [*map(str, command)],
+        cwd=folder,
+        env=OWN | SHORT_QUERIES,
+        input=given,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=600,
     )
 
 

@@ -62,6 +62,7 @@ def test_every_detour_beside_every_other(encoding: str, errors: str) -> None:
     assert dropped.events == [event for event in answer.events if event.kind != "CORRUPT"]
 
 
+@pytest.mark.slow
 def test_detours_come_before_the_first_error() -> None:
     events = wf.decode([DESCRIBED, *INSERTS], "pgoutput", mode="PERMISSIVE")
     bad = [place for place, event in enumerate(events) if event.kind == "CORRUPT"]

@@ -25,6 +25,7 @@ def test_the_examples_are_found() -> None:
     assert len(EXAMPLES) == PAGE.count("\n$ ") == 13
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the examples are for a POSIX shell")
 @pytest.mark.parametrize(
     ("command", "printed"),

@@ -93,6 +93,7 @@ def test_nothing_in_gives_a_table_without_rows(to: str) -> None:
         assert found == {"csv": b'"lsn","new"\n', "jsonl": b""}[to]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ENDINGS)
 def test_a_reader_that_has_enough_ends_it_without_a_word(to: str) -> None:
     process = start("decode", find_case("b_1mb_batch").path, "-o", "-", "--to", to)

@@ -61,6 +61,7 @@ def test_a_closed_pipe_ends_it_without_a_word(tmp_path: Path) -> None:
     assert (process.returncode, stderr) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [("inspect",), ("typed", "public.orders", "--rows", "500"), ("tables", "--json")], ids=" ".join
 )
@@ -75,6 +76,7 @@ def test_a_closed_pipe_ends_what_rich_prints_without_a_word(command: tuple[str, 
     assert b"Traceback" not in stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["csv", "jsonl", "arrow"])
 def test_a_closed_pipe_ends_a_table_without_a_word(to: str) -> None:
     process = start("decode", "examples/sample_capture.parquet", "-o", "-", "--to", to)
@@ -86,6 +88,7 @@ def test_a_closed_pipe_ends_a_table_without_a_word(to: str) -> None:
     assert (process.returncode, stderr) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
 def test_output_that_cannot_be_written_is_an_error() -> None:
     with FULL.open("wb") as full:
@@ -94,6 +97,7 @@ def test_output_that_cannot_be_written_is_an_error() -> None:
     assert (process.returncode, stderr) == (1, b"wireformat: No space left on device\n")
 
 
+@pytest.mark.slow
 def test_it_works_without_standard_streams(tmp_path: Path) -> None:
     arguments = ("decode", find_case("b_types_batch").path, "-", "-o", tmp_path / "out.parquet")
     command = [sys.executable, "-m", "wireformat.cli", *map(str, arguments)]
@@ -101,6 +105,7 @@ def test_it_works_without_standard_streams(tmp_path: Path) -> None:
     assert pq.read_metadata(tmp_path / "out.parquet").num_rows == find_case("b_types_batch").record_count
 
 
+@pytest.mark.slow
 def test_standard_input_is_shown_as_it_flows_until_ctrl_c() -> None:
     process = start("show", "-")
     assert process.stdin is not None
@@ -114,6 +119,7 @@ def test_standard_input_is_shown_as_it_flows_until_ctrl_c() -> None:
     assert (process.returncode, stdout, stderr) == (130, b"", b"")
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_output(tmp_path: Path) -> None:
     process = start("decode", "-", "-o", tmp_path / "out.parquet")
     assert process.stdin is not None
@@ -135,6 +141,7 @@ def test_ctrl_c_leaves_no_output(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_module_executes_a_text(tmp_path: Path) -> None:
     """As dataclasses do, of which a library that is being loaded has many."""
     (tmp_path / "interrupted.py").write_text(

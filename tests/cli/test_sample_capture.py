@@ -44,6 +44,7 @@ def changes(messages: pa.ChunkedArray) -> pa.Table:
     return wf.arrow.changes(messages, FORMAT)
 
 
+@pytest.mark.slow
 def test_it_is_what_the_program_makes(program: ModuleType, messages: pa.ChunkedArray) -> None:
     for found, made in zip(wf.decode(messages, FORMAT), program.events(), strict=True):
         assert found == made

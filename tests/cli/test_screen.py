@@ -78,12 +78,14 @@ class TestOnATerminal:
         _, got, _ = on_a_terminal("show", "--pager", capture, PAGER="sed s/INSERT/PAGED/")
         assert b"PAGED INTO" in got
 
+    @pytest.mark.slow
     def test_show_escapes_what_is_no_text_of_the_terminal(self, tmp_path: Path) -> None:
         path = tmp_path / "gbk.bin"
         path.write_bytes(handmade.message(handmade.change(b"I", "中文".encode("gbk"), b"t", handmade.new())))
         _, got, _ = on_a_terminal("show", path)
         assert got == (b"current_lsn: 0/10 INSERT INTO \\xd6\\xd0\\xce\\xc4.t new_tuple: {}\n")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("to", ["csv", "jsonl"])
     def test_tables_hold_no_control_characters(self, capture: Path, to: str) -> None:
         code, got, _ = on_a_terminal("decode", capture, "-o", "-", "--to", to)
@@ -91,6 +93,7 @@ class TestOnATerminal:
         assert b"[bold]" in got
         assert all(character.isprintable() for character in got.decode().replace("\n", ""))
 
+    @pytest.mark.slow
     def test_arrow_is_not_for_terminals(self, capture: Path) -> None:
         code, got, stderr = on_a_terminal("decode", capture, "-o", "-", "--to", "arrow")
         assert (code, got) == (2, b"")
@@ -121,6 +124,7 @@ def test_summaries_are_one_line(tmp_path: Path) -> None:
     assert all(line.isprintable() for line in result.stderr.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals are those of POSIX")
 def test_a_narrow_terminal_shows_fewer_bytes_in_a_line(capture: Path) -> None:
     for columns, most in ((200, 16), (80, 8)):
@@ -129,6 +133,7 @@ def test_a_narrow_terminal_shows_fewer_bytes_in_a_line(capture: Path) -> None:
         assert max(map(len, re.findall(rb"(?: [0-9a-f]{2})+(?= )", got))) == 3 * most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -157,6 +162,7 @@ def test_an_encoding_without_the_characters_gets_escapes(command: tuple[str, ...
     assert stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals are those of POSIX")
 @pytest.mark.parametrize("pager", ["less '", " ", "/no/such/program"])
 def test_a_pager_that_cannot_be_started_is_left_out(pager: str, capture: Path) -> None:

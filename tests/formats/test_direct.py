@@ -131,6 +131,7 @@ def sayable(events: Iterable[wf.Event], format: str) -> Iterator[wf.Event]:
             yield event
 
 
+@pytest.mark.slow
 @each_format
 def test_golden_events_are_written_directly(format: str) -> None:
     """Every capture's events in every format; nearly all rows without the declaration."""

@@ -58,6 +58,7 @@ def test_a_decoder_cannot_take_texts_that_are_not_batched(format: str, engine: s
     assert "a text without framing" in rest.error
 
 
+@pytest.mark.slow
 def test_many_marks_and_quotes_take_no_time() -> None:
     """Places that are tried are bounded, and none is scanned twice."""
     many = 200_000

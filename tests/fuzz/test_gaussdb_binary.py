@@ -7,9 +7,10 @@ import random
 import pytest
 
 from ..engines import read
+from ..examples import PROFILE
 from . import gaussdb_binary as loop
 
-ROUNDS = 12
+ROUNDS = 3 if PROFILE == "quick" else 12
 
 
 def test_a_short_run() -> None:

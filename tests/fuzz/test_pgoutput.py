@@ -7,9 +7,10 @@ import random
 import wireformat as wf
 
 from ..engines import agree
+from ..examples import PROFILE
 from . import pgoutput as loop
 
-ROUNDS = 12
+ROUNDS = 3 if PROFILE == "quick" else 12
 
 
 def test_a_short_run() -> None:

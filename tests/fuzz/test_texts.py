@@ -9,10 +9,11 @@ import pytest
 import wireformat as wf
 
 from ..engines import read
+from ..examples import PROFILE
 from ..text_samples import SAMPLES
 from . import texts as loop
 
-ROUNDS = 25
+ROUNDS = 3 if PROFILE == "quick" else 25
 
 
 def test_a_short_run() -> None:

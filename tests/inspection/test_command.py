@@ -255,6 +255,7 @@ def test_bytes_after_broken_framing_are_no_messages(tmp_path: Path, monkeypatch:
     assert '"kinds":["BEGIN","CORRUPT"]' in page
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have names of text only")
 def test_names_that_are_no_text(capture: Path, tmp_path: Path) -> None:
     """In a process of its own, whose standard output is as strict as a terminal's."""

@@ -1,4 +1,7 @@
-"""Every capture in a lake: read back, it is what `typed` and `latest` return, and what the servers hold."""
+"""Every capture in a lake: read back, it is what `typed` and `latest` return, and what the servers hold.
+
+The stream is read once for all tables: tests/test_capture.py shows that a capture returns the same for each of them.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,15 @@ def check(capture: wf.Capture, folder: Path, format: str, wanted: dict[Table, li
     return len(of_tables)
 
 
-def typed_values(capture: wf.Capture) -> dict[Table, list[str]]:
+def typed_tables(capture: wf.Capture) -> dict[Table, pa.Table]:
     """The changes of each table."""
-    return {name: values(capture.typed(written(name)).read_all()) for name in names_of(capture.tables())}
+    rows, listed = capture.committed().read_all(), capture.tables()
+    names = names_of(listed)
+    return {name: wf.arrow.typed(rows, written(name), schema=listed, mode="PERMISSIVE") for name in names}
+
+
+def typed_values(capture: wf.Capture) -> dict[Table, list[str]]:
+    return {name: values(rows) for name, rows in typed_tables(capture).items()}
 
 
 def capture_of(name: str) -> wf.Capture:
@@ -68,10 +77,10 @@ def test_changes_of_servers(name: str, format: str, tmp_path: Path) -> None:
 def current_rows_of_server(name: str) -> tuple[pa.Table, dict[str, Any], dict[Table, pa.Table]]:
     """The list of tables, their keys, and the rows of each."""
     capture = capture_of(name)
-    listed = capture.tables()
-    keys = {written(table): keys_of(table) for table in names_of(listed)}
-    current = {table: capture.latest(written(table), keys=keys[written(table)]) for table in names_of(listed)}
-    return listed, keys, current
+    typed = typed_tables(capture)
+    keys = {written(table): keys_of(table) for table in typed}
+    current = {table: wf.arrow.latest(rows, keys[written(table)]) for table, rows in typed.items()}
+    return capture.tables(), keys, current
 
 
 @once

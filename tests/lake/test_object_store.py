@@ -103,6 +103,7 @@ def test_a_file_system_of_pyarrow(filesystem: pafs.S3FileSystem) -> None:
     assert files == {"bucket/lake/_wireformat.json", *(file for row in listed for file in row["files"])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_storage_options(format: str, filesystem: pafs.S3FileSystem, storage_options: dict[str, str]) -> None:
     given: dict[str, Any] = {"storage_options": storage_options}

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -56,8 +56,11 @@ class Reader:
 
 
 @contextmanager
-def writing(db: Database, random: Random) -> Iterator[None]:
-    """A session changes the table `t` all the time, and a trigger remembers what it did. The server may go and come."""
+def writing(db: Database, random: Random, pauses: Sequence[float] = (0, 0, 0.002)) -> Iterator[None]:
+    """A session changes the table `t` all the time, and a trigger remembers what it did. The server may go and come.
+
+    pauses   seconds after a transaction, of which one is chosen
+    """
     stop = threading.Event()
     errors: list[BaseException] = []
 
@@ -69,7 +72,7 @@ def writing(db: Database, random: Random) -> Iterator[None]:
                         with session.transaction():
                             for _ in range(random.randrange(1, 8)):
                                 session.execute(*statement(random))
-                        time.sleep(random.choice((0, 0, 0.002)))
+                        time.sleep(random.choice(pauses))
             except psycopg.OperationalError:
                 time.sleep(0.05)
             except BaseException as error:

@@ -32,6 +32,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 KILLS = int(os.environ.get("WIREFORMAT_KILLS", "3"))
 START_SECONDS = 300
 
+PAUSES = (0, 0.01, 0.02)
+"""While Spark starts, a session without pauses would keep a processor busy, and leave the query behind for long."""
+
 
 @pytest.mark.parametrize("sink", ["parquet", "delta"])
 def test_spark_that_is_killed(spark: SparkSession, db: Database, tmp_path: Path, sink: str) -> None:
@@ -44,7 +47,7 @@ def test_spark_that_is_killed(spark: SparkSession, db: Database, tmp_path: Path,
     wf.live.create_slot(db.dsn, db.slot)
     kills = KILLS if sink == "parquet" else 1  # what differs is the sink alone
     for _ in range(kills):
-        with writing(db, random):
+        with writing(db, random, PAUSES):
             run_and_kill(db, tmp_path, sink, random)
     slot_query.main(db.dsn, db.slot, tmp_path, sink, once=True)
     check_changes(db, in_order(tmp_path / "lake", sink))

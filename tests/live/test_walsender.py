@@ -67,6 +67,7 @@ def test_gaussdb_over_connections_that_break(case: str, tmp_path: Path) -> None:
     assert """"decode-style" '""" in server.starts[0]
 
 
+@pytest.mark.slow
 def test_gaussdb_by_sql_functions(tmp_path: Path) -> None:
     """A look has what is not confirmed, to the end of the transaction that reaches the number that was asked for."""
     payloads = pq.read_table(FOLDER / "mppdb_stream.parquet")["payload"].to_pylist()

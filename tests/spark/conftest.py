@@ -9,12 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_udfs
-from spark_udfs.session import SETTINGS as QUIET
-
-JAVA = "spark.driver.extraJavaOptions"
 
 SETTINGS = {
-    JAVA: f"{QUIET[JAVA]} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short queries: compile little, collect simply
     "spark.default.parallelism": 2,
     "spark.python.daemon.module": f"{__package__}.daemon",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each column notes its line in Python

@@ -84,6 +84,7 @@ class TestPieces:
             assert stop - start == 1 or self.ROWS.slice(start, stop - start).nbytes <= limit
 
 
+@pytest.mark.slow
 def test_large_kept_values_are_repeated_piece_by_piece() -> None:
     plan = Plan.check(FORMAT, ["record"], keep=[Kept("big")])
     messages = batch(pa.array([transaction(*"v" * 500)]), pa.array(["x" * 1_000_000]))

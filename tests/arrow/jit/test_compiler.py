@@ -153,6 +153,7 @@ def test_a_constant_of_another_folder_counts_in_a_warm_cache(package: Path, tmp_
     assert len(list((tmp_path / "cache").glob("wireformat-*"))) == 2
 
 
+@pytest.mark.slow
 def test_every_source_of_compiled_code_counts_in_the_name_of_the_cache(package: Path) -> None:
     left_out = {source for name in compiled.LEFT_OUT for source in sources_of(package / name)}
     sources = sorted({*sources_of(package)} - left_out)
@@ -176,6 +177,7 @@ def sources_of(path: Path) -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 def test_compiled_code_imports_nothing_that_is_left_out() -> None:
     package = ROOT / "wireformat"
     imported = {
@@ -328,7 +330,7 @@ CHECKED_ANYWAY = "test_a_large_message"
 
 RUNS = {
     "uncompiled": (
-        {**UNCOMPILED, "HYPOTHESIS_PROFILE": "quick"},  # one mutant in a few: the others run bounds checked
+        {**UNCOMPILED, "HYPOTHESIS_PROFILE": "uncompiled"},  # one mutant in a few: the others run bounds checked
         *("tests/agreement", "tests/test_times.py", "tests/formats/test_conformance.py"),
         *("tests/formats/test_text_bad_input.py", "tests/formats/test_pgoutput_bad_input.py"),
         *("tests/formats/test_pgoutput_streams.py", "-m", "not slow", "-k", f"not ({LONG} or {NOT_COMPILED})"),

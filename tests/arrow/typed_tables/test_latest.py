@@ -620,6 +620,7 @@ def test_results_in_between() -> None:
     assert shown(rows.result().to_pylist()) == shown([row(1, **OTHER)])
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_changes() -> None:
     """A small table that is changed often, with long values: what is held after ten times the changes is as much."""
     text = "x" * 10_000
