@@ -31,6 +31,8 @@ TYPED_PATHS = "capture(paths=…).typed, one table of 20"
 TYPED_ONE = "capture.typed, the only table"
 LATEST_ONE = "capture.latest, the only table"
 TABLES = "capture.tables, 20 tables"
+TABLES_PATHS = "capture(paths=…).tables, 20 tables"
+PARQUET_PATHS = "capture(paths=…).write, 20 tables to Parquet"
 PARQUET = "capture.write, 20 tables to Parquet"
 DELTA = "capture.write, 20 tables to Delta"
 NAMES = (
@@ -40,7 +42,9 @@ NAMES = (
     TYPED,
     TYPED_PATHS,
     TABLES,
+    TABLES_PATHS,
     PARQUET,
+    PARQUET_PATHS,
     DELTA,
     DECODE_ONE,
     TYPED_ONE,
@@ -65,10 +69,10 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
     def made(name: str) -> spark_udfs.Capture:
         return spark_udfs.capture(raw(name), "payload", BINARY, order_by=["seq"], drop_resent=False)
 
-    twenty, one = made("twenty"), made("one")
-    read_by_workers = spark_udfs.capture(
-        paths=str(folder / "twenty"), payload="payload", format=BINARY, drop_resent=False
-    )
+    def made_of_files() -> spark_udfs.Capture:
+        return spark_udfs.capture(paths=str(folder / "twenty"), payload="payload", format=BINARY, drop_resent=False)
+
+    twenty, one, read_by_workers = made("twenty"), made("one"), made_of_files()
     frames: dict[str, tuple[str, Callable[[], Any]]] = {
         DECODE: ("twenty", lambda: compute(spark_udfs.decode(raw("twenty"), "payload", BINARY, keep=["seq"]))),
         COMMITTED: ("twenty", lambda: compute(twenty.committed())),
@@ -76,7 +80,9 @@ def measure(capture: Capture, rounds: int, folder: Path, copies: int, say: Say) 
         TYPED: ("twenty", lambda: compute(twenty.typed(NAME))),
         TYPED_PATHS: ("twenty", lambda: compute(read_by_workers.typed(NAME))),
         TABLES: ("twenty", lambda: made("twenty").tables().collect()),
+        TABLES_PATHS: ("twenty", lambda: made_of_files().tables().collect()),
         PARQUET: ("twenty", lambda: made("twenty").write(str(folder / "parquet"))),
+        PARQUET_PATHS: ("twenty", lambda: made_of_files().write(str(folder / "parquet"))),
         DELTA: ("twenty", lambda: made("twenty").write(str(folder / "delta"), format="delta")),
         DECODE_ONE: ("one", lambda: compute(spark_udfs.decode(raw("one"), "payload", BINARY, keep=["seq"]))),
         TYPED_ONE: ("one", lambda: compute(one.typed(NAME))),

@@ -59,7 +59,7 @@ class ChunkObservations(Observations):
         for table, indices in all_tables:
             kinds = rows.kinds[indices]
             found = RowFacts(
-                _sent(rows, indices[np.isin(kinds, (TABLE_INSERT, TABLE_UPDATE))]),
+                _sent(rows, indices[(kinds == TABLE_INSERT) | (kinds == TABLE_UPDATE)]),
                 bool((kinds == TABLE_TRUNCATE).any()),
                 _different(oids.take(pa.array(indices[kinds != TABLE_RELATION]))) if has_oids else frozenset(),
             )
@@ -76,7 +76,7 @@ def _sent(rows: ChangeRows, indices: Array) -> frozenset[str] | None:
     if not len(indices):
         return None
     images, unchanged = (
-        [column.lists[code] or () for code in np.unique(column.codes[indices]).tolist()]
+        [column.lists[code] or () for code in np.flatnonzero(np.bincount(column.codes[indices])).tolist()]
         for column in (rows.new.names, rows.unchanged)
     )
     return reduce(frozenset.intersection, map(frozenset, images)).difference(*unchanged)
