@@ -234,3 +234,18 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(
                 advance(12_345)
     assert shown in terminal.getvalue()
     assert pipe.getvalue() == ""
+
+
+def test_progress_of_inputs_that_are_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TERM", "xterm")
+    Path("in.bin").write_bytes(bytes(20_000))
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with (
+        find_inputs(["in.bin"], find_format("gaussdb-binary"), "payload") as inputs,
+        progress(inputs) as advance,
+    ):
+        advance(20_000)
+        advance(5_000)
+    assert "25.0/40.0 kB" in terminal.getvalue()

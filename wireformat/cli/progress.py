@@ -26,4 +26,11 @@ def progress(inputs: Sequence[Source], *, on_screen: bool = False) -> Iterator[C
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
-        yield lambda size: bar.advance(task, size)
+
+        def advance(size: int) -> None:
+            bar.advance(task, size)
+            shown = bar.tasks[task]
+            if total and shown.total is not None and shown.completed > shown.total:
+                bar.update(task, total=shown.total + total)  # the inputs are read once more
+
+        yield advance
