@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -36,6 +37,9 @@ class Piece(NamedTuple):
 
 _LSN_AT, _SENT_AT = 1, 17
 """Where an envelope has its LSN, and the time at which the server sent it."""
+
+_COMMIT_LSN_AT = ENVELOPE_BYTES + 1
+"""Where a BEGIN of pgoutput has the LSN of its commit."""
 
 
 class TransactionEnds(Protocol):
@@ -110,14 +114,37 @@ class RecordKinds:
 
 
 class Cutter:
-    """Cuts a stream at the ends of whole transactions."""
+    """Cuts a stream at the ends of whole transactions.
 
-    def __init__(self, ends: TransactionEnds) -> None:
+    until   of pgoutput: transactions that are committed at this LSN or later are left out
+    """
+
+    def __init__(self, ends: TransactionEnds, until: int | None = None) -> None:
         self._ends = ends
+        self._until = until
         self._is_open = False
+        self._is_past = False
 
     def piece(self, found: pa.Array) -> Piece:
         """Returns the next messages of a stream: CopyData with envelopes, and keepalives among them."""
+        if self._until is None:
+            return self._piece(found)
+        piece = self._piece(found[: self._first_past(found, self._until)])
+        if self._is_past:
+            return piece._replace(lsn=self._until)
+        return piece if piece.lsn is None else piece._replace(lsn=min(piece.lsn, self._until))
+
+    def _first_past(self, found: pa.Array, until: int) -> int:
+        """Returns the index of the first message that is left out, or the number of messages."""
+        if self._is_past:
+            return 0
+        is_begin = (bytes_at(found, 0) == ENVELOPE) & (bytes_at(found, ENVELOPE_BYTES) == ord("B"))
+        begins = np.flatnonzero(is_begin).tolist()
+        past = bisect_left(begins, until, key=lambda index: number_at(found[index].as_py(), _COMMIT_LSN_AT))
+        self._is_past = past < len(begins)
+        return begins[past] if self._is_past else len(found)
+
+    def _piece(self, found: pa.Array) -> Piece:
         tags = bytes_at(found, 0)
         keepalives = np.flatnonzero(tags == KEEPALIVE)
         messages = found
