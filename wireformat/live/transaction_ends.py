@@ -149,7 +149,7 @@ class Cutter:
         keepalives = np.flatnonzero(tags == KEEPALIVE)
         messages = found
         if len(keepalives):
-            messages = found.filter(pa.array(tags == ENVELOPE))
+            messages = _without(found, keepalives.tolist())
         plain, begins, ends = self._ends.find(messages)
         was_open = self._is_open
         last_begin = int(begins[-1]) if len(begins) else -1
@@ -178,6 +178,13 @@ def ends_of(format: str) -> TransactionEnds:
     if format == "test-decoding":
         return FirstBytes(b"B", b"CP", _LSN_AT, _SENT_AT, has_envelope=False)
     return RecordKinds(format)
+
+
+def _without(messages: pa.Array, indices: list[int]) -> pa.Array:
+    """Returns the messages without some, which are few."""
+    bounds = zip([0, *(index + 1 for index in indices)], [*indices, len(messages)], strict=True)
+    kept = [messages[first:end] for first, end in bounds if end > first]
+    return kept[0] if len(kept) == 1 else pa.concat_arrays(kept) if kept else messages[:0]
 
 
 def number_at(message: bytes, at: int) -> int:
