@@ -107,6 +107,7 @@ def test_tables_that_were_copied_stay(db: Database, tmp_path: Path, format: str)
     check_counts(db, lake, format)
 
 
+@pytest.mark.slow
 def test_a_large_table_does_not_delay_the_end(db: Database, tmp_path: Path) -> None:
     """SIGTERM while a table is copied, and while its rows are written; then kill -9 at the same moments."""
     lake, metrics = tmp_path / "lake", tmp_path / "metrics"
