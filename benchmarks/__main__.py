@@ -25,6 +25,7 @@ from . import (
     bench_inspect,
     bench_lake,
     bench_live,
+    bench_live_load,
     bench_pgoutput,
     bench_profile,
     bench_spark,
@@ -68,6 +69,7 @@ class Effort(NamedTuple):
     inspect_bytes: int
     live_rounds: int
     live_changes: int
+    live_seconds: float
     spark_copies: int
     growth_changes: tuple[int, ...]
     driver_chunks: tuple[int, ...]
@@ -86,6 +88,7 @@ FULL = Effort(
     inspect_bytes=1_000_000_000,
     live_rounds=3,
     live_changes=400_000,
+    live_seconds=30,
     spark_copies=bench_spark.COPIES,
     growth_changes=(1_000_000, 4_000_000, 16_000_000),
     driver_chunks=(10_000, 100_000),
@@ -103,6 +106,7 @@ QUICK = Effort(
     inspect_bytes=10_000_000,
     live_rounds=1,
     live_changes=20_000,
+    live_seconds=4,
     spark_copies=1,
     growth_changes=(100_000, 400_000),
     driver_chunks=(100, 1_000),
@@ -124,6 +128,7 @@ class Group(str, Enum):
     profile = "profile"
     lake = "lake"
     live = "live"
+    live_load = "live-load"
     growth = "growth"
     corners = "corners"
     spark = "spark"
@@ -153,6 +158,9 @@ GROUPS: dict[Group, Callable[[Capture, Effort, Say], dict[str, Result]]] = {
     Group.live: lambda capture, effort, say: bench_live.measure(
         effort.live_changes, effort.live_rounds, FOLDER / "live", say
     ),
+    Group.live_load: lambda capture, effort, say: bench_live_load.measure(
+        effort.live_changes, effort.live_seconds, FOLDER / "live-load", say
+    ),
     Group.growth: lambda capture, effort, say: bench_growth.measure(capture, effort.growth_rounds, say),
     Group.corners: lambda capture, effort, say: bench_corners.measure(
         effort.corner_changes, effort.corner_rounds, say, turn=effort.corner_turn
@@ -178,6 +186,9 @@ def main(
     only: Annotated[list[Group] | None, typer.Option(help="Measure this group; can be given more than once.")] = None,
     quick: Annotated[bool, typer.Option(help="Little data, one run each: to see whether all works.")] = False,
     megabytes: Annotated[float | None, typer.Option(help="Of binary messages. Else 42.6, or 4 with --quick.")] = None,
+    live_seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Of load on a live slot. Else 30, or 4 with --quick.")
+    ] = None,
     write: Annotated[
         bool | None,
         typer.Option(
@@ -194,6 +205,8 @@ def main(
     effort = QUICK if quick else FULL
     if megabytes is not None:
         effort = effort._replace(megabytes=megabytes)
+    if live_seconds is not None:
+        effort = effort._replace(live_seconds=live_seconds)
     with console.status("") as status:
         say = status.update
         say(f"making {effort.megabytes:g} MB of messages")

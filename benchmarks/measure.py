@@ -112,9 +112,9 @@ def peak_bytes(pid: int | str = "self") -> int | None:
     return _status_bytes(pid, "VmHWM")
 
 
-def resident_bytes() -> int | None:
-    """The memory that this process holds now; None if not Linux."""
-    return _status_bytes("self", "VmRSS")
+def resident_bytes(pid: int | str = "self") -> int | None:
+    """The memory that a process holds now; None if not Linux."""
+    return _status_bytes(pid, "VmRSS")
 
 
 def forget_peak() -> None:

@@ -17,6 +17,7 @@ from . import (
     bench_formats,
     bench_lake,
     bench_live,
+    bench_live_load,
     bench_pgoutput,
     bench_profile,
     bench_spark,
@@ -259,6 +260,21 @@ SECTIONS: dict[str, Section] = {
         "server on the same machine. The first server shares the processors with each of them.",
         {**NAME, **INPUT, **SECONDS, **SPEED, **SPREAD},
         pictures.changes_per_second,
+    ),
+    "live-load": Section(
+        "A live slot under load",
+        f"A session inserts rows all the time, {bench_live_load.SHARE:.0%} of what `wireformat follow` can write, and "
+        f"batches are written every {bench_live_load.BATCH_SECONDS:g} s. The lag is from the commit of the oldest "
+        "change of a batch to that of the batch in the lake. Memory is the resident memory of the process, the median "
+        "of a quarter of the time; `--live-seconds 600` measures ten minutes.",
+        {
+            "measured": NAME["contestant"],
+            **INPUT,
+            "median": lambda result, group: "" if result.peak_bytes else f"{result.median:.2f} s",
+            "maximum": lambda result, group: "" if result.peak_bytes else f"{max(result.seconds):.2f} s",
+            "memory": PEAK["peak memory"],
+        },
+        pictures.seconds,
     ),
     "committed": Section(
         "Transactions in Arrow",

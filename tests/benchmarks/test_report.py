@@ -21,6 +21,7 @@ from benchmarks import (
     bench_inspect,
     bench_lake,
     bench_live,
+    bench_live_load,
     bench_pgoutput,
     bench_profile,
     bench_spark,
@@ -48,6 +49,7 @@ GROUPS = {
     ],
     "lake": [*bench_lake.NAMES],
     "live": [*bench_live.NAMES, *bench_live.SMALL_NAMES],
+    "live-load": [*bench_live_load.NAMES],
     "spark": [one.name for one in bench_spark.CONTESTANTS],
     "spark-capture": [*bench_spark_capture.NAMES],
     "driver": [bench_driver.name_of(chunks) for chunks in (10_000, 100_000)],
@@ -118,6 +120,21 @@ def test_growth_is_measured_against_ten_times_the_least() -> None:
     assert verdicts(results("growth", most=result(most, 11.9)))[title] == ("1.19 x", "pass")
     assert verdicts(results("growth", most=result(most, 13)))[title] == ("1.3 x", "miss")
     assert verdicts(results("growth", most=result(most, 7)))[title] == ("0.7 x", "miss")
+
+
+def test_memory_under_load_is_measured_against_that_of_before() -> None:
+    title = "A live slot at half of the highest rate: memory in the last quarter of the time, against the second"
+    later = replace(RESULTS["live-load"][bench_live_load.MEMORY_LATER], peak_bytes=18_000_000)
+    assert verdicts(RESULTS)[title] == ("1 x", "pass")
+    assert verdicts(results("live-load", later=later))[title] == ("2 x", "miss")
+
+
+def test_the_lag_is_that_of_the_oldest_change_of_a_commit() -> None:
+    line = {"rows": 0, "bytes": 0, "time": 0, "last_commit": 10.0, "lag_seconds": 0.5}
+    lines = [{**line, "rows": number, "last_commit": 10.0 + number} for number in range(4)]
+    found = bench_live_load.results_of(lines, [1, 2, 3, 4])
+    assert found[bench_live_load.LAG].seconds == (1.5, 1.5)
+    assert [found[name].peak_bytes for name in bench_live_load.NAMES[1:]] == [2, 4]
 
 
 def test_a_corner_is_measured_against_the_easy_case_of_its_format() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.lake.lake import Lake
+from wireformat.stream.capture_position import CapturePosition
 
 from .databases import Database, changes_of, told
 
@@ -90,8 +91,12 @@ def test_a_snapshot_that_was_stopped_begins_again(
     lake = tmp_path / "lake"
     db.execute("insert into t select i, 'a', i from generate_series(1, 100) i")
 
-    def fails(self: Lake, position: object) -> None:
-        raise KeyboardInterrupt
+    commit = Lake.commit
+
+    def fails(self: Lake, position: CapturePosition) -> None:
+        if not self.is_new:
+            raise KeyboardInterrupt
+        commit(self, position)
 
     with monkeypatch.context() as patch:
         patch.setattr(Lake, "commit", fails)

@@ -38,7 +38,15 @@ OF_SLOT = POSITION._replace(slot=SlotPosition("7301", 'a "slot"', 2**64 - 1))
 ON_TIMELINE = POSITION._replace(slot=SlotPosition("7301", "s", 5, 3))
 
 
-@pytest.mark.parametrize("position", [POSITION, CapturePosition("gaussdb-binary"), OF_SLOT, ON_TIMELINE])
+COPYING = (
+    POSITION._replace(slot=SlotPosition("7301", "s", 5, 0, ())),
+    POSITION._replace(
+        slot=SlotPosition("7301", "s", 5, 3, (("a", "é"), ("b", 'a ".'))),
+    ),
+)
+
+
+@pytest.mark.parametrize("position", [POSITION, CapturePosition("gaussdb-binary"), OF_SLOT, ON_TIMELINE, *COPYING])
 def test_a_position_comes_back(position: CapturePosition) -> None:
     assert CapturePosition.from_json(position.to_json()) == position
 
@@ -56,10 +64,14 @@ RELATIONS = json.loads(POSITION.to_json())["relations"]
         ("", "expected JSON"),
         ("[1]", "expected one of wireformat.capture_position"),
         (changed(kind="x"), "expected one of wireformat.capture_position"),
-        (changed(version=4), "expected version 1 to 3"),
-        (changed(version=True), "expected version 1 to 3"),
+        (changed(version=5), "expected version 1 to 4"),
+        (changed(version=True), "expected version 1 to 4"),
         (changed(version=2), "expected the fields .*slot"),
         (changed(version=3, slot={"system": "1", "slot": "s", "lsn": 1}), "expected the fields .*timeline"),
+        (
+            changed(version=4, slot={"system": "1", "slot": "s", "lsn": 1, "timeline": 0}),
+            "expected the fields .*copied",
+        ),
         (changed(slot={"system": "1", "slot": "s", "lsn": 1}), "unknown"),
         (changed(version=2, slot={"system": "1", "slot": "s", "lsn": -1}), "number out of range"),
         (changed(format=1), "expected a text in format"),

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import selectors
 import struct
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -22,18 +24,30 @@ EPOCH_SECONDS = 946_684_800
 """2000-01-01 UTC, from which servers count."""
 
 
+STOP_SECONDS = 0.5
+"""How soon a statement or a copy notices that it is to stop."""
+
+
+class Stopped(Exception):
+    """The event `stop` of a connection was set while it waited for the server."""
+
+
 class Connection:
     """A connection with `replication=database`, which also takes queries until a stream has been started.
 
     dsn            connection string or URL of libpq
     driver         psycopg or gaussdb
     replicates     False makes a plain connection, for SQL alone
+    stop           a statement that waits is cancelled, and a copy ends, when it is set
 
-    Raises ServerError, whose texts have no password, and what `find_target` raises.
+    Raises Stopped, ServerError, whose texts have no password, and what `find_target` raises.
     """
 
-    def __init__(self, dsn: str, driver: str = "psycopg", *, replicates: bool = True) -> None:
+    def __init__(
+        self, dsn: str, driver: str = "psycopg", *, replicates: bool = True, stop: threading.Event | None = None
+    ) -> None:
         self.replicates = replicates
+        self._stop = stop or threading.Event()
         self.target: Target = find_target(dsn, driver, **({"replication": "database"} if replicates else {}))
         self._pq = self.target.pq
         connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
@@ -115,10 +129,22 @@ class Connection:
                 if size < 0:
                     break
                 if size == 0:
-                    self.wait(selector, None)
+                    self._wait_for_answer(selector)
                 else:
                     yield bytes(row)
         self._end_of_copy()
+
+    def check_stopped(self) -> None:
+        """Cancels what the server does and raises Stopped, if that is asked for."""
+        if self._stop.is_set():
+            with suppress(Exception):  # a courtesy: the server would notice the end of the connection later
+                self._connection.get_cancel().cancel()
+            raise Stopped
+
+    def _wait_for_answer(self, selector: selectors.BaseSelector) -> None:
+        """Waits for bytes from the server, however long it takes."""
+        while not self.wait(selector, STOP_SECONDS):
+            self.check_stopped()
 
     def start(self, slot: str, lsn: int, options: Mapping[str, str]) -> None:
         """Starts to stream a logical slot.
@@ -202,7 +228,7 @@ class Connection:
             while True:
                 try:
                     while connection.is_busy():
-                        self.wait(selector, None)
+                        self._wait_for_answer(selector)
                 except ServerError:
                     if found is None:
                         raise

@@ -6,6 +6,7 @@ import errno
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any
@@ -24,7 +25,7 @@ from ..options.table_names import written
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
 from .checks import Wanted, all_findings, check_start, raise_errors
-from .connection import Connection
+from .connection import Connection, Stopped
 from .intake import Intake
 from .plugins import VIA, Asked, ask, publication_names
 from .progress import Progress
@@ -93,7 +94,8 @@ def follow(
     publication        its name, or several; needed by pgoutput
     format, state      of the lake, see `Capture.write`: parquet or delta; changes or latest (only delta)
     tables             patterns `schema.table`: only these tables
-    snapshot           a new lake begins with the rows of the tables as they are
+    snapshot           a new lake begins with the rows of the tables as they are. A run that was stopped before all were
+                       copied is gone on with in any case
     create_slot        the slot is created if it is not there, with this `plugin`
     options            of the plugin, in place of the usual ones; those of GaussDB are checked by `Options.gaussdb`
     once               stop at the end that the server's log had at the start
@@ -104,7 +106,7 @@ def follow(
     reconnect_seconds  how long a lost connection is tried again
     retained_alarm     bytes of log that the slot may retain before progress says so
     on_progress        is called with a `Progress` after each batch, and while nothing comes
-    stop               when it is set, the current batch is finished
+    stop               when it is set, the current batch is finished; a table that is being copied begins again later
     via                streaming, or sql: where START_REPLICATION cannot be had, SQL functions peek at the slot
     driver             psycopg, or gaussdb for GaussDB's own authentication
     rejects            a folder for what cannot be read or does not fit, a file for each batch; see `Capture.write`
@@ -112,6 +114,7 @@ def follow(
     The other options are those of `Capture` and of `Capture.write`. Raises ServerError if the slot cannot go on where
     the lake ends, OptionError, MissingExtra, OSError, and what reading raises. docs/live.md explains it.
     """
+    stop = stop or threading.Event()
     names = publication_names(publication)
     if (format, state) == ("parquet", "latest"):
         raise OptionError("option state: latest needs format='delta': Parquet files cannot be merged")
@@ -134,7 +137,7 @@ def follow(
         "memory_limit": memory_limit // 6,  # for open transactions, and again for what is being written
     }
     follower = _Follower(
-        connect=lambda: Connection(dsn, driver, replicates=via == "streaming"),
+        connect=lambda: Connection(dsn, driver, replicates=via == "streaming", stop=stop),
         via=one_of("via", via, VIA),
         slot=slot,
         publications=names,
@@ -150,7 +153,7 @@ def follow(
         reconnect_seconds=reconnect_seconds,
         sink=_Sink(to, lake_options, reading, None if tables is None else list(tables), rejects),
         tell=on_progress or (lambda progress: None),
-        stop=stop or threading.Event(),
+        stop=stop,
         progress=Progress(retained_alarm=retained_alarm),
     )
     return follower.run()
@@ -182,20 +185,29 @@ class _Sink:
         store.flush_all()
 
     def empty_unfinished(self, tables: Iterable[tuple[str, str]]) -> None:
-        """Empties the Delta tables of a snapshot that was stopped before the lake had a position."""
+        """Empties Delta tables whose copy was stopped before the lake had them."""
         if self.lake["format"] == "delta":
             store = Store.of(self.folder, self.lake["filesystem"], self.lake["storage_options"])
             for table in tables:
                 DeltaFolder(store, folder_of(table), table, []).empty()
 
     def write(
-        self, messages: Any, format: str, after: CapturePosition | None, slot: SlotPosition
+        self,
+        messages: Any,
+        format: str,
+        after: CapturePosition | None,
+        slot: SlotPosition,
+        copied: Iterable[tuple[str, str]] | None = None,
     ) -> tuple[CapturePosition, dict[str, int]]:
-        """Writes a batch with the position after it, in one commit. Returns the position, and rows by table."""
+        """Writes a batch with the position after it, in one commit. Returns the position, and rows by table.
+
+        copied   changes of other tables are left out; None for those of none
+        """
         capture = Capture(messages, format, after=after, slot=slot, **self.reading)
         name = f"{slot.lsn:016X}.parquet"
         rejects = None if self.rejects is None else f"{self.rejects}/{name}"
-        found = capture.write(self.folder, tables=self.tables, rejects=rejects, **self.lake)
+        tables = self.tables if copied is None else list(map(written, copied))
+        found = capture.write(self.folder, tables=tables, rejects=rejects, **self.lake)
         if self.rejects is not None and not any(pc.sum(found[column]).as_py() for column in ("dropped", "corrupt")):
             Store.of(self.rejects, self.lake["filesystem"], self.lake["storage_options"]).delete(name)
         rows = {
@@ -243,6 +255,10 @@ class _Follower:
             try:
                 self._stream()
                 return self._position()
+            except Stopped:
+                if self.position is None:
+                    raise ServerError("stopped before anything was written: run it again") from None
+                return self.position
             except ServerError as error:
                 if not self._waits_after(error):
                     return self._position()
@@ -270,31 +286,45 @@ class _Follower:
                 self.target = system.flushed if self.once else None
             if self.position is None:
                 self._begin(system, slot, asked)
+            self.progress = replace(self.progress, started=self.progress.started or time.time())
+            while self._reached().copied is not None:
+                self._copy_tables(asked)
+        except BaseException:
+            connection.close()
+            raise
+        self._write_stream(connection, asked)
+
+    def _write_stream(self, connection: Connection, asked: Asked, until: int | None = None) -> None:
+        """Writes what the slot sends until there is a reason to stop; closes the connection.
+
+        until   transactions that are committed there or later are left out
+        """
+        try:
             start = self._reached().lsn
             self.sink.flush_all()  # the server hears `start` at once
-            self.progress = replace(
-                self.progress, state="streaming", started=self.progress.started or time.time(), lsn=start
-            )
-            intake, batches = self._opened(connection, asked, start)
+            self.progress = replace(self.progress, state="streaming", lsn=start)
+            intake, batches = self._opened(connection, asked, start, until)
         except BaseException:
             connection.close()
             raise
         try:
-            self._write_batches(intake, batches, asked)
+            self._write_batches(intake, batches, asked, self.target if until is None else until)
         finally:
             intake.close()
             batches.close()
 
-    def _opened(self, connection: Connection, asked: Asked, start: int) -> tuple[Intake | SqlIntake, Batches]:
+    def _opened(
+        self, connection: Connection, asked: Asked, start: int, until: int | None
+    ) -> tuple[Intake | SqlIntake, Batches]:
         """Starts to receive."""
-        cutter = Cutter(ends_of(asked.format))
+        cutter = Cutter(ends_of(asked.format), until)
         if self.via == "sql":  # each look is a batch: the next one would begin with the same
             looks = SqlIntake(connection, cutter, self.slot, asked.format, asked.options, start)
             return looks, Batches(looks, 1, 0, self.memory)
         connection.start(self.slot, start, asked.options)
         with self.connect() as other:
             check_start(other, self.slot, start)
-        asks_every = ONCE_ASKS_SECONDS if self.once else ASKS_SECONDS
+        asks_every = ONCE_ASKS_SECONDS if self.once or until is not None else ASKS_SECONDS
         intake = Intake(connection, cutter, start, queue_bytes=self.memory, asks_every=asks_every)
         return intake, Batches(intake, self.batch_bytes, self.batch_seconds, self.memory)
 
@@ -308,33 +338,56 @@ class _Follower:
         return system, slot
 
     def _begin(self, system: System, slot: Slot, asked: Asked) -> None:
-        """Writes the first position of a lake: after a snapshot, or where the slot is.
+        """Writes the first position of a lake: where the slot is, and whether tables are to be copied.
 
         With it, a slot that is made again before the first batch is noticed.
         """
-        at = SlotPosition(system.system, self.slot, slot.confirmed or 0, system.timeline)
-        if not self.snapshot:
-            self.position, _ = self.sink.write([], asked.format, None, at)
-            return
-        if asked.format != "pgoutput" or self.via != "streaming":
+        if self.snapshot and (asked.format != "pgoutput" or self.via != "streaming"):
             raise OptionError("option snapshot: needs a slot with the plugin pgoutput, and via='streaming'")
+        copied = () if self.snapshot else None
+        at = SlotPosition(system.system, self.slot, slot.confirmed or 0, system.timeline, copied)
+        self.position, _ = self.sink.write([], asked.format, None, at)
+
+    def _copy_tables(self, asked: Asked) -> None:
+        """Copies tables under one snapshot, and writes their rows after the changes that come before it.
+
+        Tables that have been copied are then at the LSN of that snapshot, too, and the stream goes on there for all.
+        """
+        copied = self._reached().copied or ()
         with self.connect() as connection:
             found = take_snapshot(
-                connection, self.publications, self.sink.tables, lambda text: self._report(state=text)
+                connection,
+                self.publications,
+                self.sink.tables,
+                copied,
+                self.batch_bytes,
+                lambda text: self._report(state=text),
+                self.stop,
             )
-        try:
+        with closing(found.messages):
+            if copied:
+                self._write_stream(self.connect(), asked, found.lsn)
+            if self.stop.is_set():
+                raise Stopped
+            now_copied = None if found.is_last else (*copied, *found.tables)
+            at = self._reached()._replace(lsn=found.lsn, copied=now_copied)
             self.sink.empty_unfinished(found.tables)
-            self.position, rows = self.sink.write(found.messages, asked.format, None, at._replace(lsn=found.lsn))
-        finally:
-            found.messages.close()
-        self.progress = replace(self.progress, rows=sum(rows.values()), tables=rows, batches=1)
+            try:
+                self.position, rows = self.sink.write(found.messages, asked.format, self.position, at)
+            except Exception:
+                if self.stop.is_set():  # the messages ended early
+                    raise Stopped from None
+                raise
+        self.failures = 0
+        self.progress = self.progress.with_rows(rows)
+        self._report(lsn=found.lsn)
 
-    def _write_batches(self, intake: Intake | SqlIntake, batches: Batches, asked: Asked) -> None:
+    def _write_batches(self, intake: Intake | SqlIntake, batches: Batches, asked: Asked, target: int | None) -> None:
         while not self.stop.is_set():
-            batch = batches.next(TICK_SECONDS, self.target)
+            batch = batches.next(TICK_SECONDS, target)
             if batch is not None:
                 try:
-                    if batch.count or self._is_idle_due(batch):
+                    if batch.count or self._is_idle_due(batch, target):
                         self._write(batch, asked.format)
                         intake.confirm(batch.lsn)
                 finally:
@@ -342,7 +395,7 @@ class _Follower:
             self._look(batches)
             if intake.received:
                 self.failures = 0
-            if self.target is not None and self._reached().lsn >= self.target:
+            if target is not None and self._reached().lsn >= target:
                 return
 
     def _position(self) -> CapturePosition:
@@ -356,11 +409,11 @@ class _Follower:
             raise AssertionError("a lake that is read from a slot says so")
         return slot
 
-    def _is_idle_due(self, batch: Batch) -> bool:
+    def _is_idle_due(self, batch: Batch, target: int | None) -> bool:
         """Whether a position that only a keepalive brought is written now."""
         if batch.lsn <= self._reached().lsn:
             return False
-        reaches = self.target is not None and batch.lsn >= self.target
+        reaches = target is not None and batch.lsn >= target
         wait = min(self.idle_seconds, ASKED_SECONDS) if batch.asked else self.idle_seconds
         return reaches or time.monotonic() - self.last_write >= wait
 
@@ -369,7 +422,7 @@ class _Follower:
         rows: dict[str, int] | None = None
         for wait in chain(_WAIT_SECONDS, repeat(_WAIT_SECONDS[-1])):
             try:
-                self.position, rows = self.sink.write(batch.messages, format, self.position, at)
+                self.position, rows = self.sink.write(batch.messages, format, self.position, at, at.copied)
                 break
             except Exception as error:
                 if not _is_full(error):

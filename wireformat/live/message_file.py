@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,15 +16,19 @@ _SLICE_BYTES = 1 << 20
 
 
 class MessageFile:
-    """Messages in a temporary file, which can be read more than once."""
+    """Messages in a temporary file, which can be read more than once.
 
-    def __init__(self) -> None:
+    stop   reading fails when it is set
+    """
+
+    def __init__(self, stop: threading.Event | None = None) -> None:
+        self._stop = stop or threading.Event()
         self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
         self._path = Path(self._folder.name) / "messages.arrow"
         self._schema = pa.schema([(_COLUMN, pa.large_binary())])
         self._file = pa.OSFile(str(self._path), "wb")
         self._writer = pa.ipc.new_file(self._file, self._schema)
-        self.count = 0
+        self.count = self.size = 0
 
     def write(self, array: pa.Array) -> None:
         """Adds messages."""
@@ -33,6 +38,7 @@ class MessageFile:
         for first in range(0, len(array), most):
             self._writer.write_batch(batch.slice(first, most))
         self.count += len(array)
+        self.size += array.nbytes
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Reads the messages, one record batch after the other; no more are added."""
@@ -41,6 +47,8 @@ class MessageFile:
         def batches() -> Iterator[pa.RecordBatch]:
             with pa.OSFile(str(self._path)) as file, pa.ipc.open_file(file) as reader:
                 for index in range(reader.num_record_batches):
+                    if self._stop.is_set():
+                        raise InterruptedError("stopped")
                     yield reader.get_batch(index)
 
         return pa.RecordBatchReader.from_batches(self._schema, batches()).__arrow_c_stream__(requested_schema)

@@ -63,20 +63,25 @@ class Progress:
     def after(self, batch: Batch, rows: dict[str, int], position: CapturePosition) -> Progress:
         """Returns the progress after a batch."""
         now = time.time()
-        added = sum(rows.values())
         since = self.last_commit or self.started or now
         return replace(
-            self,
+            self.with_rows(rows),
             lsn=batch.lsn,
             transactions=position.delivered.transactions,
-            rows=self.rows + added,
-            tables={name: self.tables.get(name, 0) + rows.get(name, 0) for name in {**self.tables, **rows}},
             messages=self.messages + batch.count,
             bytes=self.bytes + batch.size,
-            batches=self.batches + 1,
             last_commit=now,
-            rows_per_second=added / max(now - since, 1e-3),
+            rows_per_second=sum(rows.values()) / max(now - since, 1e-3),
             lag_seconds=0.0 if batch.ended_us is None else max(now - EPOCH_SECONDS - batch.ended_us / 1e6, 0.0),
+        )
+
+    def with_rows(self, rows: dict[str, int]) -> Progress:
+        """Returns the progress after a commit of so many rows by table."""
+        return replace(
+            self,
+            rows=self.rows + sum(rows.values()),
+            tables={name: self.tables.get(name, 0) + rows.get(name, 0) for name in {**self.tables, **rows}},
+            batches=self.batches + 1,
         )
 
     def to_json(self) -> str:

@@ -1,8 +1,9 @@
 """The rows that tables have, as one transaction of pgoutput, under a snapshot whose LSN is known.
 
 A temporary slot is made with that snapshot: its consistent point is just after the last transaction that the snapshot
-sees, and the stream goes on there. Source: PostgreSQL manual, CREATE_REPLICATION_SLOT; its initial synchronisation of
-subscriptions does the same, for each table.
+sees. The changes of tables that were copied earlier are read up to there, and those of all of them afterwards.
+Source: PostgreSQL manual, CREATE_REPLICATION_SLOT; its initial synchronisation of subscriptions does the same, for each
+table.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import json
 import secrets
 import struct
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from ..api import encode
@@ -61,54 +63,67 @@ class PublishedTable(NamedTuple):
 class Snapshot(NamedTuple):
     """The rows of tables.
 
-    messages   one transaction, if there are tables
-    lsn        the stream goes on there
+    messages   one transaction
+    lsn        its rows are there before the changes of transactions that are committed from there on
+    tables     schema and name of those that were copied
+    is_last    whether all tables have been copied then
     """
 
     messages: MessageFile
     lsn: int
     tables: list[tuple[str, str]]
+    is_last: bool
 
 
 def take_snapshot(
     connection: Connection,
     publications: Sequence[str],
     tables: Sequence[str] | None,
+    copied: Collection[tuple[str, str]],
+    most_bytes: int,
     tell: Callable[[str], None],
+    stop: threading.Event,
 ) -> Snapshot:
-    """Copies the published tables to a temporary file.
+    """Copies published tables to a temporary file.
 
     connection   is used up
     tables       patterns of the tables
+    copied       tables that have been copied
+    most_bytes   no further table begins when there are so many
     tell         is called with what is being done
+    stop         ends it
 
-    Raises ServerError.
+    Raises Stopped, ServerError.
     """
     tell("snapshot: waits for transactions that are open")
     connection.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     lsn = _begin(connection)
     (row,) = connection.query("select pg_catalog.now()::text as now")
     keeps = ReadOptions.check(tables=tables).keeps_table
-    chosen = [
-        one
-        for one in published_tables(connection, publications)
-        if keeps((one.relation.table_schema, one.relation.table_name))
-    ]
-    file = MessageFile()
+    left = {
+        name: table
+        for table in published_tables(connection, publications)
+        if keeps(name := (table.relation.table_schema, table.relation.table_name)) and name not in copied
+    }
+    done: list[tuple[str, str]] = []
+    file = MessageFile(stop)
     try:
         # One byte before the LSN, where no record begins: a transaction may be committed at the LSN itself.
         facts = {"commit_lsn": lsn - 1, "commit_time": row["now"]}
         _write(file, [Begin(xid=0, **facts)])  # type: ignore[arg-type]
-        for table in chosen:
+        for name, table in left.items():
+            if done and file.size >= most_bytes:
+                break
             _write(file, [*table.types, table.relation])
             for count in _copied(connection, table, file):
-                tell(f"snapshot: {table.relation.table_schema}.{table.relation.table_name}, {counted(count, 'row')}")
+                tell(f"snapshot: {'.'.join(name)}, {counted(count, 'row')}")
+            done.append(name)
         _write(file, [Commit(end_lsn=lsn, **facts)])  # type: ignore[arg-type]
         connection.query("COMMIT")
     except BaseException:
         file.close()
         raise
-    return Snapshot(file, lsn, [(one.relation.table_schema, one.relation.table_name) for one in chosen])
+    return Snapshot(file, lsn, done, len(done) == len(left))
 
 
 def _begin(connection: Connection) -> int:
@@ -182,6 +197,7 @@ def _copied(connection: Connection, table: PublishedTable, file: MessageFile) ->
         if gathered.size >= _ARRAY_BYTES:
             file.write(gathered.array())
             gathered = Gathered()
+            connection.check_stopped()
             yield count
     file.write(gathered.array())
     yield count

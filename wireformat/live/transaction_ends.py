@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -36,6 +37,9 @@ class Piece(NamedTuple):
 
 _LSN_AT, _SENT_AT = 1, 17
 """Where an envelope has its LSN, and the time at which the server sent it."""
+
+_COMMIT_LSN_AT = ENVELOPE_BYTES + 1
+"""Where a BEGIN of pgoutput has the LSN of its commit."""
 
 
 class TransactionEnds(Protocol):
@@ -110,19 +114,42 @@ class RecordKinds:
 
 
 class Cutter:
-    """Cuts a stream at the ends of whole transactions."""
+    """Cuts a stream at the ends of whole transactions.
 
-    def __init__(self, ends: TransactionEnds) -> None:
+    until   of pgoutput: transactions that are committed at this LSN or later are left out
+    """
+
+    def __init__(self, ends: TransactionEnds, until: int | None = None) -> None:
         self._ends = ends
+        self._until = until
         self._is_open = False
+        self._is_past = False
 
     def piece(self, found: pa.Array) -> Piece:
         """Returns the next messages of a stream: CopyData with envelopes, and keepalives among them."""
+        if self._until is None:
+            return self._piece(found)
+        piece = self._piece(found[: self._first_past(found, self._until)])
+        if self._is_past:
+            return piece._replace(lsn=self._until)
+        return piece if piece.lsn is None else piece._replace(lsn=min(piece.lsn, self._until))
+
+    def _first_past(self, found: pa.Array, until: int) -> int:
+        """Returns the index of the first message that is left out, or the number of messages."""
+        if self._is_past:
+            return 0
+        is_begin = (bytes_at(found, 0) == ENVELOPE) & (bytes_at(found, ENVELOPE_BYTES) == ord("B"))
+        begins = np.flatnonzero(is_begin).tolist()
+        past = bisect_left(begins, until, key=lambda index: number_at(found[index].as_py(), _COMMIT_LSN_AT))
+        self._is_past = past < len(begins)
+        return begins[past] if self._is_past else len(found)
+
+    def _piece(self, found: pa.Array) -> Piece:
         tags = bytes_at(found, 0)
         keepalives = np.flatnonzero(tags == KEEPALIVE)
         messages = found
         if len(keepalives):
-            messages = found.filter(pa.array(tags == ENVELOPE))
+            messages = _without(found, keepalives.tolist())
         plain, begins, ends = self._ends.find(messages)
         was_open = self._is_open
         last_begin = int(begins[-1]) if len(begins) else -1
@@ -151,6 +178,13 @@ def ends_of(format: str) -> TransactionEnds:
     if format == "test-decoding":
         return FirstBytes(b"B", b"CP", _LSN_AT, _SENT_AT, has_envelope=False)
     return RecordKinds(format)
+
+
+def _without(messages: pa.Array, indices: list[int]) -> pa.Array:
+    """Returns the messages without some, which are few."""
+    bounds = zip([0, *(index + 1 for index in indices)], [*indices, len(messages)], strict=True)
+    kept = [messages[first:end] for first, end in bounds if end > first]
+    return kept[0] if len(kept) == 1 else pa.concat_arrays(kept) if kept else messages[:0]
 
 
 def number_at(message: bytes, at: int) -> int:

@@ -45,12 +45,34 @@ class SlotPosition(NamedTuple):
     slot       name of the slot
     lsn        everything before it has been handed out: what a consumer reports to the server as flushed
     timeline   of the server's log, which changes when a standby is promoted; 0 if it is not known
+    copied     while the rows of tables are copied: schema and name of those that are there, whose changes have been
+               handed out too; None before and afterwards
     """
 
     system: str
     slot: str
     lsn: int
     timeline: int = 0
+    copied: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def version(self) -> int:
+        """The first version of a saved position that has its fields."""
+        return 4 if self.copied is not None else 3 if self.timeline else 2
+
+    def to_fields(self) -> dict[str, Any]:
+        """Returns its fields as they are saved."""
+        fields = {name: value for name, value in self._asdict().items() if value or name in _SLOT}
+        if self.copied is not None:
+            fields |= {"timeline": self.timeline, "copied": columns_of(_COPIED, self.copied)}
+        return fields
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> SlotPosition:
+        """Returns the position of saved fields."""
+        if "copied" in fields:
+            fields = {**fields, "copied": tuple(rows_of(fields["copied"], _COPIED))}
+        return cls(**fields)
 
 
 class CapturePosition(NamedTuple):
@@ -76,14 +98,14 @@ class CapturePosition(NamedTuple):
         """Returns the position as JSON with a version. Later releases can read it."""
         fields = {
             "kind": KIND,
-            "version": 1 if self.slot is None else 3 if self.slot.timeline else 2,
+            "version": 1 if self.slot is None else self.slot.version,
             "format": self.format,
             "delivered": fields_of(self.delivered),
             "open": columns_of(_OPEN, self.open),
             "relations": columns_of(RELATIONS, [relation_row(relation) for relation in self.relations]),
         }
         if self.slot is not None:
-            fields["slot"] = {name: value for name, value in self.slot._asdict().items() if name != "timeline" or value}
+            fields["slot"] = self.slot.to_fields()
         return json.dumps(fields, ensure_ascii=False)
 
     @classmethod
@@ -108,7 +130,7 @@ class CapturePosition(NamedTuple):
             position_of(fields["delivered"]),
             tuple(OpenTransaction(*row) for row in rows_of(fields["open"], _OPEN)),
             tuple(relation_of(row) for row in rows_of(fields["relations"], RELATIONS)),
-            SlotPosition(**fields["slot"]) if "slot" in fields else None,
+            SlotPosition.from_fields(fields["slot"]) if "slot" in fields else None,
         )
 
 
@@ -141,13 +163,15 @@ _SHAPE_1: Shape = {
     "relations": RELATIONS,
 }
 _SLOT: Shape = {"system": TEXT, "slot": TEXT, "lsn": UNSIGNED}
+_COPIED = Table({"table_schema": TEXT, "table_name": TEXT})
 _SHAPES: dict[int, Shape] = {
     1: _SHAPE_1,
     2: {**_SHAPE_1, "slot": _SLOT},
     3: {**_SHAPE_1, "slot": {**_SLOT, "timeline": COUNT}},
+    4: {**_SHAPE_1, "slot": {**_SLOT, "timeline": COUNT, "copied": _COPIED}},
 }
 """The fields of each version, which are never changed. The lists of a relation are JSON texts. Version 2 is that of a
-stream from a slot, version 3 with its timeline."""
+stream from a slot, version 3 with its timeline, version 4 with the tables that have been copied."""
 
 
 def columns_of(table: Table, rows: Any) -> dict[str, list[Any]]:
