@@ -195,7 +195,8 @@ class SlotStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _offset(position: SlotPosition) -> dict[str, Any]:
-    return {"version": VERSION, **position._asdict(), "lsn": wf.lsn_text(position.lsn)}
+    system, slot, lsn, timeline, _ = position
+    return {"version": VERSION, "system": system, "slot": slot, "lsn": wf.lsn_text(lsn), "timeline": timeline}
 
 
 def _position(offset: dict[str, Any]) -> SlotPosition:

@@ -65,3 +65,13 @@ def test_captures_of_servers(name: str) -> None:
 def test_rows_that_differ_in_one_thing() -> None:
     found = check([message for message in LIKE_ONE_ANOTHER for _ in range(2)], "pgoutput")
     assert len({repr(event) for event in found}) > 50
+
+
+def test_rows_without_images_of_many_tables() -> None:
+    """What tells them apart is the table alone."""
+    deletes = [wf.Delete(lsn=16, table_schema="s", table_name=f"t{number % 3}") for number in range(60)]
+    events = [wf.Begin(lsn=16, csn=1, first_lsn=16), *deletes, wf.Commit(lsn=17, xid=1)]
+    messages = [*wf.encode(events, "gaussdb-binary", options={"sending-batch": 1})]
+    assert [event.table_name for event in wf.decode(messages, "gaussdb-binary") if event.kind == "DELETE"] == [
+        one.table_name for one in deletes
+    ]

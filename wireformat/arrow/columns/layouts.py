@@ -252,6 +252,7 @@ def _same_relation(rows: Array, cells: Array, row: Int, other: Int) -> bool:
         present != rows[PRESENT, other] >> GIVEN
         or rows[KIND, row] != rows[KIND, other]
         or rows[RELATION, row] != rows[RELATION, other]
+        or present & 3 == 0
         or present & 3 != present >> (COMPLETE - GIVEN) & 3
         or present >> (HAS_UNCHANGED - GIVEN) & 1
     ):
