@@ -16,7 +16,6 @@ import pyarrow as pa
 from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
-from .arrow.engine.parallel import beside
 from .arrow.logical_messages import MESSAGES, message_rows
 from .arrow.noted.changes import CommittedRows, rows_by_table, take_rows
 from .arrow.noted.rows import NotedRows, other_records_of
@@ -664,12 +663,10 @@ class Capture:
         tables = NotedTables(found)
         for known in self._known_relations():
             tables.take(known)
-
-        def take(item: pa.RecordBatch | NotedRows) -> None:
+        for item in rows:
             if self._listed is None:  # nor has another reading made it
                 tables.take(item)
-
-        yield from beside(rows, take, self._threads)
+            yield item
         if self._listed is None:
             tables.finish()
             self._listed = found.listed(self._name, POSITION)

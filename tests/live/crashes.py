@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -56,15 +56,35 @@ class Reader:
 
 
 @contextmanager
+def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Runs the work in a thread, which ends when the event is set; fails at the end if the work has failed."""
+    stop = threading.Event()
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work(stop)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert errors == []
+
+
+@contextmanager
 def writing(db: Database, random: Random, pauses: Sequence[float] = (0, 0, 0.002)) -> Iterator[None]:
     """A session changes the table `t` all the time, and a trigger remembers what it did. The server may go and come.
 
     pauses   seconds after a transaction, of which one is chosen
     """
-    stop = threading.Event()
-    errors: list[BaseException] = []
 
-    def write() -> None:
+    def write(stop: threading.Event) -> None:
         while not stop.is_set():
             try:
                 with db.server.connect(db.name) as session:
@@ -75,18 +95,9 @@ def writing(db: Database, random: Random, pauses: Sequence[float] = (0, 0, 0.002
                         time.sleep(random.choice(pauses))
             except psycopg.OperationalError:
                 time.sleep(0.05)
-            except BaseException as error:
-                errors.append(error)
-                return
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
+    with meanwhile(write):
         yield
-    finally:
-        stop.set()
-        thread.join()
-    assert errors == []
 
 
 def statement(random: Random) -> tuple[str, list[Any]]:

@@ -17,7 +17,7 @@ import pytest
 
 import wireformat as wf
 
-from .crashes import Reader
+from .crashes import Reader, meanwhile
 from .databases import Database, changes_of, is_ordered_and_unique
 
 TABLES = ("a", "b", "c")
@@ -32,9 +32,9 @@ def counted_up(db: Database, rows: int) -> Iterator[None]:
         db.execute(f"alter publication p add table {table}")
         count = rows if table == "b" else 20
         db.execute(f"insert into {table} select i, 0, repeat('x', 200) from generate_series(1, {count}) i")
-    stop, random = threading.Event(), Random(1)
+    random = Random(1)
 
-    def write() -> None:
+    def write(stop: threading.Event) -> None:
         number = rows
         with db.server.connect(db.name) as session:
             while not stop.is_set():
@@ -44,13 +44,8 @@ def counted_up(db: Database, rows: int) -> Iterator[None]:
                         session.execute(f"insert into {table} values (%s, 0, '')", [number])
                         session.execute(f"update {table} set n = n + 1 where id = %s", [random.randint(1, 20)])
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
+    with meanwhile(write):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def check_counts(db: Database, lake: Path, format: str) -> None:

@@ -7,15 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
-from ..arrow.engine.parallel import map_in_order
-from ..arrow.noted.changes import CommittedRows, NotedChanges, rows_by_table
-from ..arrow.noted.selection import NotedSelection
+from ..arrow.noted.changes import rows_by_table
 from ..arrow.row_changes import RELATION_ID_COLUMN
 from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
@@ -37,9 +33,6 @@ from .stored import sql_types
 
 _POSITION_COLUMNS = ("commit_lsn", "csn")
 """Kept columns, by which rows are found that a Delta table has already."""
-
-_RANGE_ROWS = 1 << 13
-"""At least so many rows are worth a thread."""
 
 _RELEASED_BYTES = 1 << 20
 """From this size on, memory of record batches is given back: it came and went in two threads."""
@@ -237,7 +230,7 @@ class Writer:
         groups = Groups(self._memory // 2)
         for rows, position in self._stream.rows(None if self._rejects is None else self._rejects.without_unread):
             self._position = position or self._position
-            for table, own in self._by_table(rows) if rows is not None else ():
+            for table, own in rows_by_table(rows, self._kept) if rows is not None else ():
                 if self._choice.options.keeps_table(table):
                     groups.take(table, own)
                     if groups.are_too_large or self._listed is not None:
@@ -245,12 +238,6 @@ class Writer:
                         yield from groups.full()
         self._learn_tables()
         yield from groups.rest()
-
-    def _by_table(self, rows: CommittedRows) -> Iterator[tuple[Table, pa.RecordBatch | NotedSelection]]:
-        """Yields the tables of committed rows, each with its rows in order. Threads copy ranges of them."""
-        ranges = [rows] if isinstance(rows, pa.RecordBatch) else [*_ranges(rows, self._stream.threads)]
-        found = map_in_order(iter(ranges), lambda part: [*rows_by_table(part, self._kept)], len(ranges))
-        yield from chain.from_iterable(tables for _, tables in found)
 
     def _learn_tables(self) -> None:
         """Gets the list of tables. Raises OptionError if an option names a table that the stream does not have."""
@@ -420,14 +407,6 @@ class Writer:
         if unread or left_open or dropped:
             rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": unread})
         return pa.Table.from_pylist(rows, RESULT)
-
-
-def _ranges(rows: NotedChanges, most: int) -> Iterator[NotedChanges]:
-    """Yields committed rows in at most so many ranges, none of which is small."""
-    count = len(rows.settled.rows)
-    bounds = np.linspace(0, count, max(1, min(most, count // _RANGE_ROWS)) + 1).astype(int)
-    for start, stop in pairwise(bounds.tolist()):
-        yield rows._replace(settled=rows.settled.chosen(np.arange(start, stop)))
 
 
 def check_named_tables(options: Mapping[str, Any], tables: Iterable[Table]) -> None:

@@ -375,7 +375,7 @@ class _Follower:
             try:
                 self.position, rows = self.sink.write(found.messages, asked.format, self.position, at)
             except Exception:
-                if self.stop.is_set():  # the messages ended early
+                if found.messages.was_stopped:  # an error of the disk is none of that
                     raise Stopped from None
                 raise
         self.failures = 0

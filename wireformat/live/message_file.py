@@ -18,11 +18,13 @@ _SLICE_BYTES = 1 << 20
 class MessageFile:
     """Messages in a temporary file, which can be read more than once.
 
-    stop   reading fails when it is set
+    stop          reading fails when it is set
+    was_stopped   whether reading has failed for it
     """
 
     def __init__(self, stop: threading.Event | None = None) -> None:
         self._stop = stop or threading.Event()
+        self.was_stopped = False
         self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
         self._path = Path(self._folder.name) / "messages.arrow"
         self._schema = pa.schema([(_COLUMN, pa.large_binary())])
@@ -48,6 +50,7 @@ class MessageFile:
             with pa.OSFile(str(self._path)) as file, pa.ipc.open_file(file) as reader:
                 for index in range(reader.num_record_batches):
                     if self._stop.is_set():
+                        self.was_stopped = True
                         raise InterruptedError("stopped")
                     yield reader.get_batch(index)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import wireformat as wf
-from wireformat.arrow.engine.parallel import beside, map_in_order
+from wireformat.arrow.engine.parallel import map_in_order
 from wireformat.arrow.scan.kernels import relation_table
 
 from ...golden_cases import CASES
@@ -117,18 +117,3 @@ def test_relations_are_kept_for_the_next_chunk_but_not_without_end(
     wanted = wf.arrow.changes(messages, "pgoutput", engine="declaration")
     monkeypatch.setattr(relation_table, "MOST_TEXT", 100)
     assert wf.arrow.changes(messages, "pgoutput", threads=threads).equals(wanted)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_work_beside_items_ends_before_the_next_one(threads: int) -> None:
-    done: list[int] = []
-    for number in beside(range(100), done.append, threads):
-        assert done in ([*range(number)], [*range(number + 1)])
-    assert done == [*range(100)]
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_an_error_of_work_beside_items(threads: int) -> None:
-    with pytest.raises(ZeroDivisionError):
-        for _ in beside([1, 0, 2], lambda number: 1 // number, threads):
-            pass

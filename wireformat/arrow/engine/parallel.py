@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
@@ -48,24 +48,3 @@ def map_in_order(items: Iterator[Item], work: Callable[[Item], Result], threads:
     finally:
         for _, future in waiting:
             future.cancel()
-
-
-def beside(items: Iterable[Item], work: Callable[[Item], object], threads: int) -> Iterator[Item]:
-    """Yields items while another thread works on them. The work on an item ends before the next item is requested.
-
-    With a single thread, the work is done before the item is yielded. The work on the last items may not be done if the
-    iterator is closed before its end; see `map_in_order`.
-    """
-    if threads == 1:
-        for item in items:
-            work(item)
-            yield item
-        return
-    pool = ThreadPoolExecutor(1)
-    try:
-        for item in items:
-            done = pool.submit(work, item)
-            yield item
-            done.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)

@@ -37,7 +37,7 @@ class MessageBatch(NamedTuple):
 
 
 def message_batches(messages: Any, first: int = 0, parts: int = 1) -> Iterator[MessageBatch]:
-    """Cuts messages into batches of about CHUNK_BYTES, or that part of it, each with at least one message.
+    """Cuts messages into batches of about CHUNK_BYTES / parts, each with at least one message.
 
     messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
                 without copying
