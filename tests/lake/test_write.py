@@ -26,10 +26,9 @@ import pytest
 
 import wireformat as wf
 from wireformat.lake import lake as lake_module
-from wireformat.sources import groups
 
 from .histories import TABLES, messages_of, transactions
-from .reading import manifest_of, read, values
+from .reading import read, values
 
 ALL = [*transactions(60)]
 MESSAGES = messages_of(ALL)
@@ -443,53 +442,6 @@ def test_messages_are_read_once_if_their_rows_fit_into_memory(
     assert sum(read_bytes) == pytest.approx(readings * size, rel=0.01)
     assert capture.tables().equals(capture_of(MESSAGES).tables())
     assert sum(read_bytes) == pytest.approx(readings * size, rel=0.01)
-
-
-def test_large_tables_have_several_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the messages are read once."""
-    monkeypatch.setattr(groups, "GROUP_ROWS", 1)
-    for number, part in enumerate((MESSAGES[:20], MESSAGES[20:])):
-        pq.write_table(pa.table({"payload": part}), tmp_path / f"{number}.parquet")
-    wf.Capture(tmp_path / "*.parquet", "gaussdb-binary").write(tmp_path / "lake")
-    check(MESSAGES, tmp_path / "lake", "changes")
-    (path,) = (tmp_path / "lake" / "public" / "orders").iterdir()
-    assert pq.ParquetFile(path).num_row_groups == 2
-
-
-def test_dictionaries(tmp_path: Path) -> None:
-    """Only columns whose values repeat have one."""
-    row = [("id", "integer", str), ("status", "text", lambda number: ("open", "paid")[number % 2])]
-    names, types = [name for name, _, _ in row], [type for _, type, _ in row]
-    events: list[wf.Event] = [wf.Begin(lsn=16, csn=1, first_lsn=16)]
-    for number in range(1000):
-        new = wf.TupleData(tuple(names), tuple(make(number) for _, _, make in row), tuple(types))
-        events.append(wf.Insert(lsn=17 + number, table_schema="public", table_name="orders", new=new))
-    messages = [*wf.encode([*events, wf.Commit(lsn=2000, xid=1)], "gaussdb-binary")]
-    write(messages, tmp_path, "parquet", "changes")
-    (path,) = (tmp_path / "public" / "orders").iterdir()
-    group = pq.ParquetFile(path).metadata.row_group(0)
-    columns = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
-    with_dictionary = {path for path, column in columns.items() if column.has_dictionary_page}
-    assert {"status", "_change_type", "_sequence.commit_lsn", "_xid"} <= with_dictionary
-    assert not {"id", "_sequence.ordinal"} & with_dictionary
-
-
-def test_files(tmp_path: Path) -> None:
-    write(MESSAGES, tmp_path, "parquet", "changes")
-    (path,) = (tmp_path / "public" / "orders").iterdir()
-    file = pq.ParquetFile(path)
-    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
-    assert file.metadata.row_group(0).column(0).statistics.min == 1
-    assert file.schema_arrow.field("id").metadata[b"wireformat.sql_type"] == b"integer"
-    about = file.metadata.metadata
-    assert about[b"wireformat.table"] == b"public.orders"
-    assert about[b"wireformat.format"] == b"gaussdb-binary"
-    assert wf.CapturePosition.from_json(about[b"wireformat.position"].decode()) == wf.lake.position(tmp_path)
-    manifest = manifest_of(tmp_path)
-    assert manifest["writes"] == 1
-    assert [table["files"][0]["path"] for table in manifest["tables"] if table["table_name"] == "orders"] == [
-        "public/orders/wireformat-000001.parquet"
-    ]
 
 
 def test_some_tables(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ class _ChunkLake(Lake):
     def __init__(self, plan: LakePlan, chunk: int) -> None:
         self.store = plan.options.store(plan.folder)
         self.format, self.state = plan.options.format, plan.options.state
+        self.stream = plan.stream
         self.is_new = plan.manifest.writes == 0
         self.manifest = plan.manifest
         self._write = plan.manifest.writes + 1
@@ -52,7 +53,8 @@ class _ChunkLake(Lake):
 
     def new_path(self, folder: str, index: int = 0) -> str:
         """Returns the path of a file of this chunk."""
-        return f"{folder}/wireformat-{self._write:06d}-{self._chunk + 1:x}.parquet"
+        number = f"_{index:04d}" if index else ""
+        return f"{folder}/wireformat-{self._write:06d}-{self._chunk + 1:x}{number}.parquet"
 
 
 def joined(chunks: Iterable[Iterable[TableFiles]]) -> list[TableFiles]:

@@ -25,11 +25,14 @@ from .stored import StoredSchema, delta_type, type_onto, without_empty_structs
 COMMIT_DATE = "commit_date"
 """In `partition_by`: the date of `_commit_time`."""
 
-_FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+)?\.parquet")
+_FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+)?(?:_\d{4,})?\.parquet")
 """Names of files, with the number of their write. Of a Parquet lake, a repeated write replaces its own files."""
 
 _BEGUN = f"{HIDDEN}begun"
 """A file that is there while a Parquet lake is written."""
+
+FILE_BYTES = 512 << 20
+"""At this size a file ends, and the next rows of its table begin another one."""
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
@@ -49,27 +52,30 @@ class Lake:
         self.store = store
         self.format = format
         self.state = state
+        self.stream = stream
         partitions = (
             None if partition_by is None else partition_by if isinstance(partition_by, str) else {**partition_by}
         )
         found = read_manifest(store)
         self.is_new = found is None
         self.manifest = Manifest(format, state, partitions) if found is None else found
-        self._check(partitions, stream)
+        self._check(partitions)
         self._write = self.manifest.writes + 1
         self._leftovers = self._cleaned()
         self._has_begun = False
         self._targets: dict[tuple[str, str], Target] = {}
 
-    def _check(self, partitions: Any, stream: str) -> None:
+    def _check(self, partitions: Any) -> None:
         where = f"option folder: {self.store.path('')}".rstrip("/")
         for name, given in (("format", self.format), ("state", self.state), ("partition_by", partitions)):
             there = getattr(self.manifest, name)
             if there != given:
                 raise OptionError(f"{where} is a lake with {name}={there!r}, got {given!r}; write to another folder")
         position = self.manifest.position
-        if position is not None and position.format != stream:
-            raise OptionError(f"{where} is a lake of {position.format}, got a stream of {stream}; write to another one")
+        if position is not None and position.format != self.stream:
+            raise OptionError(
+                f"{where} is a lake of {position.format}, got a stream of {self.stream}; write to another one"
+            )
         if not self.is_new and (self.format, self.state) == ("parquet", "latest"):
             raise OptionError(
                 f"{where} has the rows of an earlier write with state='latest'. Parquet files cannot be merged: use "
@@ -125,7 +131,7 @@ class Lake:
 
     def new_path(self, folder: str, index: int = 0) -> str:
         """Returns the path of a file of this write."""
-        number = f"-{index:x}" if index else ""
+        number = f"_{index:04d}" if index else ""
         return f"{folder}/wireformat-{self._write:06d}{number}.parquet"
 
     def commit(self, position: CapturePosition) -> None:
@@ -187,7 +193,10 @@ class Target:
             other_types = self._types_of_delta(typed, columns)
         self.stored = StoredSchema(typed, self.table, other_types)
         self._files: dict[str | None, ParquetFile] = {}
+        self._begun: dict[str, int] = {}
+        """How many files have been begun in each folder."""
         self._written: list[WrittenFile] = []
+        self._may_be_logged = False
         self._schema: pa.Schema | None = None
 
     def _types_of_delta(self, typed: pa.Schema, columns: Collection[str]) -> dict[str, pa.DataType]:
@@ -202,11 +211,18 @@ class Target:
             found[name] = type
         return found
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Writes stored rows. Raises OSError."""
+    def write(self, batch: pa.RecordBatch, most_column_chunks: int | None = None) -> None:
+        """Writes stored rows. Raises OSError.
+
+        most_column_chunks   a file that has so many columns of row groups ends: until then they take memory
+        """
         batch = batch.select(without_empty_structs(batch.schema).names)
         for value, rows in self._partitioned(batch):
-            self._file(value, rows.schema).write(rows)
+            file = self._file(value, rows.schema)
+            file.write(rows)
+            has_many = most_column_chunks is not None and file.column_chunks >= most_column_chunks
+            if has_many or file.size >= FILE_BYTES:
+                self._end(value, {})
 
     def _partitioned(self, batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch]]:
         """Yields the rows of each partition, with its value; the table's schema is that of all columns."""
@@ -231,7 +247,8 @@ class Target:
             partition = {} if name is None else {name: value}
             if name is not None and self.delta is None:
                 folder += f"/{quote(name, safe='')}={_NO_PARTITION if value is None else quote(value, safe='')}"
-            index = 0 if name is None or self.delta is None else len(self._files) + 1
+            index = self._begun.get(folder, 0)
+            self._begun[folder] = index + 1
             path = lake.new_path(folder, index)
             if self.delta is not None:  # a write that was killed may have left a file of this name
                 path = path.replace("wireformat-", f"wireformat-{secrets.token_hex(8)}-")
@@ -240,9 +257,16 @@ class Target:
 
     def close(self, metadata: Mapping[str, str]) -> None:
         """Ends the files."""
-        about = {"wireformat.table": written(self.name), "wireformat.state": self._lake.state, **metadata}
-        self._written = [file.close(about) for file in self._files.values()]
-        self._files = {}
+        self._may_be_logged = True
+        for value in [*self._files]:
+            self._end(value, metadata)
+
+    def _end(self, value: str | None, metadata: Mapping[str, str]) -> None:
+        """Ends the file of a partition."""
+        about = {"table": written(self.name), "state": self._lake.state, "format": self._lake.stream}
+        whole = {f"wireformat.{name}": text for name, text in about.items()} | {**metadata}
+        self._written.append(self._files[value].close(whole))
+        del self._files[value]
 
     @property
     def schema(self) -> pa.Schema:
@@ -266,7 +290,7 @@ class Target:
         """Removes the files of a write that was not committed."""
         for file in self._files.values():
             file.discard()
-        if self.delta is None:  # the log of a Delta table may have them
+        if self.delta is None or not self._may_be_logged:
             for one in self._written:
                 self._lake.store.delete(one.unfinished)
                 self._lake.store.delete(one.path)

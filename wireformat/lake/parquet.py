@@ -21,6 +21,9 @@ _SAMPLE_ROWS = 256
 _MOST_DIFFERENT = 0.75
 """The values of a column repeat if at most this share of the first ones differs."""
 
+COLUMN_CHUNK_BYTES = 1024
+"""Memory that a column of a row group takes until the footer is written; more for long names and values."""
+
 _BUFFER_BYTES = 1 << 16
 """So many bytes go to a file together: a call of Python for each page would wait for other threads."""
 
@@ -75,11 +78,20 @@ class ParquetFile:
         self._partition = dict(partition)
         self._is_logged = is_logged
         self._rows = 0
+        self._columns = sum(map(_leaves, schema))
+        self.column_chunks = 0
+        """How many columns of row groups have been written."""
+
+    @property
+    def size(self) -> int:
+        """The size so far, in bytes."""
+        return self._sink.tell()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows, as one row group. Raises OSError."""
         self._writer_for(batch).write_batch(batch, row_group_size=max(len(batch), 1))
         self._rows += len(batch)
+        self.column_chunks += self._columns
         self._buffered.flush()
         self._sink.drain()
 
@@ -165,6 +177,12 @@ class _Sink(io.RawIOBase):
         self._is_discarded = True
         if self._stream is not None:
             self._stream.close()
+
+
+def _leaves(field: pa.Field) -> int:
+    """Returns the number of columns that a field has in a file."""
+    type = field.type
+    return sum(_leaves(type.field(index)) for index in range(type.num_fields)) or 1
 
 
 def _repeating(path: str, column: pa.Array) -> Iterator[str]:

@@ -26,7 +26,7 @@ from .delta import commit_properties, not_covered
 from .lake import Lake, Target
 from .manifest import Table as StoredTable
 from .merge import Touched, current_rows, merge, of_keys, rows_there
-from .parquet import WrittenFile
+from .parquet import COLUMN_CHUNK_BYTES, WrittenFile
 from .rejects import Rejects
 from .spill import Spill
 from .stored import sql_types
@@ -157,6 +157,8 @@ class Writer:
         self._choice = choice
         self._rejects = rejects
         self._memory = memory
+        self._column_chunks = memory // 4 // COLUMN_CHUNK_BYTES
+        """How many columns of row groups all files may have that have not ended."""
         self._mode = "PERMISSIVE" if rejects is not None else stream.mode
         self._drops = stream.mode == "DROPMALFORMED"
         self._listed: dict[Table, list[dict[str, Any]]] | None = None
@@ -191,7 +193,7 @@ class Writer:
             with self._spill:
                 self._read()
             for table in self._tables.values():
-                table.target.close({"wireformat.format": self._stream.format})
+                table.target.close({})
         except BaseException:
             self._lake.discard()
             raise
@@ -323,7 +325,7 @@ class Writer:
         stored = table.target.stored.stored(batch)
         table.rows += len(stored)
         if table.keys is None:
-            table.target.write(stored)
+            table.target.write(stored, self._column_chunks // len(self._tables))
         else:
             self._spill.take(table.name, stored)
 
@@ -339,7 +341,7 @@ class Writer:
             _write_table(table, current)
 
     def _publish(self, position: CapturePosition) -> None:
-        about = {"wireformat.format": self._stream.format, "wireformat.position": position.to_json()}
+        about = {"wireformat.position": position.to_json()}
         for table in self._tables.values():
             table.target.close(about)
         if self._rejects is not None:

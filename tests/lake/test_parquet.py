@@ -1,0 +1,101 @@
+"""The files of a lake: their row groups, sizes, names and metadata."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.lake import lake as lake_module
+from wireformat.sources import groups
+
+from .reading import manifest_of
+from .test_write import MESSAGES, check, files_of, write
+
+
+def _in_two_files(folder: Path) -> wf.Capture:
+    """A capture that is read in two batches."""
+    for number, part in enumerate((MESSAGES[:20], MESSAGES[20:])):
+        pq.write_table(pa.table({"payload": part}), folder / f"{number}.parquet")
+    return wf.Capture(folder / "*.parquet", "gaussdb-binary")
+
+
+def test_large_tables_have_several_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the messages are read once."""
+    monkeypatch.setattr(groups, "GROUP_ROWS", 1)
+    _in_two_files(tmp_path).write(tmp_path / "lake")
+    check(MESSAGES, tmp_path / "lake", "changes")
+    (path,) = (tmp_path / "lake" / "public" / "orders").iterdir()
+    assert pq.ParquetFile(path).num_row_groups == 2
+
+
+def test_dictionaries(tmp_path: Path) -> None:
+    """Only columns whose values repeat have one."""
+    row = [("id", "integer", str), ("status", "text", lambda number: ("open", "paid")[number % 2])]
+    names, types = [name for name, _, _ in row], [type for _, type, _ in row]
+    events: list[wf.Event] = [wf.Begin(lsn=16, csn=1, first_lsn=16)]
+    for number in range(1000):
+        new = wf.TupleData(tuple(names), tuple(make(number) for _, _, make in row), tuple(types))
+        events.append(wf.Insert(lsn=17 + number, table_schema="public", table_name="orders", new=new))
+    messages = [*wf.encode([*events, wf.Commit(lsn=2000, xid=1)], "gaussdb-binary")]
+    write(messages, tmp_path, "parquet", "changes")
+    (path,) = (tmp_path / "public" / "orders").iterdir()
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
+    with_dictionary = {path for path, column in columns.items() if column.has_dictionary_page}
+    assert {"status", "_change_type", "_sequence.commit_lsn", "_xid"} <= with_dictionary
+    assert not {"id", "_sequence.ordinal"} & with_dictionary
+
+
+def test_files(tmp_path: Path) -> None:
+    write(MESSAGES, tmp_path, "parquet", "changes")
+    (path,) = (tmp_path / "public" / "orders").iterdir()
+    file = pq.ParquetFile(path)
+    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+    assert file.metadata.row_group(0).column(0).statistics.min == 1
+    assert file.schema_arrow.field("id").metadata[b"wireformat.sql_type"] == b"integer"
+    about = file.metadata.metadata
+    assert about[b"wireformat.table"] == b"public.orders"
+    assert about[b"wireformat.format"] == b"gaussdb-binary"
+    assert wf.CapturePosition.from_json(about[b"wireformat.position"].decode()) == wf.lake.position(tmp_path)
+    manifest = manifest_of(tmp_path)
+    assert manifest["writes"] == 1
+    assert [table["files"][0]["path"] for table in manifest["tables"] if table["table_name"] == "orders"] == [
+        "public/orders/wireformat-000001.parquet"
+    ]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_a_file_that_becomes_large_ends(format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next rows of the table begin another one; all are of the table."""
+    monkeypatch.setattr(groups, "GROUP_ROWS", 1)
+    monkeypatch.setattr(lake_module, "FILE_BYTES", 1)
+    lake = tmp_path / "lake"
+    written = _in_two_files(tmp_path).write(lake, format=format)
+    check(MESSAGES, lake, "changes")
+    paths = sorted((lake / "public" / "orders").glob("*.parquet"))
+    assert len(paths) == 2
+    assert [row["files"] for row in written.to_pylist() if row["table_name"] == "orders"] == [2]
+    about = [pq.ParquetFile(path).metadata.metadata for path in paths]
+    assert {keys[b"wireformat.format"] for keys in about} == {b"gaussdb-binary"}
+    if format == "parquet":
+        (table,) = (table for table in manifest_of(lake)["tables"] if table["table_name"] == "orders")
+        assert [Path(file["path"]).name for file in table["files"]] == [path.name for path in paths]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_files_that_ended_go_with_a_write_that_fails(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "GROUP_ROWS", 1)
+    monkeypatch.setattr(lake_module, "FILE_BYTES", 1)
+    write(MESSAGES[:10], tmp_path / "lake", format, "changes")
+    before = files_of(tmp_path / "lake")
+    pq.write_table(pa.table({"payload": [b"no message"]}), tmp_path / "2.parquet")
+    capture = _in_two_files(tmp_path)
+    with pytest.raises(wf.DecodeError):
+        capture.write(tmp_path / "lake", format=format)
+    assert files_of(tmp_path / "lake") == before
