@@ -21,70 +21,69 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .api import Decoder, decode, encode, guess_format, inspect, transactions
-from .errors import (
-    BadCell,
-    BadLength,
-    BadRows,
-    BadTag,
-    BadTemplate,
-    BadText,
-    BadValue,
-    DecodeError,
-    EncodeError,
-    LakeError,
-    LimitExceeded,
-    MissingExtra,
-    OptionError,
-    OrderError,
-    PluginError,
-    ServerError,
-    ShortData,
-    StateError,
-    TrailingBytes,
-    UnknownRelation,
-    WireformatError,
-)
-from .events import (
-    UNCHANGED,
-    Abort,
-    Begin,
-    Commit,
-    CommitPrepared,
-    Corrupt,
-    Ddl,
-    Delete,
-    Event,
-    Heartbeat,
-    Insert,
-    Message,
-    Origin,
-    Prepare,
-    Relation,
-    RollbackPrepared,
-    RowChange,
-    StreamAbort,
-    StreamChange,
-    StreamCommit,
-    StreamPrepare,
-    StreamStart,
-    StreamStop,
-    Truncate,
-    TupleData,
-    Type,
-    Unchanged,
-    Unknown,
-    Update,
-)
-from .formats.registry import FORMATS
-from .lsn import lsn_text, lsn_value
-from .options import Options, ReadOptions
-
 if TYPE_CHECKING:
     from . import arrow, ddl, lake, live, plugin, testing
+    from .api import Decoder, decode, encode, guess_format, inspect, transactions
     from .capture import Capture
+    from .errors import (
+        BadCell,
+        BadLength,
+        BadRows,
+        BadTag,
+        BadTemplate,
+        BadText,
+        BadValue,
+        DecodeError,
+        EncodeError,
+        LakeError,
+        LimitExceeded,
+        MissingExtra,
+        OptionError,
+        OrderError,
+        PluginError,
+        ServerError,
+        ShortData,
+        StateError,
+        TrailingBytes,
+        UnknownRelation,
+        WireformatError,
+    )
+    from .events import (
+        UNCHANGED,
+        Abort,
+        Begin,
+        Commit,
+        CommitPrepared,
+        Corrupt,
+        Ddl,
+        Delete,
+        Event,
+        Heartbeat,
+        Insert,
+        Message,
+        Origin,
+        Prepare,
+        Relation,
+        RollbackPrepared,
+        RowChange,
+        StreamAbort,
+        StreamChange,
+        StreamCommit,
+        StreamPrepare,
+        StreamStart,
+        StreamStop,
+        Truncate,
+        TupleData,
+        Type,
+        Unchanged,
+        Unknown,
+        Update,
+    )
     from .formats.guess import Guess
+    from .formats.registry import FORMATS
     from .inspection import Inspection, Node
+    from .lsn import lsn_text, lsn_value
+    from .options import Options, ReadOptions
     from .stream.capture_position import CapturePosition
     from .stream.committed_changes import CommittedChange, CommittedChanges, Sequence
     from .stream.positions import Position
@@ -170,27 +169,41 @@ __all__ = [
     "transactions",
 ]
 
-_LATER = {
-    "Capture": ".capture",
-    "CapturePosition": ".stream.capture_position",
-    "CommittedChange": ".stream.committed_changes",
-    "CommittedChanges": ".stream.committed_changes",
-    "Guess": ".formats.guess",
-    "Inspection": ".inspection",
-    "Node": ".inspection",
-    "Position": ".stream.positions",
-    "Sequence": ".stream.committed_changes",
+_NAMES = {
+    ".api": "Decoder decode encode guess_format inspect transactions",
+    ".errors": (
+        "BadCell BadLength BadRows BadTag BadTemplate BadText BadValue DecodeError EncodeError "
+        "LakeError LimitExceeded MissingExtra OptionError OrderError PluginError ServerError "
+        "ShortData StateError TrailingBytes UnknownRelation WireformatError"
+    ),
+    ".events": (
+        "UNCHANGED Abort Begin Commit CommitPrepared Corrupt Ddl Delete Event Heartbeat Insert "
+        "Message Origin Prepare Relation RollbackPrepared RowChange StreamAbort StreamChange "
+        "StreamCommit StreamPrepare StreamStart StreamStop Truncate TupleData Type Unchanged "
+        "Unknown Update"
+    ),
+    ".formats.registry": "FORMATS",
+    ".lsn": "lsn_text lsn_value",
+    ".options": "Options ReadOptions",
+    ".capture": "Capture",
+    ".formats.guess": "Guess",
+    ".inspection": "Inspection Node",
+    ".stream.capture_position": "CapturePosition",
+    ".stream.committed_changes": "CommittedChange CommittedChanges Sequence",
+    ".stream.positions": "Position",
 }
-"""Names that are loaded when they are first used, and where they lie; so are the modules below."""
+"""Where the public names are. A module is loaded when one of its names is first used: the command line needs few."""
 
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 _MODULES = ("arrow", "ddl", "lake", "live", "plugin", "testing")
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f".{name}", __name__)
-    if name in _LATER:
-        return getattr(import_module(_LATER[name], __name__), name)
+    if name in _HOMES:
+        found = globals()[name] = getattr(import_module(_HOMES[name], __name__), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

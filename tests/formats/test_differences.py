@@ -176,6 +176,11 @@ def test_what_was_adapted_can_be_written(format: str) -> None:
     assert [replace(event, lsn=1) for event in found] == events
 
 
+def test_formats_name_rows_of_the_table() -> None:
+    for row in ROWS.values():
+        row.check_differences()
+
+
 def test_the_table_is_printed() -> None:
     for row in DIFFERENCES:
         formats = [format.name for format in ROWS.values() if row.name in format.cannot_say]

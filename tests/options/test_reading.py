@@ -140,12 +140,3 @@ def test_known_tables() -> None:
     options = wf.ReadOptions.check(known_tables=["my schema.t", '"a.b"."*"'])
     assert options.known_tables == {("my schema", "t"), ("a.b", "*")}
     assert wf.ReadOptions.check().known_tables == frozenset()
-
-
-def test_select_takes_tables_out_of_a_truncate() -> None:
-    event = wf.Truncate(tables=(("s", "a"), ("t", "b"), ("s", "c")))
-    assert wf.ReadOptions.check().select(event) == event
-    assert wf.ReadOptions.check(tables=["s.*"]).select(event) == wf.Truncate(tables=(("s", "a"), ("s", "c")))
-    assert wf.ReadOptions.check(tables=["u.*"]).select(event) is None
-    assert wf.ReadOptions.check(kinds=["INSERT"]).select(event) is None
-    assert wf.ReadOptions.check(tables=["u.*"]).select(wf.Ddl(sql="x")) == wf.Ddl(sql="x")

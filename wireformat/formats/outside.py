@@ -51,6 +51,8 @@ def _load(name: str, points: tuple[EntryPoint, ...]) -> FormatRow:
         raise OptionError(f"the format {name} cannot be loaded: several packages have one of this name: {values}")
     try:
         row = found.load()
+        if isinstance(row, FormatRow):
+            row.check_differences()
     except Exception as error:
         raise OptionError(
             f"the format {found.name} cannot be loaded: {found.value} raised {type(error).__name__}: {error}"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..options import TEST_DECODING_OPTIONS, WRITE_OPTIONS, Option, write_options
 from ..options.checks import shown
 from ..options.table import nearest
-from .base import Format
 from .outside import outside_row, outside_rows
 from .row import FormatRow, Scan, load
+
+if TYPE_CHECKING:
+    from .base import Format
 
 _FORMATS = "wireformat.formats"
 _FRAMING = "wireformat.framing"
@@ -180,7 +182,7 @@ def find_row(name: Any) -> FormatRow:
     return row
 
 
-class Formats(Mapping[str, Format]):
+class Formats(Mapping[str, "Format"]):
     """All formats by name: like a dictionary that nobody can change. A format is loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> Format:

@@ -12,7 +12,6 @@ from ..errors import OptionError
 from ..options import Option
 from ..options.checks import one_of, shown
 from ..options.table import nearest
-from .differences import DIFFERENCES
 from .signatures import PATTERNS
 
 ORDERS = ("parallel", "serial", "text", "pgoutput")
@@ -58,7 +57,7 @@ class FormatRow:
     options      the server's options that shape what is written
     scan         None: Arrow tables are made by its declaration
     has_relation_ids   whether its row changes carry the OID of their table
-    Raises OptionError for what is in no table.
+    Raises OptionError for what is in no table; `check_differences` does for `cannot_say`.
     """
 
     name: str
@@ -76,10 +75,6 @@ class FormatRow:
     def __post_init__(self) -> None:
         one_of(f"order of the format {self.name}", self.order, ORDERS)
         one_of(f"types of the format {self.name}", self.types, SERVERS)
-        known = [difference.name for difference in DIFFERENCES]
-        for name in self.cannot_say:
-            if name not in known:
-                raise self._error("cannot_say", f"names in DIFFERENCES, got {shown(name)}{nearest(name, known)}")
         for signature in self.signatures:
             if not isinstance(signature, bytes):
                 if signature not in PATTERNS:
@@ -95,6 +90,15 @@ class FormatRow:
     def own_patterns(self) -> tuple[bytes, ...]:
         """The signatures that are patterns of its own, not names."""
         return tuple(signature for signature in self.signatures if isinstance(signature, bytes))
+
+    def check_differences(self) -> None:
+        """Raises OptionError for a name in `cannot_say` that DIFFERENCES does not have."""
+        from .differences import DIFFERENCES  # with the events, which take a part of every start
+
+        known = [difference.name for difference in DIFFERENCES]
+        for name in self.cannot_say:
+            if name not in known:
+                raise self._error("cannot_say", f"names in DIFFERENCES, got {shown(name)}{nearest(name, known)}")
 
     def _error(self, field: str, expected: str) -> OptionError:
         return OptionError(f"{field} of the format {self.name}: expected {expected}")

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..errors import OptionError
-from ..events import Event, Relation, RowChange, Truncate
 from ..identifiers import split_pattern, split_table
 from ..times import UNITS
 from .checks import flag, one_of, shown, texts
@@ -118,14 +117,6 @@ class ReadOptions:
     def heartbeat_factor(self) -> int:
         """Microseconds in one heartbeat unit; 0 guesses."""
         return UNITS[self.heartbeat_unit] if self.heartbeat_unit else 0
-
-    def select(self, event: Event) -> Event | None:
-        """What the filters keep of this event: all, nothing, or some of a TRUNCATE's tables."""
-        if isinstance(event, Truncate) and event.tables:
-            kept = [index for index, table in enumerate(event.tables) if self.keeps(event.kind, table)]
-            return event.of_tables(kept) if kept else None
-        table = (event.table_schema, event.table_name) if isinstance(event, (RowChange, Relation)) else None
-        return event if self.keeps(event.kind, table) else None
 
     def filtered(self, *, tables: Iterable[str] | None = None, kinds: Iterable[str] | None = None) -> ReadOptions:
         """Returns the same options with these filters, as users give them; raises OptionError."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..errors import DecodeError, LimitExceeded
-from ..events import Corrupt, Event, Insert, TupleData
+from ..events import Corrupt, Event, Insert, Relation, RowChange, Truncate, TupleData
 from ..formats.base import Format
 from ..formats.pgoutput.relations import Relations
 from ..framing.frames import Frame
@@ -82,7 +82,7 @@ class Reader:
                 return Insert(lsn=frame.lsn, table_schema=schema, table_name=table, new=TupleData())
             raw = message[frame.start : frame.stop]
             return self._corrupt_event(error, frame.lsn, raw, index, record=frame.record, record_lsn=frame.lsn)
-        return self._options.select(event)
+        return selected(event, self._options)
 
     def unframed(
         self, data: bytes, index: int, stream_offset: int, error: DecodeError | None = None
@@ -109,3 +109,12 @@ class Reader:
             self.dropped += 1
             return None
         return Corrupt(lsn=lsn, error=str(error), raw=raw)
+
+
+def selected(event: Event, options: ReadOptions) -> Event | None:
+    """Returns what the filters keep of an event: all, nothing, or some of a TRUNCATE's tables."""
+    if isinstance(event, Truncate) and event.tables:
+        kept = [index for index, table in enumerate(event.tables) if options.keeps(event.kind, table)]
+        return event.of_tables(kept) if kept else None
+    table = (event.table_schema, event.table_name) if isinstance(event, (RowChange, Relation)) else None
+    return event if options.keeps(event.kind, table) else None
