@@ -10,7 +10,8 @@ import pyarrow as pa
 from ..arrow.committed.assembler import Transactions
 from ..arrow.noted.rows import NotedRows
 from ..arrow.typed_tables.table import TypedPart
-from ..capture import Capture, Rows
+from ..capture import Capture
+from ..capture_reading import Rows
 from ..errors import BadRows, counted
 from ..formats.pgoutput.relations import Relations
 from ..lake.lake import Lake

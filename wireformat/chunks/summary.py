@@ -16,7 +16,7 @@ from ..arrow.noted.tables import NotedTables
 from ..arrow.typed_tables.observations import Observation, Observations
 from ..arrow.typed_tables.tables import Table
 from ..arrow.unread import ReadSummary
-from ..capture import BEFORE_ALL
+from ..capture_reading import BEFORE_ALL
 from ..errors import DecodeError, OrderError, WireformatError
 from ..events import Relation
 from ..sources.source_order import SourceBegin, begin_of
