@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array
-from ..codes import combined_codes
+from ..codes import combined_codes, grouped
 from ..schemas import with_format
 from .rows import TABLE_RELATION, ChangeRows, chosen_of_batch, rows_of_tables
 from .tables import Table, indices_by_table, positions_of, tables_schema, version_columns
@@ -19,7 +20,7 @@ from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 
 
 class Observation(NamedTuple):
-    """A fact about the columns of a table.
+    """A fact about the columns of a table, as rows tell it that come between two changes of the table.
 
     table        schema and name
     facts        as JSON
@@ -34,11 +35,22 @@ class Observation(NamedTuple):
     changes: int
 
 
+_MOST_EPOCHS = 1000
+"""Of a table in a chunk. Beyond, rows that name a part of the columns may count for another version of the table."""
+
+
 class Observations:
-    """Collects the observations of rows that come in order."""
+    """Collects the observations of rows that come in order.
+
+    The version that a row belongs to depends on the rows before it, if it names a part of the columns. So the rows of a
+    table are divided into segments. One begins where the version changes, as far as this chunk knows, or what RELATION
+    tells, and where a fact is first told after that. When the facts of a segment have been told once, the order of its
+    rows makes no difference.
+    """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[Table, str], Observation] = {}
+        self._found: dict[tuple[Table, int, str], Observation] = {}
+        self._tables: dict[Table, _Segments] = {}
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
@@ -52,24 +64,72 @@ class Observations:
         """Takes rows; see `TablesFound.take`."""
         relation_codes = _relation_codes(rows)
         for table, indices in tables:
-            codes = combined_codes([rows.layouts[indices], relation_codes[indices]])
-            by_code = np.argsort(codes, kind="stable")
-            for group in np.split(by_code, np.flatnonzero(np.diff(codes[by_code])) + 1):
+            firsts, codes = grouped(combined_codes([rows.layouts[indices], relation_codes[indices]]))
+            facts = [_facts(rows, int(index)) for index in indices[firsts]]
+            segments = self._tables.setdefault(table, _Segments()).take(rows, indices, codes, facts)
+            groups = combined_codes([segments - segments[0], codes])
+            by_group = np.argsort(groups, kind="stable")
+            for group in np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1):
                 first, last = int(indices[group[0]]), int(indices[group[-1]])
-                is_relation = rows.kinds[first] == TABLE_RELATION
-                facts = relation_facts(rows, first) if is_relation else image_facts(rows, first)
                 ends = [position_of(first), position_of(last)]
-                changes = 0 if is_relation else len(group)
-                key = table, _to_json(facts)
+                changes = 0 if rows.kinds[first] == TABLE_RELATION else len(group)
+                key = table, int(segments[group[0]]), facts[codes[group[0]]]
                 known = self._found.get(key)
                 if known is not None:  # also of another layout of these rows, which may begin earlier and end later
                     ends = sorted([known.first, known.last, *ends], key=lambda position: (*position.values(),))
                     changes += known.changes
-                self._found[key] = Observation(*key, ends[0], ends[-1], changes)
+                self._found[key] = Observation(table, key[-1], ends[0], ends[-1], changes)
 
     def found(self) -> list[Observation]:
-        """Returns the observations, each once per table."""
+        """Returns the observations: of a table, each once in a segment."""
         return [*self._found.values()]
+
+
+class _Segments:
+    """The segments of a table's rows, which come in order."""
+
+    def __init__(self) -> None:
+        self._versions = TableVersions()
+        self._segment = 0
+        self._epochs = 0
+        self._relation: str | None = None
+        self._told: set[str] = set()
+        """The facts that have been told since the version changed."""
+        self._is_settled = False
+        """Whether no order of these facts changes the version."""
+
+    def take(self, rows: ChangeRows, indices: Array, codes: Array, facts: Sequence[str]) -> Array:
+        """Returns int64[n]: the segment of each row of the table; see Observations."""
+        if self._is_settled and self._told.issuperset(facts):
+            return np.full(len(indices), self._segment)
+        epochs = self._epochs_of(rows, indices, codes, facts)
+        begins: list[int] = []
+        for start, stop in pairwise(sorted({0, *epochs, len(indices)})):
+            if start in epochs:
+                self._told.clear()
+            for index in np.sort(grouped(codes[start:stop])[0] + start).tolist():
+                fact = facts[codes[index]]
+                if fact not in self._told:
+                    self._told.add(fact)
+                    begins.append(index)
+        segments = self._segment + np.searchsorted(begins, np.arange(len(indices)), side="right")
+        self._segment += len(begins)
+        current = self._versions.versions[self._versions.current]
+        self._is_settled = all(current.fits(_from_json(fact)) for fact in self._told)
+        return segments
+
+    def _epochs_of(self, rows: ChangeRows, indices: Array, codes: Array, facts: Sequence[str]) -> set[int]:
+        """Returns where the version of the rows changes, or what a RELATION tells."""
+        before = self._versions.current
+        found = np.flatnonzero(np.diff(self._versions.take(rows, indices), prepend=before)).tolist()
+        relations = np.flatnonzero(rows.kinds[indices] == TABLE_RELATION)
+        for at in relations[np.diff(codes[relations], prepend=-1) != 0].tolist():
+            if facts[codes[at]] != self._relation:
+                self._relation = facts[codes[at]]
+                found.append(at)
+        epochs = {*found[: max(_MOST_EPOCHS - self._epochs, 0)]}
+        self._epochs += len(epochs)
+        return epochs
 
 
 def tables_of_observations(observed: Iterable[Observation], format: str | None, position: pa.DataType) -> pa.Table:
@@ -111,6 +171,10 @@ def _relation_codes(rows: ChangeRows) -> Array:
     for index in np.flatnonzero(rows.kinds == TABLE_RELATION).tolist():
         codes[index] = code_of.setdefault(_to_json(relation_facts(rows, index)), len(code_of) + 1)
     return codes
+
+
+def _facts(rows: ChangeRows, index: int) -> str:
+    return _to_json(relation_facts(rows, index) if rows.kinds[index] == TABLE_RELATION else image_facts(rows, index))
 
 
 def _to_json(facts: ColumnFacts) -> str:

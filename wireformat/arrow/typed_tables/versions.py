@@ -99,6 +99,8 @@ class TableVersions:
     versions: list[Version] = field(default_factory=list)
     current: int = -1
     format: str | None = None
+    _lessons: int = 0
+    """How many times a version has learned something that decides which rows fit it."""
 
     def take(self, rows: ChangeRows, indices: Array) -> Array:
         """Returns int64[n]: the index of each row's version. The versions learn from the rows.
@@ -117,15 +119,19 @@ class TableVersions:
         version_of: dict[tuple[int, int], int] = {}
         seen: set[int] = set()
         versions = np.empty(len(range_starts), np.int64)
-        at = 0
+        at = lessons = 0
         while at < len(range_starts):
             index, layout = int(indices[range_starts[at]]), int(of_ranges[at])
+            key = self.current, layout
             if is_relation[range_starts[at]]:
                 self.current = self.find(relation_facts(rows, index))
             else:
                 seen.add(layout)
-                key = self.current, layout
                 self.current = version_of[key] if key in version_of else self.find(image_facts(rows, index))
+            if self._lessons != lessons:  # then a row may fit another version than before
+                version_of.clear()
+                lessons = self._lessons
+            if not is_relation[range_starts[at]]:
                 version_of[key] = version_of[self.current, layout] = self.current
             then = at + 1
             if not has_relations and all(version_of.get((self.current, one)) == self.current for one in seen):
@@ -140,14 +146,19 @@ class TableVersions:
         """Returns the index of the version that a record with these facts belongs to, and adds one if none fits."""
         for index in self._newest_first():
             if self.versions[index].fits(facts):
-                self.versions[index].learn(facts)
-                return index
+                return self._learned(index, facts)
         if self.current >= 0 and self.versions[self.current].fits_with_more_columns(facts):
-            self.versions[self.current].learn(facts)
-            return self.current
+            return self._learned(self.current, facts)
         self.versions.append(Version({}, False, format=self.format))
-        self.versions[-1].learn(facts)
-        return len(self.versions) - 1
+        return self._learned(len(self.versions) - 1, facts)
+
+    def _learned(self, index: int, facts: ColumnFacts) -> int:
+        """Has a version learn, and returns its index."""
+        version = self.versions[index]
+        before = version.types, version.is_complete, version.typmods
+        version.learn(facts)
+        self._lessons += (version.types, version.is_complete, version.typmods) != before
+        return index
 
     def _newest_first(self) -> Iterator[int]:
         if self.current >= 0:
