@@ -44,7 +44,7 @@ from .measure import TURN_SECONDS, Result, Say
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
 FOLDER = ROOT / "build" / "benchmarks"
-KEPT = FOLDER / "results.json"
+KEPT = ROOT / "benchmarks" / "results.json"
 
 FILE_WIDTH = 120
 """Characters of a line that goes to a file or a pipe."""
