@@ -24,6 +24,10 @@ PIECE_BYTES = 4 << 20
 
 PIECE_SECONDS = 0.05
 
+NAP_SECONDS = 0.001
+"""When all has been read, more gathers for so long: a server sends about 4 KB at a time, and each read costs as much as
+many messages."""
+
 STATUS_SECONDS = 10.0
 """How often the server hears how far we are, if there is nothing new to say. Its wal_sender_timeout is 60 s."""
 
@@ -127,7 +131,10 @@ class Intake:
             is_full = connection.receive(gathered, PIECE_BYTES)
             has_news = False
             if not is_full:
-                has_news = connection.wait(selector, PIECE_SECONDS)
+                has_news = connection.wait(selector, 0)
+                if not has_news:
+                    time.sleep(NAP_SECONDS)
+                    has_news = connection.wait(selector, PIECE_SECONDS)
             asked = False
             if not gathered.sizes:
                 since = time.monotonic()
