@@ -61,10 +61,11 @@ class Database:
 
 
 @contextmanager
-def database(server: Server, name: str) -> Iterator[Database]:
+def database(server: Server, name: str, encoding: str = "UTF8") -> Iterator[Database]:
     """A new database, with a table and its publication; it and its slots are gone afterwards."""
     with server.connect() as session:
-        session.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        command = sql.SQL("create database {} encoding {} template template0")
+        session.execute(command.format(sql.Identifier(name), sql.Literal(encoding)))
     found = Database(server, name)
     try:
         found.execute(TABLE, "create publication p for table t")

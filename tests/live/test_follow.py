@@ -16,7 +16,7 @@ import pytest
 import wireformat as wf
 from wireformat.lake.store import Store
 from wireformat.live import Progress
-from wireformat.live.sql_intake import SqlIntake
+from wireformat.live.intake import SqlIntake
 
 from ..servers.installations import installations
 from ..servers.server import Server, running
@@ -234,7 +234,7 @@ def test_a_disk_that_is_full_for_a_while(db: Database, tmp_path: Path, monkeypat
             raise OSError(errno.ENOSPC, "No space left on device")
         real(self, path, data)
 
-    monkeypatch.setattr("wireformat.live.following._WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.follower._WAIT_SECONDS", (0.01,))
     monkeypatch.setattr(Store, "append", append)
     db.follow(lake, on_progress=lambda progress: seen.append(progress.state))
     assert seen.count("waiting: no space left on the lake's disk, or on that of temporary files") == 3
@@ -262,7 +262,7 @@ def test_values_that_do_not_fit(db: Database, tmp_path: Path) -> None:
 
 def test_by_sql_functions(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no replication connection can be had: several looks, each a commit, and the slot is advanced after it."""
-    monkeypatch.setattr("wireformat.live.sql_intake.MOST_CHANGES", 50)
+    monkeypatch.setattr("wireformat.live.intake.MOST_CHANGES", 50)
     lake, seen = tmp_path / "lake", list[Progress]()
     options: dict[str, Any] = {"via": "sql"}
     db.follow(lake, create_slot=True, **options)

@@ -2,14 +2,15 @@
 
 driver, connection    psycopg or gaussdb; queries, and the replication protocol
 plugins               what each output plugin is asked for
-messages, intake      messages as Arrow arrays, received by a thread
-sql_intake            the same by SQL functions
+messages, intake      messages as Arrow arrays or in a file, received by a thread or by SQL functions
 transaction_ends      where whole transactions end
-batches, message_file   whole transactions, by size and time; larger ones in a file
+batches               whole transactions, by size and time; larger ones in a file
 snapshot              the rows that tables have before their changes
 slots, checks         slots of a server; what must be right before a stream starts
 administration        a slot is checked, created, dropped
-following, progress   from a slot to a lake; how far it is
+sink                  the lake
+follower, following   a run from a slot to a lake, and its options
+progress              how far it is
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from .intake import Intake
-from .message_file import MessageFile
-from .sql_intake import SqlIntake
+from .intake import Intake, SqlIntake
+from .messages import MessageFile
 from .transaction_ends import Piece
 
 
@@ -47,6 +46,7 @@ class Batch:
         else:
             for array in arrays:
                 spilled.write(array)
+            spilled.end()
             self.messages = spilled
             self.count = spilled.count
 

@@ -1,21 +1,32 @@
-"""A thread that receives a stream and answers the server, while the stream is written elsewhere."""
+"""A thread that receives a stream and answers the server, while the stream is written elsewhere.
+
+Where START_REPLICATION cannot be had, SQL functions peek at the slot, and advance it afterwards.
+"""
 
 from __future__ import annotations
 
 import selectors
+import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 
 from ..errors import ServerError
-from .connection import Connection
+from ..lsn import lsn_text, lsn_value
+from .connection import EPOCH_SECONDS, Connection
 from .messages import Gathered
+from .slots import find_system
 from .transaction_ends import Cutter, Piece
 
 PIECE_BYTES = 4 << 20
 """A piece of messages is passed on when it is this large, or has waited for PIECE_SECONDS."""
 
 PIECE_SECONDS = 0.05
+
+NAP_SECONDS = 0.001
+"""When all has been read, more gathers for so long: a server sends about 4 KB at a time, and each read costs as much as
+many messages."""
 
 STATUS_SECONDS = 10.0
 """How often the server hears how far we are, if there is nothing new to say. Its wal_sender_timeout is 60 s."""
@@ -29,6 +40,16 @@ SILENT_SECONDS = 120.0
 WAITS_SECONDS, WAITS_ASKS = 10.0, 50
 """A server that asks so often in this time, and sends nothing, has no other work: it is being shut down, and waits
 until all that it has sent is safe. If that is not soon, as between the batches of a query, the stream ends."""
+
+MOST_CHANGES = 20_000
+"""Changes of one look. The server ends it at the end of the transaction that reaches so many."""
+
+POLL_SECONDS = 0.5
+"""How often an idle slot is looked at."""
+
+BINARY_FORMATS = ("pgoutput", "gaussdb-binary")
+
+_ENVELOPE = struct.Struct(">cQQq")
 
 
 class Intake:
@@ -110,7 +131,10 @@ class Intake:
             is_full = connection.receive(gathered, PIECE_BYTES)
             has_news = False
             if not is_full:
-                has_news = connection.wait(selector, PIECE_SECONDS)
+                has_news = connection.wait(selector, 0)
+                if not has_news:
+                    time.sleep(NAP_SECONDS)
+                    has_news = connection.wait(selector, PIECE_SECONDS)
             asked = False
             if not gathered.sizes:
                 since = time.monotonic()
@@ -153,3 +177,61 @@ class Intake:
                     return
                 self._changed.wait(STATUS_SECONDS / 10)
             self._connection.report(max(self._received, self._safe), self._safe, wants_answer=False)
+
+
+class SqlIntake:
+    """Peeks at a slot, and advances it when the changes are safe. It has the methods of `Intake`.
+
+    connection   without replication
+    options      of the plugin
+    safe         up to where everything is safe
+    """
+
+    def __init__(
+        self, connection: Connection, cutter: Cutter, slot: str, format: str, options: Mapping[str, str], safe: int
+    ) -> None:
+        self._connection = connection
+        self._cutter = cutter
+        self._slot = connection.literal(slot)
+        self._safe = 0
+        self._is_waiting = False
+        self._is_binary = format in BINARY_FORMATS
+        self.received = 0
+        function = "pg_logical_slot_peek_binary_changes" if self._is_binary else "pg_logical_slot_peek_changes"
+        listed = "".join(f", {connection.literal(text)}" for pair in options.items() for text in pair)
+        self._sql = f"select * from pg_catalog.{function}({self._slot}, null, {MOST_CHANGES}{listed})"
+        self.confirm(safe)  # the lake may have more than the server has heard: it would come again
+
+    def take(self, seconds: float) -> Piece | None:
+        """See Intake.take. Between a piece and its confirmation there is no other: it would be the same."""
+        if self._is_waiting:
+            return None
+        end = find_system(self._connection).flushed
+        gathered = Gathered()
+        for row in self._connection.query(self._sql):
+            lsn, data = lsn_value(row.get("lsn") or row.get("location") or ""), row["data"] or ""
+            payload = bytes.fromhex(data[2:]) if self._is_binary else data.encode()
+            gathered.add(_ENVELOPE.pack(b"w", lsn, lsn, _now_us()) + payload)
+        piece = self._cutter.piece(gathered.array())
+        self._is_waiting = bool(gathered.sizes)
+        if not gathered.sizes:
+            piece = piece._replace(lsn=end, received=end)
+            time.sleep(min(max(seconds, 0), POLL_SECONDS))
+        self.received = piece.received
+        return piece
+
+    def confirm(self, lsn: int) -> None:
+        """Everything before this LSN is safe: the server may forget it."""
+        if lsn > self._safe:
+            position = self._connection.literal(lsn_text(lsn))
+            self._connection.query(f"select pg_catalog.pg_replication_slot_advance({self._slot}, {position})")
+            self._safe = lsn
+        self._is_waiting = False
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._connection.close()
+
+
+def _now_us() -> int:
+    return int((time.time() - EPOCH_SECONDS) * 1e6)

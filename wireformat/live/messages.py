@@ -1,11 +1,22 @@
-"""Messages of CopyData as they arrive, and as Arrow arrays without an object each."""
+"""Messages of CopyData as they arrive, as Arrow arrays without an object each; and in a temporary file."""
 
 from __future__ import annotations
 
 import io
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+
+_COLUMN = "payload"
+
+_STOPPED = "the messages are not read to their end: stopped"
+
+_SLICE_BYTES = 1 << 20
+"""Messages are read in slices of about this size: what a scan notes of small ones is many times as large."""
 
 
 class Gathered:
@@ -34,3 +45,57 @@ class Gathered:
         np.cumsum(self.sizes, out=offsets[1:])
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._bytes.getbuffer())]
         return pa.Array.from_buffers(pa.large_binary() if is_large else pa.binary(), len(self.sizes), buffers)
+
+
+class MessageFile:
+    """Messages in a temporary file, which can be read more than once.
+
+    stop   reading fails when it is set; see `is_stop`
+    """
+
+    def __init__(self, stop: threading.Event | None = None) -> None:
+        self._stop = stop or threading.Event()
+        self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
+        self._path = Path(self._folder.name) / "messages.arrow"
+        self._schema = pa.schema([(_COLUMN, pa.large_binary())])
+        self._file = pa.OSFile(str(self._path), "wb")
+        self._writer = pa.ipc.new_file(self._file, self._schema)
+        self.count = self.size = 0
+
+    def write(self, array: pa.Array) -> None:
+        """Adds messages."""
+        slices = 1 + array.nbytes // _SLICE_BYTES
+        most = max(1, -(-len(array) // slices))
+        batch = pa.record_batch([array.cast(pa.large_binary())], schema=self._schema)
+        for first in range(0, len(array), most):
+            self._writer.write_batch(batch.slice(first, most))
+        self.count += len(array)
+        self.size += array.nbytes
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Reads the messages, one record batch after the other. `end` comes before."""
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with pa.OSFile(str(self._path)) as file, pa.ipc.open_file(file) as reader:
+                for index in range(reader.num_record_batches):
+                    if self._stop.is_set():
+                        raise InterruptedError(_STOPPED)
+                    yield reader.get_batch(index)
+
+        return pa.RecordBatchReader.from_batches(self._schema, batches()).__arrow_c_stream__(requested_schema)
+
+    def end(self) -> None:
+        """No more messages are added."""
+        self._writer.close()
+        self._file.close()
+
+    def close(self) -> None:
+        """Removes the file."""
+        if not self._file.closed:
+            self._file.close()
+        self._folder.cleanup()
+
+
+def is_stop(error: BaseException) -> bool:
+    """Whether reading a MessageFile has failed because it was to stop. Arrow raises it as an error with its text."""
+    return isinstance(error, OSError) and _STOPPED in str(error)

@@ -13,6 +13,7 @@ import secrets
 import struct
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from ..api import encode
@@ -20,9 +21,9 @@ from ..errors import ServerError, counted
 from ..events import Begin, Commit, Event, Relation, Type
 from ..lsn import lsn_value
 from ..options import ReadOptions
+from ..options.table_names import written
 from .connection import Connection
-from .message_file import MessageFile
-from .messages import Gathered
+from .messages import Gathered, MessageFile
 
 _IDENTITIES = {"d": "default", "n": "nothing", "f": "full", "i": "index"}
 _ARRAY_BYTES = 1 << 20
@@ -46,6 +47,14 @@ join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
 order by 1, 2
 """
 """What is published: with the columns and row filters of publications from PostgreSQL 15 on."""
+
+
+_REWRITTEN = """
+select pg_catalog.to_regclass({name}) = {oid}::oid and not exists (select from pg_catalog.pg_class c
+    where (c.oid = {oid} or c.oid in (select relid from pg_catalog.pg_partition_tree({oid}::oid::regclass)))
+    and pg_catalog.pg_relation_filenode(c.oid) is distinct from nullif(c.relfilenode, 0)) as is_same
+"""
+"""Whether a name is still that of a table with the files that the snapshot sees: functions see the new ones."""
 
 
 class PublishedTable(NamedTuple):
@@ -114,11 +123,12 @@ def take_snapshot(
         for name, table in left.items():
             if done and file.size >= most_bytes:
                 break
-            _write(file, [*table.types, table.relation])
-            for count in _copied(connection, table, file):
-                tell(f"snapshot: {'.'.join(name)}, {counted(count, 'row')}")
+            with _unchanged(connection, table):
+                for count in _copied(connection, table, file):
+                    tell(f"snapshot: {'.'.join(name)}, {counted(count, 'row')}")
             done.append(name)
         _write(file, [Commit(end_lsn=lsn, **facts)])  # type: ignore[arg-type]
+        file.end()
         connection.query("COMMIT")
     except BaseException:
         file.close()
@@ -138,6 +148,34 @@ def _begin(connection: Connection) -> int:
             sqlstate=error.sqlstate,
         ) from None
     return lsn_value(row["consistent_point"] or "")
+
+
+_CHANGED = ("42P01", "42703", "3F000", "40P01")
+"""SQLSTATEs of a table, column or schema that is not there, and of a deadlock with what alters it."""
+
+
+@contextmanager
+def _unchanged(connection: Connection, table: PublishedTable) -> Iterator[None]:
+    """Raises a temporary error if the table that is copied meanwhile is not what it was when the snapshot began.
+
+    Snapshots see no rows of a table that is rewritten after them, as a column's new type does. COPY has locked the
+    table, so this is looked for afterwards.
+    """
+    name = (table.relation.table_schema, table.relation.table_name)
+    try:
+        yield
+        quoted = connection.literal(".".join(map(connection.identifier, name)))
+        (found,) = connection.query(_REWRITTEN.format(name=quoted, oid=table.relation.relation_id))
+        if found["is_same"] != "t":
+            raise ServerError("it was made anew, or rewritten", sqlstate=_CHANGED[0])
+    except ServerError as error:
+        if error.sqlstate not in _CHANGED:
+            raise
+        raise ServerError(
+            f"snapshot: {written(name)} was changed meanwhile, and is copied under a new snapshot: {error}",
+            sqlstate=error.sqlstate,
+            is_temporary=True,
+        ) from None
 
 
 def published_tables(connection: Connection, publications: Sequence[str]) -> list[PublishedTable]:
@@ -189,6 +227,7 @@ def _copied(connection: Connection, table: PublishedTable, file: MessageFile) ->
     name = f"{connection.identifier(relation.table_schema)}.{connection.identifier(relation.table_name)}"
     source = name if table.is_partitioned else f"only {name}"
     condition = "" if table.filter is None else f" where {table.filter}"
+    _write(file, [*table.types, relation])
     head = struct.pack(">cIcH", b"I", relation.relation_id, b"N", len(relation.columns))
     gathered, count = Gathered(), 0
     for row in connection.copy(f"copy (select {columns} from {source}{condition}) to stdout"):

@@ -1,0 +1,287 @@
+"""A run of `follow`: it connects, copies tables, writes batches, and goes on after what passes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
+from typing import Any, TypeVar
+
+from ..errors import OptionError, ServerError
+from ..stream.capture_position import CapturePosition, SlotPosition
+from .batches import Batch, Batches
+from .checks import Wanted, all_findings, check_start, raise_errors
+from .connection import Connection, Stopped
+from .intake import Intake, SqlIntake
+from .messages import is_stop
+from .plugins import Asked, ask
+from .progress import Progress
+from .sink import Sink, is_full
+from .slots import Slot, System, create_slot, find_slot, find_system, retained_bytes
+from .snapshot import Snapshot, take_snapshot
+from .transaction_ends import Cutter, ends_of
+
+_Result = TypeVar("_Result")
+
+TICK_SECONDS = 0.5
+"""How often progress is reported while nothing comes, and how soon `stop` is noticed."""
+
+LOOK_SECONDS = 10.0
+"""How often the server is asked for the end of its log and what the slot retains."""
+
+ASKS_SECONDS, ONCE_ASKS_SECONDS = 5.0, 0.1
+"""How often the server is asked how far it is while nothing comes, and so where `once` ends."""
+
+ASKED_SECONDS = 1.0
+"""How soon after the last write a position without changes is written when the server asks for it. A server that is
+shut down asks, and waits until all that it has sent is safe."""
+
+_WAIT_SECONDS = (1.0, 2.0, 5.0, 10.0)
+"""Before each attempt to connect again, or to write again when the disk is full; the last one repeats."""
+
+
+@dataclass
+class Follower:
+    """A run of `follow`."""
+
+    connect: Callable[[], Connection]
+    via: str
+    slot: str
+    publications: list[str]
+    plugin: str
+    plugin_options: dict[str, Any]
+    creates_slot: bool
+    snapshot: bool
+    once: bool
+    batch_bytes: int
+    batch_seconds: float
+    memory: int
+    idle_seconds: float
+    reconnect_seconds: float
+    sink: Sink
+    tell: Callable[[Progress], Any]
+    stop: threading.Event
+    progress: Progress
+    position: CapturePosition | None = None
+    timeline: int = 0
+    target: int | None = None
+    last_write: float = field(default_factory=time.monotonic)
+    last_look: float = 0.0
+    failures: int = 0
+    lost_at: float = 0.0
+
+    def run(self) -> CapturePosition:
+        """Follows until the end."""
+        self.position = self.sink.position()
+        while True:
+            try:
+                self._with_room(self._stream)
+                return self._position()
+            except Stopped:
+                if self.position is None:
+                    raise ServerError("stopped before anything was written: run it again") from None
+                return self.position
+            except ServerError as error:
+                if not self._waits_after(error):
+                    return self._position()
+
+    def _with_room(self, work: Callable[[], _Result]) -> _Result:
+        """Does the work; again, after a while, if a disk is full."""
+        for wait in chain(_WAIT_SECONDS, repeat(_WAIT_SECONDS[-1])):
+            try:
+                return work()
+            except Exception as error:
+                if not is_full(error):
+                    raise
+                self._report(state="waiting: no space left on the lake's disk, or on that of temporary files")
+                if self.stop.wait(wait):
+                    raise
+        raise AssertionError("there is always another wait")
+
+    def _waits_after(self, error: ServerError) -> bool:
+        """Waits before the next connection. Returns False if the run is stopped; raises an error that does not pass."""
+        now = time.monotonic()
+        if self.failures == 0:
+            self.lost_at = now
+        if self.progress.started is None or not error.is_temporary or now - self.lost_at > self.reconnect_seconds:
+            raise error
+        wait = _WAIT_SECONDS[min(self.failures, len(_WAIT_SECONDS) - 1)]
+        self.failures += 1
+        self._report(state=f"connecting again: {error}")
+        return not self.stop.wait(wait)
+
+    def _stream(self) -> None:
+        """Connects, checks that the slot goes on where the lake ends, and writes until there is a reason to stop."""
+        connection = self.connect()
+        try:
+            system, slot = self._checked(connection)
+            self.timeline = system.timeline
+            asked = ask(connection, slot.plugin, self.publications, self.plugin_options, self.via)
+            if self.target is None:
+                self.target = system.flushed if self.once else None
+            if self.position is None:
+                self._begin(system, slot, asked)
+            self.progress = replace(self.progress, started=self.progress.started or time.time())
+            while self._reached().copied is not None:
+                self._copy_tables(asked)
+        except BaseException:
+            connection.close()
+            raise
+        self._write_stream(connection, asked)
+
+    def _write_stream(self, connection: Connection, asked: Asked, until: int | None = None) -> None:
+        """Writes what the slot sends until there is a reason to stop; closes the connection.
+
+        until   transactions that are committed there or later are left out
+        """
+        try:
+            start = self._reached().lsn
+            self.sink.flush_all()  # the server hears `start` at once
+            self.progress = replace(self.progress, state="streaming", lsn=start)
+            intake, batches = self._opened(connection, asked, start, until)
+        except BaseException:
+            connection.close()
+            raise
+        try:
+            self._write_batches(intake, batches, asked, self.target if until is None else until)
+        finally:
+            intake.close()
+            batches.close()
+
+    def _opened(
+        self, connection: Connection, asked: Asked, start: int, until: int | None
+    ) -> tuple[Intake | SqlIntake, Batches]:
+        """Starts to receive."""
+        cutter = Cutter(ends_of(asked.format), until)
+        if self.via == "sql":  # each look is a batch: the next one would begin with the same
+            looks = SqlIntake(connection, cutter, self.slot, asked.format, asked.options, start)
+            return looks, Batches(looks, 1, 0, self.memory)
+        connection.start(self.slot, start, asked.options)
+        with self.connect() as other:
+            check_start(other, self.slot, start)
+        asks_every = ONCE_ASKS_SECONDS if self.once or until is not None else ASKS_SECONDS
+        intake = Intake(connection, cutter, start, queue_bytes=self.memory, asks_every=asks_every)
+        return intake, Batches(intake, self.batch_bytes, self.batch_seconds, self.memory)
+
+    def _checked(self, connection: Connection) -> tuple[System, Slot]:
+        system, slot = find_system(connection), find_slot(connection, self.slot)
+        wanted = Wanted(self.slot, self.publications, self.position, self.creates_slot)
+        raise_errors(all_findings(connection, wanted, system, slot))
+        if slot is None:
+            slot = create_slot(connection, self.slot, self.plugin)
+            system = find_system(connection)
+        return system, slot
+
+    def _begin(self, system: System, slot: Slot, asked: Asked) -> None:
+        """Writes the first position of a lake: where the slot is, and whether tables are to be copied.
+
+        With it, a slot that is made again before the first batch is noticed.
+        """
+        if self.snapshot and (asked.format != "pgoutput" or self.via != "streaming"):
+            raise OptionError("option snapshot: needs a slot with the plugin pgoutput, and via='streaming'")
+        copied = () if self.snapshot else None
+        at = SlotPosition(system.system, self.slot, slot.confirmed or 0, system.timeline, copied)
+        self.position, _ = self.sink.write([], asked.format, None, at)
+
+    def _copy_tables(self, asked: Asked) -> None:
+        """Copies tables under one snapshot, and writes their rows after the changes that come before it.
+
+        Tables that have been copied are then at the LSN of that snapshot, too, and the stream goes on there for all.
+        """
+        copied = self._reached().copied or ()
+        with self.connect() as connection:
+            found = take_snapshot(
+                connection,
+                self.publications,
+                self.sink.tables,
+                copied,
+                self.batch_bytes,
+                lambda text: self._report(state=text),
+                self.stop,
+            )
+        with closing(found.messages):
+            if copied:
+                self._write_stream(self.connect(), asked, found.lsn)
+            if self.stop.is_set():
+                raise Stopped
+            now_copied = None if found.is_last else (*copied, *found.tables)
+            at = self._reached()._replace(lsn=found.lsn, copied=now_copied)
+            self.position, rows = self._with_room(lambda: self._write_copied(found, asked, at))
+        self.failures = 0
+        self.progress = self.progress.with_rows(rows)
+        self._report(state="snapshot", lsn=found.lsn)
+
+    def _write_copied(self, found: Snapshot, asked: Asked, at: SlotPosition) -> tuple[CapturePosition, dict[str, int]]:
+        """Writes the rows of a snapshot; again, if an earlier attempt has failed."""
+        self.sink.empty_unfinished(found.tables)
+        try:
+            return self.sink.write(found.messages, asked.format, self.position, at)
+        except OSError as error:
+            if is_stop(error):
+                raise Stopped from None
+            raise
+
+    def _write_batches(self, intake: Intake | SqlIntake, batches: Batches, asked: Asked, target: int | None) -> None:
+        while not self.stop.is_set():
+            batch = batches.next(TICK_SECONDS, target)
+            if batch is not None:
+                try:
+                    if batch.count or self._is_idle_due(batch, target):
+                        self._write(batch, asked.format)
+                        intake.confirm(batch.lsn)
+                finally:
+                    batch.close()
+            self._look(batches)
+            if intake.received:
+                self.failures = 0
+            if target is not None and self._reached().lsn >= target:
+                return
+
+    def _position(self) -> CapturePosition:
+        if self.position is None:
+            raise AssertionError("a lake has a position from the start")
+        return self.position
+
+    def _reached(self) -> SlotPosition:
+        slot = self._position().slot
+        if slot is None:
+            raise AssertionError("a lake that is read from a slot says so")
+        return slot
+
+    def _is_idle_due(self, batch: Batch, target: int | None) -> bool:
+        """Whether a position that only a keepalive brought is written now."""
+        if batch.lsn <= self._reached().lsn:
+            return False
+        reaches = target is not None and batch.lsn >= target
+        wait = min(self.idle_seconds, ASKED_SECONDS) if batch.asked else self.idle_seconds
+        return reaches or time.monotonic() - self.last_write >= wait
+
+    def _write(self, batch: Batch, format: str) -> None:
+        at = self._reached()._replace(lsn=max(batch.lsn, self._reached().lsn), timeline=self.timeline)
+        self.position, rows = self._with_room(
+            lambda: self.sink.write(batch.messages, format, self.position, at, at.copied)
+        )
+        self.last_write = time.monotonic()
+        self.progress = self.progress.after(batch, rows, self._position())
+        self._report(state="streaming")
+
+    def _look(self, batches: Batches) -> None:
+        """Reports progress; asks the server on a connection of its own now and then."""
+        now = time.monotonic()
+        if now - self.last_look >= LOOK_SECONDS:
+            self.last_look = now
+            try:
+                with self.connect() as connection:
+                    system, slot = find_system(connection), find_slot(connection, self.slot)
+            except ServerError:
+                return  # the stream itself notices a server that is gone
+            kept = None if slot is None else retained_bytes(system, slot)
+            self.progress = replace(self.progress, server_lsn=system.flushed, retained_bytes=kept)
+        self._report(open_messages=batches.open_messages)
+
+    def _report(self, **facts: Any) -> None:
+        self.progress = replace(self.progress, **facts)
+        self.tell(self.progress)

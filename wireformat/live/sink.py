@@ -1,0 +1,84 @@
+"""The lake that `follow` writes: its position, and batches with the position after them, each in one commit."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from .. import lake
+from ..capture import Capture
+from ..errors import OptionError
+from ..lake.delta import DeltaFolder
+from ..lake.names import folder_of
+from ..lake.store import Store
+from ..options.table_names import written
+from ..stream.capture_position import CapturePosition, SlotPosition
+
+
+@dataclass
+class Sink:
+    """The lake, and how it is written."""
+
+    folder: Any
+    lake: dict[str, Any]
+    reading: dict[str, Any]
+    tables: list[str] | None
+    rejects: str | None
+
+    def position(self) -> CapturePosition | None:
+        """Returns how far the lake goes; None if there is none."""
+        try:
+            options = {name: self.lake[name] for name in ("filesystem", "storage_options")}
+            return lake.position(self.folder, **options)
+        except OptionError as error:
+            if "expected a lake" not in str(error):
+                raise
+            return None
+
+    def flush_all(self) -> None:
+        """Waits until what an earlier run has written is on the disk: it may have ended before it waited itself."""
+        store = Store.of(self.folder, self.lake["filesystem"], self.lake["storage_options"], durable=True)
+        store.flush_all()
+
+    def empty_unfinished(self, tables: Iterable[tuple[str, str]]) -> None:
+        """Empties Delta tables whose copy was stopped before the lake had them."""
+        if self.lake["format"] == "delta":
+            store = Store.of(self.folder, self.lake["filesystem"], self.lake["storage_options"])
+            for table in tables:
+                DeltaFolder(store, folder_of(table), table, []).empty()
+
+    def write(
+        self,
+        messages: Any,
+        format: str,
+        after: CapturePosition | None,
+        slot: SlotPosition,
+        copied: Iterable[tuple[str, str]] | None = None,
+    ) -> tuple[CapturePosition, dict[str, int]]:
+        """Writes a batch with the position after it, in one commit. Returns the position, and rows by table.
+
+        copied   changes of other tables are left out; None for those of none
+        """
+        capture = Capture(messages, format, after=after, slot=slot, **self.reading)
+        name = f"{slot.lsn:016X}.parquet"
+        rejects = None if self.rejects is None else f"{self.rejects}/{name}"
+        tables = self.tables if copied is None else list(map(written, copied))
+        found = capture.write(self.folder, tables=tables, rejects=rejects, **self.lake)
+        if self.rejects is not None and not any(pc.sum(found[column]).as_py() for column in ("dropped", "corrupt")):
+            Store.of(self.rejects, self.lake["filesystem"], self.lake["storage_options"]).delete(name)
+        rows = {
+            written((row["table_schema"], row["table_name"])): row["rows"]
+            for row in found.to_pylist()
+            if row["table_name"] is not None
+        }
+        return capture.position, rows
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that a disk is full."""
+    code = getattr(error, "errno", None)
+    return code in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error)
