@@ -105,8 +105,9 @@ class DecodeError(WireformatError, ValueError):
     def add(self, **where: Any) -> DecodeError:
         """Adds facts about the location as the caller learns them, and returns the error."""
         known = self.__dict__
-        if not known.keys() >= where.keys():
-            raise TypeError(f"DecodeError has no attribute {min(where.keys() - known.keys())!r}")
+        for name in where:
+            if name not in known:
+                raise TypeError(f"DecodeError has no attribute {min(where.keys() - known.keys())!r}")
         known.update(where)
         return self
 
@@ -142,7 +143,7 @@ def add_hint(error: DecodeError | OrderError, hint: str | None) -> None:
 
 def _named(places: Iterable[tuple[str, Any]]) -> str:
     """What is known of a place, such as `message 4, byte 57`."""
-    return ", ".join(f"{name} {value}" for name, value in places if value is not None)
+    return ", ".join([f"{name} {value}" for name, value in places if value is not None])
 
 
 def _ending(source: str, places: Iterable[tuple[str, Any]], hint: str | None) -> str:

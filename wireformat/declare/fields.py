@@ -250,7 +250,12 @@ class Counted(Subconstruct):
         number = count._parse(stream, context, path) if isinstance(count, Construct) else count(context)
         if stream.trace is not None and isinstance(count, Construct):
             stream.note(start, f"{path.rpartition(' -> ')[0]} -> count", f"how many follow, {count.rule}", number)
-        return [self.subcon._parse(stream, context, f"{path}[{index}]") for index in range(number)]
+        found = [] if stream.trace is not None else self.good_items(stream, context, number)
+        return found + [self.subcon._parse(stream, context, f"{path}[{index}]") for index in range(len(found), number)]
+
+    def good_items(self, stream: Any, context: Any, most: int) -> list[Any]:
+        """The first items, as far as a faster reader takes them; the items after them are read as declared."""
+        return []
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if isinstance(self.count, Construct):

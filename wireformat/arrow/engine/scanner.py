@@ -30,7 +30,6 @@ from ..scan.notes import (
     FIRST_STEPPED,
     FIRST_STEPPED_RECORD,
     FRAMING,
-    GOOD,
     LSN,
     MAPS,
     MESSAGE,
@@ -310,27 +309,30 @@ class Scanner:
         message_batch, (rows, cells, text) = batch_scan.message_batch, batch_scan.notes
         buffer, dictionary = message_batch.buffer, batch_scan.dictionary
         events: dict[int, list[Located]] = {}
-        unfinished = (begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])).tolist()
+        unfinished = begin + np.flatnonzero(rows[STATUS, begin:count] | rows[NEEDS, begin:count])
         stepped = batch_scan.stepped
-        if not unfinished:
+        if not len(unfinished):
             return ScannedRows(rows, count, cells, text, buffer, dictionary, events, stepped), None
         if batch_scan.needs_other_texts(count):
             expand_complete_images(rows, count, cells, dictionary)
         second_look = SecondLook(message_batch, text[: batch_scan.text_used], batch_scan.known_bytes, self._options)
         error: DecodeError | None = None
         all_rows = count
-        for row, record in zip(unfinished, _records(message_batch, rows[:, unfinished]), strict=True):
+        is_declined = second_look.is_declined(rows, cells, unfinished)
+        records = _records(message_batch, rows[:, unfinished])
+        for row, must_read, record in zip(unfinished.tolist(), is_declined, records, strict=True):
             if second_look.is_full:
                 count = row
                 break
             try:
-                if record.status != GOOD or not second_look.finish(rows, cells, row):
+                if must_read or not second_look.finish(rows, cells, row):
                     self._read(batch_scan, rows, row, record, second_look, events)
                 elif not second_look.keeps(rows[:, row]):
                     events[row] = []
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
                 count, error = row + 1, raised
                 break
+        second_look.note_corrupt(rows)
         stepped = stepped.between(rows, all_rows, 0, count)
         return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events, stepped), error
 
@@ -359,7 +361,7 @@ class Scanner:
             return
         event = self.reader.event(message, record.frame, record.message)
         if isinstance(event, Corrupt):
-            second_look.note_corrupt(rows, row, event.error)
+            second_look.add_corrupt(row, event.error)
             del events[row]
         elif event is not None:
             found.append(Located(record.message, record.frame.record, event))

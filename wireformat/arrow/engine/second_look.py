@@ -19,6 +19,7 @@ from ..scan.notes import (
     DETAIL,
     ENDS,
     ERROR,
+    GOOD,
     KIND,
     LSN,
     MAPS,
@@ -30,6 +31,7 @@ from ..scan.notes import (
     PRESENT,
     RAW,
     RECORD,
+    STATUS,
     TABLE_NAME,
     TABLE_SCHEMA,
     TEXT_SLACK,
@@ -56,6 +58,7 @@ class SecondLook:
         self._options = options
         self._is_strict_utf8 = options.encoding == "utf-8" and options.encoding_errors == "strict"
         self._message = (-1, b"")
+        self._corrupt: list[tuple[int, int, int]] = []
 
     def message(self, batch_index: int) -> bytes:
         """Returns one message by its batch index. The last one is kept: a bad message often has many bad records."""
@@ -63,25 +66,32 @@ class SecondLook:
             self._message = batch_index, self._message_batch.message(batch_index)
         return self._message[1]
 
-    def finish(self, rows: Array, cells: Array, row: int) -> bool:
-        """Writes the texts that the row still needs. Returns False if the declaration must read the record.
+    def is_declined(self, rows: Array, cells: Array, unfinished: Array) -> list[bool]:
+        """Returns which of these rows the declaration must read, as far as it is known without a look at their texts.
 
         All texts of such a row are then noted as empty, so that the gather can still build columns from the notes.
         """
+        is_declined: Array = rows[STATUS, unfinished] != GOOD
+        if self._is_strict_utf8:
+            is_invalid = ~is_declined & (rows[NEEDS, unfinished] & TRANSCODE != 0)  # else the scan notes no need
+            _empty_texts(rows, cells, unfinished[is_invalid])
+            is_declined |= is_invalid
+        found: list[bool] = is_declined.tolist()
+        return found
+
+    def finish(self, rows: Array, cells: Array, row: int) -> bool:
+        """Writes the texts that the row still needs. Returns False if the declaration must read the record, and notes
+        all texts as empty; see `is_declined`."""
         needs = int(rows[NEEDS, row])
         begins = rows[ENDS : ENDS + len(MAPS), row - 1] if row else np.zeros(len(MAPS), np.int64)
         maps = [cells[map_index, :, begins[map_index] : rows[ENDS + map_index, row]] for map_index in range(len(MAPS))]
         try:
             if needs & TRANSCODE:
-                if self._is_strict_utf8:
-                    raise ValueError("no UTF-8")  # otherwise the scan would have noted no need
                 self._transcode(rows[:, row], maps)
             if needs & BINARY_TEXT:
                 self._write_binary_texts(maps)
         except ValueError:
-            rows[_NO_TEXTS, row] = 0
-            for map_cells in maps:
-                map_cells[:, :, 1] = 0
+            _empty_texts(rows, cells, np.array([row]))
             return False
         return True
 
@@ -106,14 +116,20 @@ class SecondLook:
                     raise ValueError("no text form")
                 self._append(image[VALUE, cell], value)
 
-    def note_corrupt(self, rows: Array, row: int, error: str) -> None:
-        """Notes that the record of a row, which has no texts or only empty ones, is CORRUPT, and why."""
-        fields = rows[:, row]
-        fields[KIND] = CORRUPT
-        fields[PRESENT] &= 1 << MESSAGE | 1 << RECORD | 1 << LSN
-        fields[_NO_TEXTS] = -1
-        fields[RAW : RAW + 2] = fields[BODY : BODY + 2]
-        self._append(fields[ERROR : ERROR + 2], error)
+    def add_corrupt(self, row: int, error: str) -> None:
+        """Remembers why the record of a row is CORRUPT; see `note_corrupt`."""
+        self._corrupt.append((row, *self._appended(error)))
+
+    def note_corrupt(self, rows: Array) -> None:
+        """Notes all rows that are CORRUPT, and why. Those rows have no texts, or only empty ones."""
+        if not self._corrupt:
+            return
+        indexes, starts, lengths = np.array(self._corrupt).T
+        rows[KIND, indexes] = CORRUPT
+        rows[PRESENT, indexes] &= 1 << MESSAGE | 1 << RECORD | 1 << LSN
+        rows[_NO_TEXTS[:, np.newaxis], indexes] = -1
+        rows[RAW, indexes], rows[RAW + 1, indexes] = rows[BODY, indexes], rows[BODY + 1, indexes]
+        rows[ERROR, indexes], rows[ERROR + 1, indexes] = starts, lengths
 
     def keeps(self, row: Array) -> bool:
         """Returns whether the filters keep a row. The scan could not tell if the name of its table was not UTF-8."""
@@ -137,12 +153,17 @@ class SecondLook:
             self._append(pair, data.decode(self._options.encoding, self._options.encoding_errors))
 
     def _append(self, pair: Array, text: str) -> None:
-        """Appends a text and notes it in the pair; raises ValueError if its offset does not fit in an int32."""
+        """Appends a text and notes it in the pair; see `_appended`."""
+        pair[:] = self._appended(text)
+
+    def _appended(self, text: str) -> tuple[int, int]:
+        """Appends a text and returns its pair; raises ValueError if its offset does not fit in an int32."""
         encoded = text.encode()
         if len(self._text) + len(encoded) > COLUMN_BYTES:
             raise ValueError("too much text")
-        pair[:] = ~len(self._text), len(encoded)
+        pair = ~len(self._text), len(encoded)
         self._text += encoded
+        return pair
 
     def _bytes(self, start: int, length: int) -> bytes:
         if length < 0:
@@ -150,3 +171,14 @@ class SecondLook:
         if start < 0:
             return bytes(self._text[~start : ~start + length])
         return self._message_batch.buffer[start : start + length].tobytes()
+
+
+def _empty_texts(rows: Array, cells: Array, indexes: Array) -> None:
+    """Notes all texts of these rows as empty."""
+    rows[_NO_TEXTS[:, np.newaxis], indexes] = 0
+    for map_index in range(len(MAPS)):
+        ends = rows[ENDS + map_index]
+        stops, begins = ends[indexes], np.where(indexes > 0, ends[indexes - 1], 0)
+        counts = stops - begins
+        chosen = np.arange(counts.sum()) + np.repeat(stops - np.cumsum(counts), counts)
+        cells[map_index, :, chosen, 1] = 0

@@ -6,7 +6,7 @@ Source: PostgreSQL manual, "Logical Replication Message Formats", versions 1 to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from construct import Computed, Construct, If, Subconstruct, this
 
@@ -59,6 +59,10 @@ MESSAGE_TAG = ord("M")
 NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL = b"nutb"
 KEY, OLD, NEW = b"KON"
 IMAGES = {KEY: "old", OLD: "old", NEW: "new"}
+CELLS_WITHOUT_VALUE, CELLS_WITH_VALUE = frozenset((NULL, UNCHANGED_CELL)), frozenset((TEXT_CELL, BINARY_CELL))
+CELL_HEAD_BYTES = 5
+"""Tag and length of a cell with a value."""
+
 OLD_KINDS = {KEY: "key", OLD: "full"}
 LEAST_ROW_BYTES = 9
 """Kind, transaction id, relation: a shorter message of a row change names no relation, in a streamed block or not."""
@@ -130,7 +134,45 @@ CELL = Struct(
     "at" / Tell,
     "cell" / Chosen({NULL: None, UNCHANGED_CELL: None, TEXT_CELL: Text(Int32ub), BINARY_CELL: Sized(Int32ub)}),
 )
-TUPLE = Struct("at" / Tell, "cells" / Counted(Int16ub, CELL))
+
+
+class Cell(NamedTuple):
+    """A cell as CELL reads it: where it begins, and its tag and value."""
+
+    at: int
+    cell: tuple[int, Any]
+
+
+class Cells(Counted):
+    """Cells, of which the good ones are read without construct: a bad row often has many of them."""
+
+    def good_items(self, stream: Any, context: Any, most: int) -> list[Any]:
+        """See Counted.good_items."""
+        message, at, stop = stream.message, stream.position, stream.stop
+        encoding, errors = context["_params"]["encoding"], context["_params"]["errors"]
+        found: list[Cell] = []
+        while len(found) < most and at < stop:
+            tag, begin = message[at], at + CELL_HEAD_BYTES
+            if tag in CELLS_WITHOUT_VALUE:
+                found.append(Cell(at, (tag, None)))
+                at += 1
+                continue
+            end = begin + int.from_bytes(message[at + 1 : begin], "big")
+            if end > stop or tag not in CELLS_WITH_VALUE:
+                break
+            value = message[begin:end]
+            if tag == TEXT_CELL:
+                try:
+                    value = str(value, encoding, errors)
+                except UnicodeDecodeError:
+                    break
+            found.append(Cell(at, (tag, value)))
+            at = end
+        stream.position = at
+        return found
+
+
+TUPLE = Struct("at" / Tell, "cells" / Cells(Int16ub, CELL))
 COLUMN = Struct(
     "is_key" / Coded(Int8ub, {0: False, 1: True}, "flags 0 or 1"),
     "name" / ZeroEnded(),

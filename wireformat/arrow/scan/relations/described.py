@@ -25,6 +25,8 @@ class Described(NamedTuple):
 
     def learn(self, known: Relations, begin: int, message: int) -> int:
         """Lets `known` learn what messages before this one say, from item `begin` on; returns where to continue."""
+        if begin == len(self.messages):
+            return begin
         end = int(np.searchsorted(self.messages, message))
         if begin < end:
             last = [*dict.fromkeys(self.indexes[begin:end][::-1].tolist())]  # of each only the last time counts
