@@ -121,6 +121,19 @@ def golden_events(case: Case) -> list[wf.Event]:
     return [event_of(record, errors="replace") for record in case.truth if "error" not in record]
 
 
+@cache
+def cases_of_each_workload() -> list[Case]:
+    """One of the captures whose events have the same rows: decode styles and batches make no difference to events."""
+    found: dict[Any, Case] = {}
+    for case in CASES:
+        events = [
+            (type(event), event.new, event.old) if isinstance(event, wf.RowChange) else type(event)
+            for event in golden_events(case)
+        ]
+        found.setdefault(tuple(events), case)
+    return [*found.values()]
+
+
 def sayable(events: Iterable[wf.Event], format: str) -> Iterator[wf.Event]:
     """Those that a writer of the format does not refuse."""
     writer = find_format(format).writer(None, encoding="utf-8", batch_bytes=0)
@@ -134,7 +147,7 @@ def sayable(events: Iterable[wf.Event], format: str) -> Iterator[wf.Event]:
 @pytest.mark.slow
 @each_format
 def test_golden_events_are_written_directly(format: str) -> None:
-    """Every capture's events in every format; nearly all rows without the declaration."""
+    """The events of every workload in every format; nearly all rows without the declaration."""
     rows = taken = 0
 
     def count(written: bytes | None) -> bytes | None:
@@ -142,7 +155,7 @@ def test_golden_events_are_written_directly(format: str) -> None:
         taken += written is not None
         return written
 
-    for case in CASES:
+    for case in cases_of_each_workload():
         said = [*sayable((adapted(event, format)[0] for event in golden_events(case)), format)]
         with watched(count):
             direct = outcome(said, format, {})

@@ -74,7 +74,7 @@ def run_and_kill(db: Database, folder: Path, sink: str, random: Random) -> None:
         assert workers
         for worker in workers:
             os.kill(worker, signal.SIGKILL)
-        wait_for_batches(process, folder, len(batches_of(folder)) + 2)
+        wait_for_batches(process, folder, len(batches_of(folder)) + 1)
         time.sleep(random.uniform(0, 1))
     finally:
         os.killpg(process.pid, signal.SIGKILL)
