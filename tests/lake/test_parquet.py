@@ -10,6 +10,8 @@ import pytest
 
 import wireformat as wf
 from wireformat.lake import lake as lake_module
+from wireformat.lake.chunks import LakePlan
+from wireformat.lake.options import LakeOptions
 from wireformat.sources import groups
 
 from .reading import manifest_of
@@ -99,3 +101,21 @@ def test_files_that_ended_go_with_a_write_that_fails(
     with pytest.raises(wf.DecodeError):
         capture.write(tmp_path / "lake", format=format)
     assert files_of(tmp_path / "lake") == before
+
+
+def test_names_of_files(tmp_path: Path) -> None:
+    """Those of a write come in the order of their rows, and the next write knows what an earlier one left."""
+    names = {"format": "parquet", "state": "changes", "partition_by": None, "keys": None, "schemas": None}
+    options = LakeOptions.check(**names, rejects=None, filesystem=None, storage_options=None, mode="FAILFAST")
+    lake = options.opened(tmp_path, "gaussdb-binary")
+    chunk = LakePlan(tmp_path, options, "gaussdb-binary", lake.manifest).lake_of_chunk(9)
+    paths = [one.new_path("t", index) for one in (lake, chunk) for index in (0, 1, 2)]
+    assert paths[:3] == sorted(paths[:3])
+    assert paths[3:] == sorted(paths[3:])
+    assert len({*paths}) == len(paths)
+    lake.begin()
+    (tmp_path / "t").mkdir()
+    for path in paths:
+        (tmp_path / path).write_bytes(b"left by a write that was killed")
+    write(MESSAGES, tmp_path, "parquet", "changes")
+    assert not any((tmp_path / path).exists() for path in paths)
