@@ -6,6 +6,10 @@ from collections.abc import Callable
 
 from ..errors import BadTag, DecodeError
 
+FindEnds = Callable[[bytearray, int, int], "tuple[list[int], int, bool]"]
+"""(data, where a message begins, how far it has been searched) to the ends of messages from there on, how far they have
+been searched then, and whether more bytes must come to go on. It stops before what is unusual."""
+
 
 class NoFraming(BadTag):
     """A message that does not say where it ends, in a stream of messages that are not separated."""
@@ -16,6 +20,7 @@ class MessageBuffer:
 
     find_end    Format.find_end: where the first message of the bytes ends
     separator   what follows each message and is no part of it
+    find_ends   finds many at once, where it is set; find_end then reads what it leaves
     Once the framing is broken no later message can be found; `lost` then holds the error, and all bytes from the
     broken message on are given as they are, each as one message, so that their reader reports them. After NoFraming
     its reader would find nothing wrong: `is_unframed` says that they are no message.
@@ -26,6 +31,7 @@ class MessageBuffer:
     ) -> None:
         self._find_end = find_end
         self._separator = separator
+        self.find_ends: FindEnds | None = None
         self._data = bytearray()
         self._searched = self._seen = 0
         self.lost: DecodeError | None = None
@@ -42,6 +48,13 @@ class MessageBuffer:
         messages: list[bytes] = []
         start = 0
         while self.lost is None and start < len(data):
+            if self.find_ends is not None:
+                ends, self._searched, needs_more = self.find_ends(data, start, self._searched)
+                for end in ends:
+                    messages.append(bytes(data[start : end - len(self._separator)]))
+                    start = end
+                if needs_more:
+                    break
             try:
                 found, self._searched = self._find_end(data, start, self._searched, self._seen)
             except DecodeError as error:

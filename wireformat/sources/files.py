@@ -16,7 +16,7 @@ from ..errors import OptionError
 from ..formats.base import Format
 from ..formats.guess import guess_format
 from ..formats.registry import find_format
-from ..framing.buffer import MessageBuffer
+from ..framing.buffer import FindEnds, MessageBuffer
 from .source import Source, SourceMessages, errors_of
 
 if TYPE_CHECKING:
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 PARQUET_MAGIC = b"PAR1"
 """The first bytes of a Parquet file. As the length of a record they would be 1.3 GB, which no server sends."""
 
-READ_BYTES = 1 << 20
-"""The number of bytes that are read from a file at once."""
+READ_BYTES, LARGE_READ_BYTES = 1 << 20, 8 << 20
+"""The number of bytes that are read from a file at once, and of one that has turned out to be large."""
+
+LARGE_BYTES = 2 << 20
+"""A file with more bytes is large: compiled code finds the ends of its messages. To load it takes longer than these."""
 
 LINES = "test-decoding"
 """The format whose messages are found in a file by their line feeds."""
@@ -69,10 +72,13 @@ class MessageSource:
         """See Source.read."""
         separator = self.format.separator
         buffer = MessageBuffer(self.format.find_end, separator)
-        offset = self.start
+        offset, read_bytes = self.start, 0
         with errors_of(self.name):
             for chunk in chain(self._chunks(), [None]):
                 is_lost = buffer.lost is not None
+                if read_bytes > LARGE_BYTES and buffer.find_ends is None:
+                    buffer.find_ends = _ends_finder(self.format)
+                read_bytes += len(chunk or b"")
                 messages = buffer.close() if chunk is None else self._fed(buffer, chunk)
                 unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
                 yield SourceMessages(self.name, messages, len(chunk or b""), offset, is_lost)
@@ -91,6 +97,12 @@ class MessageSource:
                 f"option format: {self.name}: messages of {self.format.name} do not say where they end, so none can "
                 f"be found in a file of them; {hint}"
             ) from None
+
+
+def _ends_finder(format: Format) -> FindEnds | None:
+    from .splitting import ends_finder  # loads numba
+
+    return ends_finder(format)
 
 
 def line_file_hint(head: bytes, format: str) -> str | None:
@@ -169,6 +181,8 @@ def _chunks_after(head: bytes, file: Any) -> Iterator[bytes]:
 
 
 def _chunks(file: Any) -> Iterator[bytes]:
-    """Yields what is there, READ_BYTES at most, so that a slow pipe is shown as it flows."""
-    while chunk := file.read1(READ_BYTES):
+    """Yields what is there, so that a slow pipe is shown as it flows: READ_BYTES at most, later LARGE_READ_BYTES."""
+    read_bytes = 0
+    while chunk := file.read1(READ_BYTES if read_bytes <= LARGE_BYTES else LARGE_READ_BYTES):
         yield chunk
+        read_bytes += len(chunk)

@@ -14,6 +14,7 @@ from ..formats.base import Format
 from ..formats.registry import find_row
 from ..framing import gauss_batch, line_feeds, text_batch
 from ..limits import RECORD_BYTES
+from .splitting import MOST_ENDS, QUOTED_HEADS
 
 READ_BYTES = 2 << 20
 """How many bytes are looked at in one go, more where a line is longer."""
@@ -55,34 +56,37 @@ def skip_messages(path: Path, format: Format, skipped: Skipped, wanted: int) -> 
 
 def _skip_batches(file: FileIO, begun: int, left: int, *, separated: bool) -> tuple[int, int]:
     """Where the first message begins that was not passed, and how many of `left` there are still to pass."""
-    from ..arrow.scan.hops import MESSAGE, hop_batches
+    from ..arrow.scan.message_ends import find_batch_ends
 
-    buffer = np.empty(READ_BYTES, np.uint8)
-    at, following = begun, MESSAGE
+    buffer, ends = np.empty(READ_BYTES, np.uint8), np.empty(MOST_ENDS, np.int64)
+    at, in_message = begun, False
     while left:
         file.seek(at)
         data = _read(file, buffer)
-        moved, last, left, following = hop_batches(data, left, following, separated)
-        if last >= 0:
-            begun = at + last
+        count, moved, in_message, is_cut = find_batch_ends(data, 0, in_message, separated, ends[:left])
+        if count:
+            begun = at + int(ends[count - 1])
+            left -= count
         if not moved:
-            break
+            if not is_cut or len(data) < len(buffer):
+                break
+            buffer = np.empty(2 * len(buffer), np.uint8)
         at += moved
     return begun, left
 
 
 def _skip_lines(file: FileIO, format: Format, begun: int, left: int) -> tuple[int, int]:
     """The same for records with a line feed after each."""
-    from ..arrow.scan.hops import hop_lines
+    from ..arrow.scan.message_ends import find_line_ends
 
-    heads, sizes = _table(line_feeds.QUOTED_HEADS)
-    buffer = np.empty(READ_BYTES, np.uint8)
+    buffer, ends = np.empty(READ_BYTES, np.uint8), np.empty(MOST_ENDS, np.int64)
     while left:
         file.seek(begun)
         data = _read(file, buffer)
         at = 0
         while left:
-            at, left = hop_lines(data, at, left, heads, sizes)
+            count, at = find_line_ends(data, at, *QUOTED_HEADS, ends[:left])
+            left -= count
             try:
                 found, end = _end_of_line(format, data, at) if left else (False, at)
             except DecodeError:
@@ -111,11 +115,3 @@ def _read(file: FileIO, buffer: Array) -> Array:
     """The next bytes of a file, in the same memory as those before: new memory would take longer than the bytes."""
     size = file.readinto(buffer)
     return read_only(buffer[:size])
-
-
-def _table(texts: tuple[bytes, ...]) -> tuple[Array, Array]:
-    """Texts of different lengths as an array, and their lengths."""
-    table = np.zeros((len(texts), max(map(len, texts))), np.uint8)
-    for row, text in zip(table, texts, strict=True):
-        row[: len(text)] = np.frombuffer(text, np.uint8)
-    return table, np.array([len(text) for text in texts], np.int64)
