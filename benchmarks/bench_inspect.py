@@ -1,4 +1,4 @@
-"""Seconds that the command line takes for its help, and for the last message of a large file."""
+"""Seconds that the command line takes for its help, and for the last message and the tables of a large file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .measure import Result, Say, interleaved
 
 HELP = "wireformat --help"
 LAST_MESSAGE = "wireformat inspect --message, the last one of a file"
+TABLES = "wireformat tables, of a file"
 TEST_DECODING = "test-decoding"
 
 LINES = (
@@ -27,9 +28,9 @@ LINES = (
 FORMATS = (BINARY, TEST_DECODING)
 
 
-def of_format(format: str) -> str:
-    """The name of the contestant that inspects a file of the format."""
-    return f"{LAST_MESSAGE}, {format}"
+def of_format(format: str, command: str = LAST_MESSAGE) -> str:
+    """The name of the contestant that runs the command on a file of the format."""
+    return f"{command}, {format}"
 
 
 def measure(capture: Capture, size: int, rounds: int, folder: Path, say: Say) -> dict[str, Result]:
@@ -46,7 +47,9 @@ def measure(capture: Capture, size: int, rounds: int, folder: Path, say: Say) ->
                 out.write(block)
         last = times * count - 1
         arguments = ["inspect", "--format", format, "--message", str(last), "--record", "0", str(file)]
-        commands[of_format(format)] = (arguments, f"message {last}".encode(), file.stat().st_size)
+        size_read = file.stat().st_size
+        commands[of_format(format)] = (arguments, f"message {last}".encode(), size_read)
+        commands[of_format(format, TABLES)] = (["tables", "--format", format, str(file)], b"orders", size_read)
     seconds = interleaved(
         {name: partial(run, arguments, expected) for name, (arguments, expected, _) in commands.items()}, rounds, say
     )

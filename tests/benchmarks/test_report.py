@@ -65,6 +65,7 @@ GROUPS = {
     "inspect": [
         bench_inspect.HELP,
         *map(bench_inspect.of_format, bench_inspect.FORMATS),
+        *(bench_inspect.of_format(format, bench_inspect.TABLES) for format in bench_inspect.FORMATS),
     ],
 }
 RESULTS = {
