@@ -20,25 +20,26 @@ MOST_ENDS = 1 << 16
 def ends_finder(format: Format) -> FindEnds | None:
     """Returns what finds the ends of many messages of a format at once; None if nothing does."""
     framing = find_row(format.name).framing
+    ends = np.empty(MOST_ENDS, np.int64)
     if framing == line_feeds.__name__:
-        return _line_ends
+        return partial(_line_ends, ends)
     if framing in (gauss_batch.__name__, text_batch.__name__):
-        return partial(_batch_ends, framing == gauss_batch.__name__)
+        return partial(_batch_ends, ends, framing == gauss_batch.__name__)
     return None
 
 
-def _batch_ends(separated: bool, data: bytearray, start: int, searched: int) -> tuple[list[int], int, bool]:
-    ends = np.empty(MOST_ENDS, np.int64)
-    count, at, _, is_cut = find_batch_ends(
-        read_only(np.frombuffer(data, np.uint8)), searched, searched > start, separated, ends
-    )
+def _batch_ends(
+    ends: Array, separated: bool, data: bytearray, start: int, searched: int
+) -> tuple[list[int], int, bool]:
+    view = read_only(np.frombuffer(data, np.uint8))
+    count, at, _, is_cut = find_batch_ends(view, searched, searched > start, separated, ends)
     return ends[:count].tolist(), at, is_cut
 
 
-def _line_ends(data: bytearray, start: int, searched: int) -> tuple[list[int], int, bool]:
-    if searched > start:  # it has been looked at, and is long
+def _line_ends(ends: Array, data: bytearray, start: int, searched: int) -> tuple[list[int], int, bool]:
+    if searched > start or not data.startswith(line_feeds.QUOTED_HEADS, start):  # it is long, or is to be left
         return [], searched, False
-    view, ends = read_only(np.frombuffer(data, np.uint8)), np.empty(MOST_ENDS, np.int64)
+    view = read_only(np.frombuffer(data, np.uint8))
     count, at = find_line_ends(view, start, *QUOTED_HEADS, ends)
     return ends[:count].tolist(), at, False
 
