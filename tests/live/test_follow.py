@@ -239,8 +239,10 @@ def test_a_disk_that_is_full_for_a_while(db: Database, tmp_path: Path, monkeypat
     db.follow(lake, on_progress=lambda progress: seen.append(progress.state))
     assert seen.count("waiting: no space left on the lake's disk, or on that of temporary files") == 3
     assert told(lake) == [("insert", 1), ("insert", 2), ("update", 1), ("delete", 2)]
-    files = {path.name for path in lake.rglob("*") if path.is_file()}
-    assert files == {"_wireformat.json", "wireformat-000002.parquet"}
+    files = {str(path) for path in lake.rglob("*") if path.is_file()}
+    (table,) = wf.lake.tables(lake).to_pylist()
+    assert files == {str(lake / "_wireformat.json"), *table["files"]}
+    assert len(table["files"]) == 1
 
 
 def test_values_that_do_not_fit(db: Database, tmp_path: Path) -> None:
@@ -275,9 +277,15 @@ def test_by_sql_functions(db: Database, tmp_path: Path, monkeypatch: pytest.Monk
     assert db.rows("select count(*) from pg_stat_replication") == [(0,)]
     stays = json.loads((lake / "_wireformat.json").read_text())
     db.execute("delete from t where id = 5")
+
+    def ends(self: SqlIntake, lsn: int) -> None:
+        if self.received:
+            raise KeyboardInterrupt
+
     with monkeypatch.context() as patch:
-        patch.setattr(SqlIntake, "confirm", lambda self, lsn: None)
-        db.follow(lake, **options)
+        patch.setattr(SqlIntake, "confirm", ends)
+        with pytest.raises(KeyboardInterrupt):
+            db.follow(lake, **options)
     assert db.confirmed() < wf.lake.position(lake).slot.lsn  # type: ignore[union-attr]
     db.follow(lake, **options)
     assert told(lake)[100:] == [("delete", 5)]
