@@ -187,20 +187,20 @@ class Capture(CaptureReading):
     def typed_all(
         self, *, tables: Iterable[str] | None = None, images: str = "new", complete: bool = False
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yields the committed changes of all tables in one pass, with real column types, after `tables`.
+        """Yields the committed changes of all tables, with real column types.
 
         tables   patterns `schema.table`: only these tables
         yields   the name of a table, as `typed` takes it, and rows as `typed` returns them. Those of a table are in
                  commit order. They come when there are many, or when the rows of all tables fill `memory_limit`
 
-        `position` is known when all were read. Raises what `typed` raises.
+        The messages are read once, or twice if `tables` was not called and their rows fill `memory_limit` before the
+        last one was read. `position` is known when all were read. Raises what `typed` raises.
         """
         filtered = self._options.filtered(tables=tables)
         options = TypedOptions(self._options.mode, images, complete, False, None)
         self._check_repeatable("this call reads it twice")
-        listed = self.tables()
         self._begin_reading()
-        return self._typed_all(filtered, lambda table: self._typed_part(table, listed, options))
+        return self._typed_all(filtered, options)
 
     @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
@@ -318,7 +318,7 @@ class Capture(CaptureReading):
 
         def rows(through: Callable[[Iterable[Any]], Iterator[Any]] | None) -> Iterator[HandedRows]:
             options = replace(filtered, mode=self._options.mode)
-            seen = self._listing if filtered.tables is None else iter
+            seen = self._listing_of(filtered)
             return self._committed(
                 options, through=lambda found: seen(found) if through is None else through(seen(found))
             )

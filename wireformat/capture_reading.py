@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cache
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
-from .arrow.noted.changes import CommittedRows, rows_by_table, take_rows
+from .arrow.noted.changes import CommittedRows, take_rows
 from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.noted.tables import NotedTables
 from .arrow.typed_tables.batch import TypedOptions
@@ -33,7 +32,7 @@ from .options.keywords import checks_keywords
 from .options.table_names import one_table, written
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.groups import Groups, Parts, Table
+from .sources.groups import Table, groups_of_tables
 from .sources.handed_rows import HandedRows, grouped_rows, joined_parts, rows_of_loose_messages
 from .sources.resumption import KnownRelations, Resumption
 from .sources.source import SourceMessages
@@ -265,34 +264,35 @@ class CaptureReading:
                 yield found
         self._dropped = (self._dropped or 0) + all_dropped
 
-    def _typed_all(
-        self, filtered: ReadOptions, part_of: Callable[[str], TypedPart]
-    ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        groups, parts = Groups(self._memory_limit), cache(part_of)
+    def _typed_all(self, filtered: ReadOptions, options: TypedOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
         reached, all_dropped = self._position, 0
+        parts: dict[Table, TypedPart] = {}
 
-        def typed(full: Iterable[tuple[Table, Parts]]) -> Iterator[tuple[str, pa.RecordBatch]]:
-            nonlocal all_dropped
-            for table, rows in full:
-                name = written(table)
-                found, dropped = parts(name).read(joined_parts(rows, table, ()))
-                all_dropped += dropped
-                if len(found):
-                    yield name, found
+        def committed() -> Iterator[CommittedRows | None]:
+            nonlocal reached
+            for rows, position in self._committed(filtered, through=self._listing_of(filtered)):
+                reached = position or reached
+                yield rows
 
-        for rows, position in self._committed(filtered):
-            reached = position or reached
-            for table, own in rows_by_table(rows, ()) if rows is not None else ():
-                if filtered.keeps_table(table):
-                    groups.take(table, own)
-                    yield from typed(groups.full())
-        yield from typed(groups.rest())
+        groups = groups_of_tables(committed(), (), filtered.keeps_table, self._memory_limit, self._is_listed)
+        for table, rows in groups:
+            if table not in parts:
+                parts[table] = self._typed_part(written(table), options)
+            found, dropped = parts[table].read(joined_parts(rows, table, ()))
+            all_dropped += dropped
+            if len(found):
+                yield written(table), found
         self._position = reached
         self._dropped = (self._dropped or 0) + all_dropped
 
-    def _typed_part(self, table: str, listed: pa.Table, options: TypedOptions) -> TypedPart:
+    def _typed_part(self, table: str, options: TypedOptions) -> TypedPart:
+        listed = self._all_tables()
         check_listed(listed, table, self._name)
         return TypedPart(table, schema=listed, options=options, evolution="union", kept=(), format=self._name)
+
+    def _is_listed(self, is_needed: bool) -> bool:
+        """Returns whether the list of tables is there; reads the capture once more if it is needed."""
+        return self._listed is not None or (is_needed and self._all_tables() is not None)
 
     def _all_tables(self) -> pa.Table:
         """Returns the list of tables. It is kept."""
@@ -314,6 +314,10 @@ class CaptureReading:
                 tables.take(rows)
         tables.finish()
         return found.listed(self._name, POSITION)
+
+    def _listing_of(self, options: ReadOptions) -> Callable[[Iterable[Any]], Iterator[Any]]:
+        """Returns what makes the list of tables of all rows that pass, if they are those of all tables."""
+        return self._listing if options.tables is None else iter
 
     def _listing(self, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the capture; after the last one, the list of tables is there."""

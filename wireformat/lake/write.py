@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..arrow.noted.changes import rows_by_table
+from ..arrow.noted.changes import CommittedRows
 from ..arrow.row_changes import RELATION_ID_COLUMN
 from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
@@ -19,7 +19,7 @@ from ..arrow.typed_tables.table import TypedPart, kept_fields
 from ..errors import OptionError
 from ..options import ReadOptions
 from ..options.table_names import one_table, suggestion, written
-from ..sources.groups import Groups, Parts, Table
+from ..sources.groups import Parts, Table, groups_of_tables
 from ..sources.handed_rows import HandedRows, joined_parts
 from ..stream.capture_position import CapturePosition
 from .delta import commit_properties, not_covered
@@ -225,29 +225,32 @@ class Writer:
                 raise
 
     def _groups(self) -> Iterator[tuple[Table, Parts]]:
-        """Yields the rows of the tables to write.
+        """Yields the rows of the tables to write, in groups."""
+        through = None if self._rejects is None else self._rejects.without_unread
+        yield from groups_of_tables(
+            self._committed(self._stream.rows(through)),
+            self._kept,
+            self._choice.options.keeps_table,
+            self._memory // 2,
+            self._is_listed,
+        )
 
-        Unless they become too large, groups wait for the last row, which completes the list of tables.
-        """
-        groups = Groups(self._memory // 2)
-        for rows, position in self._stream.rows(None if self._rejects is None else self._rejects.without_unread):
+    def _committed(self, found: Iterable[HandedRows]) -> Iterator[CommittedRows | None]:
+        for rows, position in found:
             self._position = position or self._position
-            for table, own in rows_by_table(rows, self._kept) if rows is not None else ():
-                if self._choice.options.keeps_table(table):
-                    groups.take(table, own)
-                    if groups.are_too_large or self._listed is not None:
-                        self._learn_tables()
-                        yield from groups.full()
-        self._learn_tables()
-        yield from groups.rest()
+            yield rows
 
-    def _learn_tables(self) -> None:
-        """Gets the list of tables. Raises OptionError if an option names a table that the stream does not have."""
-        if self._listed is None:
+    def _is_listed(self, is_needed: bool) -> bool:
+        """Returns whether the list of tables is there; gets it if it is needed.
+
+        Raises OptionError if an option names a table that the stream does not have.
+        """
+        if self._listed is None and is_needed:
             self._listed = {}
             for row in self._stream.listed().to_pylist():
                 self._listed.setdefault((row["table_schema"], row["table_name"]), []).append(row)
             check_named_tables({"keys": self._choice.keys, "schemas": self._choice.schemas}, self._listed)
+        return self._listed is not None
 
     def _submit(
         self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: Table, parts: Parts

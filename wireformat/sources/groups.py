@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from ..arrow.noted.changes import CommittedRows, rows_by_table
 from ..arrow.noted.selection import NotedSelection
 
 Table = tuple[str, str]
@@ -16,6 +17,33 @@ Parts: TypeAlias = "list[pa.RecordBatch | NotedSelection]"
 GROUP_ROWS = 122_880
 GROUP_BYTES = 32 << 20
 """At this number or size, the rows of a table become a typed batch, and a row group of its file."""
+
+
+def groups_of_tables(
+    found: Iterable[CommittedRows | None],
+    keep: Sequence[str],
+    keeps_table: Callable[[Table], bool],
+    memory_bytes: int,
+    listed: Callable[[bool], bool],
+) -> Iterator[tuple[Table, Parts]]:
+    """Yields committed rows by table, in groups. The list of tables is there when the first group is yielded.
+
+    keep           columns of the committed rows that are kept
+    keeps_table    whether the rows of a table are needed
+    memory_bytes   how many bytes may wait
+    listed         returns whether the list of tables is there; with True, it gets the list if it is not
+
+    Unless they become too large, groups wait for the last row: reading it may have completed the list of tables.
+    """
+    groups = Groups(memory_bytes)
+    for rows in found:
+        for table, own in rows_by_table(rows, keep) if rows is not None else ():
+            if keeps_table(table):
+                groups.take(table, own)
+                if listed(groups.are_too_large):
+                    yield from groups.full()
+    listed(True)
+    yield from groups.rest()
 
 
 class Groups:

@@ -14,7 +14,7 @@ from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
 from ..codes import in_groups
-from ..columns.layouts import Layout, are_of_table, layouts_of
+from ..columns.layouts import Layout, are_of_table
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
@@ -69,13 +69,14 @@ class NotedChanges(NamedTuple):
 
         keep   columns of the committed rows that are kept
         """
-        codes, layouts = layouts_of(self.noted.scanned, self.noted.notes_of(self.settled.rows))
+        codes, layouts = self.noted.layouts_of(self.noted.notes_of(self.settled.rows))
         number_of: dict[Table, int] = {}
         numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in layouts], np.int64)[codes]
         order, bounds = in_groups(numbers, len(number_of))
         copied = self._copied(keep, (codes[order], layouts), order)
         for table, number in number_of.items():
-            yield table, copied.copied(bounds[number], bounds[number + 1])
+            if bounds[number] < bounds[number + 1]:
+                yield table, copied.copied(bounds[number], bounds[number + 1])
 
     def _copied(
         self,

@@ -14,6 +14,7 @@ from ...options.reading import KINDS
 from ..arrays import Array
 from ..columns.chosen_notes import chosen_notes
 from ..columns.gather import record_batch
+from ..columns.layouts import Layout, layouts_of
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build, row_count
 from ..scan.notes import (
@@ -160,6 +161,20 @@ class NotedRows:
     def notes_of(self, rows: Array) -> Array:
         """Returns the rows in the notes of these rows, which must be there."""
         return rows if self.origins is None else self.origins[rows]
+
+    def layouts_of(self, notes: Array) -> tuple[Array, list[Layout]]:
+        """Returns the index of the layout of each of these row changes in the notes, and the layouts of all of them."""
+        codes, layouts = self._layouts
+        return codes[notes], layouts
+
+    @cached_property
+    def _layouts(self) -> tuple[Array, list[Layout]]:
+        """The index of the layout of each row of the notes, of row changes alone, and the layouts."""
+        rows = np.arange(len(self.kind_codes))
+        notes = self.notes_of(rows[self.are_noted_changes(rows)])
+        codes = np.zeros(self.scanned.row_count, np.int64)
+        codes[notes], layouts = layouts_of(self.scanned, notes)
+        return codes, layouts
 
     def batch_of(self, rows: Array) -> pa.RecordBatch:
         """See RowSource."""

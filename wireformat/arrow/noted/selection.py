@@ -174,9 +174,10 @@ def copied_rows(
     return NotedSelection(layout_codes, layouts, _noted_texts(pairs, target), np.ascontiguousarray(starts.T), columns)
 
 
-def rows_without_values(scanned: ScannedRows, rows: Array) -> NotedSelection:
+def rows_without_values(
+    scanned: ScannedRows, rows: Array, layout_codes: Array, layouts: Sequence[Layout]
+) -> NotedSelection:
     """Returns row changes with their layouts, but not their values; see `copied_rows`."""
-    layout_codes, layouts = layouts_of(scanned, rows)
     nothing = _noted_texts(np.empty((0, 2), np.int32), np.empty(0, np.uint8))
     return NotedSelection(layout_codes, layouts, nothing, np.zeros((2, len(rows)), np.int64), places_of(scanned, rows))
 

@@ -51,7 +51,7 @@ class NotedTables:
         for start, stop in zip([0, *bounds], [*bounds, len(chosen)], strict=True):
             if start < stop and is_noted[start]:
                 notes = rows.notes_of(chosen[start:stop])
-                self._waiting.append(rows_without_values(rows.scanned, notes))
+                self._waiting.append(rows_without_values(rows.scanned, notes, *rows.layouts_of(notes)))
                 self._count += len(notes)
             elif start < stop:
                 self._take_batch(rows.batch_of(chosen[start:stop]))
@@ -80,4 +80,5 @@ def _by_table(selection: NotedSelection) -> Iterator[tuple[tuple[str, str], Arra
     of_row = numbers[selection.layout_codes]
     order, bounds = in_groups(of_row, len(number_of))
     for table, number in number_of.items():
-        yield table, order[bounds[number] : bounds[number + 1]]
+        if bounds[number] < bounds[number + 1]:
+            yield table, order[bounds[number] : bounds[number + 1]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ..arrays import Array
 from ..codes import grouped
 from .images import Names
 from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION, ChangeRows
+
+_MOST_FOUND = 10_000
+"""Rows that tell the same are found again, of so many kinds at most."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,8 @@ class TableVersions:
     format: str | None = None
     _lessons: int = 0
     """How many times a version has learned something that decides which rows fit it."""
+    _found: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    """The versions of rows, by the version before them and what they tell, since the last lesson."""
 
     def take(self, rows: ChangeRows, indices: Array) -> Array:
         """Returns int64[n]: the index of each row's version. The versions learn from the rows.
@@ -119,7 +125,7 @@ class TableVersions:
         version_of: dict[tuple[int, int], int] = {}
         seen: set[int] = set()
         versions = np.empty(len(range_starts), np.int64)
-        at = lessons = 0
+        at, lessons = 0, self._lessons
         while at < len(range_starts):
             index, layout = int(indices[range_starts[at]]), int(of_ranges[at])
             key = self.current, layout
@@ -127,7 +133,7 @@ class TableVersions:
                 self.current = self.find(relation_facts(rows, index))
             else:
                 seen.add(layout)
-                self.current = version_of[key] if key in version_of else self.find(image_facts(rows, index))
+                self.current = version_of[key] if key in version_of else self._find_image(rows, index)
             if self._lessons != lessons:  # then a row may fit another version than before
                 version_of.clear()
                 lessons = self._lessons
@@ -141,6 +147,17 @@ class TableVersions:
             versions[at:then] = self.current
             at = then
         return np.repeat(versions, np.diff(range_starts, append=len(indices)))
+
+    def _find_image(self, rows: ChangeRows, index: int) -> int:
+        """Returns the index of the version of a row change."""
+        columns = (rows.new.names, rows.old.names, rows.types, rows.unchanged)
+        key = (self.current, rows.kinds[index], bool(rows.numbered[index]), *(column[index] for column in columns))
+        if key not in self._found:
+            found = self.find(image_facts(rows, index))
+            if len(self._found) >= _MOST_FOUND:
+                self._found.clear()
+            self._found[key] = found
+        return self._found[key]
 
     def find(self, facts: ColumnFacts) -> int:
         """Returns the index of the version that a record with these facts belongs to, and adds one if none fits."""
@@ -157,7 +174,9 @@ class TableVersions:
         version = self.versions[index]
         before = version.types, version.is_complete, version.typmods
         version.learn(facts)
-        self._lessons += (version.types, version.is_complete, version.typmods) != before
+        if (version.types, version.is_complete, version.typmods) != before:
+            self._lessons += 1
+            self._found.clear()
         return index
 
     def _newest_first(self) -> Iterator[int]:
