@@ -20,6 +20,7 @@ from wireformat.events import Relation
 from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import one_of
+from wireformat.options.keywords import checks_keywords
 from wireformat.options.table_names import one_table
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.transactions import TWO_PHASE
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     pass
 
 
+@checks_keywords
 def capture(
     df: DataFrame | None = None,
     payload: str | None = None,
