@@ -57,7 +57,10 @@ with running(installations()[newest]) as server, server.connect() as session:
         if progress.batches > told:
             told = progress.batches
             lag = f"{progress.lag_seconds:.1f} s behind"
-            print(f"   {wf.lsn_text(progress.lsn)}: {progress.rows:7} rows in {told:2} commits, {lag}", flush=True)
+            print(
+                f"   {wf.lsn_text(progress.lsn)}: {progress.rows:7} rows in {told} commit{'s' * (told > 1)}, {lag}",
+                flush=True,
+            )
 
     options = {"slot": "lake", "publication": "shop", "format": "delta", "state": "latest", "on_progress": tell}
     wf.live.follow(dsn, FOLDER, snapshot=True, once=True, **options)

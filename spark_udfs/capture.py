@@ -20,6 +20,7 @@ from wireformat.events import Relation
 from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import one_of
+from wireformat.options.keywords import checks_keywords
 from wireformat.options.table_names import one_table
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.transactions import TWO_PHASE
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     pass
 
 
+@checks_keywords
 def capture(
     df: DataFrame | None = None,
     payload: str | None = None,
@@ -75,7 +77,7 @@ def capture(
     after: Any = None,
     chunks: int | None = None,
 ) -> Capture:
-    """Returns the streams of messages in a batch or streaming DataFrame, or in files, and what happened in them.
+    """Returns a `Capture` of the messages in a batch or streaming DataFrame, or in files.
 
     df          a DataFrame; or give paths
     payload     the binary column with the messages, `value` if it is None; null is no message. In files, None finds it
@@ -119,7 +121,7 @@ def capture(
 
 
 class Capture:
-    """Streams of messages on Spark, and what happened in them; `capture` makes it.
+    """Streams of messages on Spark, and questions about them; `capture` returns one.
 
     A light pass over the messages finds the control records and the tables, once for all questions; its result on the
     driver grows with chunks, tables and open transactions, not with rows. What returns rows returns a DataFrame that

@@ -10,6 +10,7 @@ from pyspark.sql.types import BinaryType, IntegralType, StringType, StructField,
 
 import wireformat as wf
 from wireformat.options.checks import one_of, texts
+from wireformat.options.keywords import checks_keywords
 
 from .batches import decode_batches
 from .carriers import ARROW_CANNOT, IN_ARROW, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
@@ -21,6 +22,7 @@ from .schemas import arrow_types, change_fields, change_names
 from .task import Kept, Plan
 
 
+@checks_keywords
 def decode(
     df: DataFrame,
     payload: str = "value",

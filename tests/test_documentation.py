@@ -31,7 +31,9 @@ RUN_ELSEWHERE = {
         "docs/install.md": "tests/test_wheel.py",
         "docs/quickstart.md": "tests/test_wheel.py",
     },
-    "sql": dict.fromkeys(("README.md", "docs/kafka.md"), "tests/spark/test_documentation.py"),
+    "sql": dict.fromkeys(
+        ("README.md", "docs/kafka.md", "docs/spark.md", "docs/current_tables.md"), "tests/spark/test_documentation.py"
+    ),
     "python": dict.fromkeys(
         (
             "README.md",

@@ -94,7 +94,7 @@ def inspect(
     known_tables: Iterable[str] | None = None,
     dialect: str = "postgresql",
 ) -> Inspection:
-    """Returns a message taken apart: for every byte the field, its value and the rule of the format.
+    """Returns a message as a tree: for every byte the field, its value and the rule of the format.
 
     message     bytes, whole or bad; bad bytes raise nothing: the tree ends where reading ended, and says why
     format      its name; None guesses, and `guess` of the result says why

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Capture(CaptureReading):
-    """A stream of messages, and what happened in it.
+    """A stream of messages. It lists the tables, and returns their committed changes or their current rows.
 
     messages        a path of a Parquet file or of a file of messages, a pattern such as `captures/*.parquet`, a folder,
                     or a list of paths; Arrow data of a binary type or with a binary column; an iterable of bytes.

@@ -44,7 +44,7 @@ _Path = tuple[str, ...]
 
 
 def to_sql(content: str | bytes | Mapping[str, Any]) -> str:
-    """The SQL that a DDL template stands for.
+    """Returns the SQL of a DDL template.
 
     content     JSON text (bytes: UTF-8), or what it parses to; the template itself, or `{"JDDL": template}`
     Raises BadTemplate, which names the element; LimitExceeded where a template is too deep or prints too much.

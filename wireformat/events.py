@@ -121,7 +121,7 @@ class Commit(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Abort(Event):
-    """A transaction ends and nothing of it holds; only where an area of the log is decoded."""
+    """A transaction was rolled back; sent only if an area of the log is decoded."""
 
     kind: ClassVar[str] = "ABORT"
     xid: int | None = None
@@ -251,21 +251,21 @@ class RowChange(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Insert(RowChange):
-    """A row came."""
+    """A row was inserted."""
 
     kind: ClassVar[str] = "INSERT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Update(RowChange):
-    """A row changed."""
+    """A row was updated."""
 
     kind: ClassVar[str] = "UPDATE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Delete(RowChange):
-    """A row went."""
+    """A row was deleted."""
 
     kind: ClassVar[str] = "DELETE"
 
@@ -295,7 +295,7 @@ class Truncate(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Message(Event):
-    """What somebody wrote into the log with pg_logical_emit_message."""
+    """A message that was written into the log with pg_logical_emit_message."""
 
     kind: ClassVar[str] = "MESSAGE"
     transactional: bool
@@ -310,7 +310,7 @@ class Message(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Relation(Event):
-    """How the rows of a table look from here on: parallel tuples, in the order of the columns."""
+    """Describes the rows of a table from here on: parallel tuples, in the order of the columns."""
 
     kind: ClassVar[str] = "RELATION"
     relation_id: int
@@ -348,7 +348,7 @@ class Origin(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Ddl(Event):
-    """The structure of the database changed. Which fields there are depends on the server and its options."""
+    """A DDL statement. The server and its options determine which fields are set."""
 
     kind: ClassVar[str] = "DDL"
     sql: str | None = None
@@ -366,7 +366,7 @@ class Ddl(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Heartbeat(Event):
-    """The sender is alive. `lsn` is None in the bare layout and in PostgreSQL's keepalive, which have none."""
+    """A sign that the sender is alive. `lsn` is None in the bare layout and in PostgreSQL's keepalive."""
 
     kind: ClassVar[str] = "HEARTBEAT"
     wal_end: int
@@ -392,7 +392,7 @@ class Unknown(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Corrupt(Event):
-    """What could not be read, in PERMISSIVE mode.
+    """Bytes that could not be read, in PERMISSIVE mode.
 
     error   what is wrong and where: the text of the DecodeError that FAILFAST raises
     raw     the bytes, without the framing around them where that was good

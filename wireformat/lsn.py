@@ -11,7 +11,7 @@ _WRAP = 1 << 64
 
 
 def lsn_text(value: int) -> str:
-    """Print an LSN as the servers do: `0/CFE5C80`, without padding.
+    """Returns an LSN as the servers print it: `0/CFE5C80`, without padding.
 
     value   unsigned 64-bit, or the int64 with the same bits, as the row-change table stores it
     Raises OptionError, a ValueError, outside that range. Source: PostgreSQL manual, "pg_lsn Type".
@@ -25,7 +25,7 @@ def lsn_text(value: int) -> str:
 
 
 def lsn_value(text: str) -> int:
-    """Read `0/CFE5C80` as an unsigned 64-bit number; raises OptionError, a ValueError, on anything else."""
+    """Returns `0/CFE5C80` as an unsigned 64-bit number; raises OptionError, a ValueError, on anything else."""
     if not isinstance(text, str):
         raise TypeError(f"lsn: expected a text, got {type(text).__name__}")
     match = _FORM.fullmatch(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -180,10 +181,10 @@ def test_parquet_that_is_damaged_is_bad_data(tmp_path: Path) -> None:
     ("name", "text"),
     [
         ("missing.bin", "No such file or directory"),
-        (".", "Is a directory"),
-        ("no_binary.parquet", "expected a binary column, got seq, value"),
-        ("text.parquet", "expected a binary column, got payload"),
-        ("nested.parquet", "expected a binary column, got payload"),
+        (".", "is a folder; expected a file, or files such as *"),
+        ("no_binary.parquet", "expected a binary column with the messages, got seq (int64), value (string)"),
+        ("text.parquet", "expected a binary column with the messages, got payload (string)"),
+        ("nested.parquet", "expected a binary column with the messages, got payload (struct<a: binary>)"),
     ],
 )
 def test_what_cannot_be_read_is_bad_usage(
@@ -294,3 +295,45 @@ def test_advice_is_given_as_options(tmp_path: Path) -> None:
     binary = write_parquet(tmp_path / "binary.parquet", BATCHES.messages[:1] * 2)
     stderr = run("decode", "-f", "pgoutput", binary, "-o", tmp_path / "out.csv").stderr
     assert stderr.endswith("; pass it with --format\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (gzip.compress(MESSAGES[0]), "is compressed with gzip; decompress it first"),
+        (b"ARROW1\0\0", "is an Arrow file; write it as Parquet"),
+        (b"PK\x03\x04", "is a zip archive; unpack it first"),
+    ],
+)
+def test_files_of_other_kinds_are_bad_usage(data: bytes, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "capture.bin"
+    path.write_bytes(data)
+    for arguments in (("show", path), ("tables", path), ("decode", path, "-o", tmp_path / "out.parquet")):
+        result = run(*arguments)
+        assert result.exit_code == BAD_USAGE
+        assert result.stderr.startswith(f"wireformat: {path} {text}")
+    assert run("show", "-", stdin=data).stderr.startswith(f"wireformat: standard input {text}")
+
+
+@pytest.mark.parametrize("command", ["show", "tables"])
+@pytest.mark.parametrize("data", [b"id,name\n1,one\n2,two\n", b'{"a": 1}\n{"a": 2}\n'])
+def test_a_file_of_text_is_told(command: str, data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "rows.txt"
+    path.write_bytes(data)
+    result = run(command, path)
+    assert result.exit_code == BAD_DATA
+    assert result.stderr.endswith("the file begins with text; expected Parquet, or messages as the server sent them\n")
+
+
+def test_a_folder_without_files_is_bad_usage(tmp_path: Path) -> None:
+    result = run("tables", tmp_path)
+    text = f"wireformat: {tmp_path}: the folder has no files; names that begin with . or _ do not count\n"
+    assert (result.exit_code, result.stderr) == (BAD_USAGE, text)
+
+
+def test_a_lake_in_a_file_is_bad_usage(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"")
+    result = run("write", BATCHES.path, "--to", path)
+    text = f"wireformat: option folder: {path} is a file; expected a folder, which need not be there yet\n"
+    assert (result.exit_code, result.stderr) == (BAD_USAGE, text)

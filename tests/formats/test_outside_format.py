@@ -217,6 +217,9 @@ def test_it_is_small() -> None:
 
 def test_the_page_shows_its_files() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for path in (path for path in FOLDER.rglob("*") if path.suffix in (".py", ".txt")):
-        language = "py" if path.suffix == ".py" else "ini"
-        assert f"```{language}\n{path.read_text(encoding='utf-8')}```" in page, path.name
+    for path in FOLDER.rglob("*.py"):
+        assert f"```py\n{path.read_text(encoding='utf-8')}```" in page, path.name
+    (written,) = FOLDER.rglob("entry_points.txt")
+    head, entry = written.read_text(encoding="utf-8").split()[0], written.read_text(encoding="utf-8").splitlines()[1]
+    name, value = entry.split(" = ")
+    assert f'[project.entry-points."{head.strip("[]")}"]\n{name} = "{value}"\n' in page

@@ -76,6 +76,11 @@ def test_a_hint_ignores_upper_and_lower_case_but_prefers_the_same(name: Any, hin
     assert nearest(name, ["PERMISSIVE", "INSERT", "insert"] if name == "insert" else ["PERMISSIVE", "INSERT"]) == hint
 
 
+def test_the_first_word_of_several_names_brings_all_of_them() -> None:
+    known = ["gaussdb-binary", "gaussdb-json", "gaussdb-text", "pgoutput"]
+    assert nearest("gaussdb", known) == ", did you mean 'gaussdb-binary', 'gaussdb-json' or 'gaussdb-text'?"
+
+
 def test_every_option_says_what_it_does() -> None:
     assert {option.name for option in WRITE_OPTIONS} == set(DEFAULTS)
     for option in WRITE_OPTIONS:

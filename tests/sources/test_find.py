@@ -118,7 +118,7 @@ def test_the_column_is_found(tmp_path: Path) -> None:
         wf.OptionError, match="the table: expected one binary column, got a, b; pass the one with the messages"
     ):
         read(pa.table({"a": keys, "b": keys}))
-    with pytest.raises(wf.OptionError, match="expected a binary column, got a"):
+    with pytest.raises(wf.OptionError, match="expected a binary column with the messages, got a \\(int64\\)"):
         read(pa.table({"a": [1]}))
 
 

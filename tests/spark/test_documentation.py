@@ -25,6 +25,11 @@ SQL_BLOCK = re.compile(r"```sql\n(.*?)```", re.DOTALL)
 PAGE = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
 
 
+def statements(page: str) -> list[str]:
+    """The statements of a page's SQL blocks, each of which ends in a semicolon."""
+    return [one.strip() for block in SQL_BLOCK.findall(page) for one in block.split(";") if one.strip()]
+
+
 @pytest.fixture(autouse=True)
 def as_users_run_them(set_conf: Callable[[str, Any], None]) -> None:
     for name, value in COMPILED.items():
@@ -65,7 +70,7 @@ def test_page(spark: SparkSession) -> None:
     assert names["spark"] is spark
 
 
-@pytest.mark.parametrize("statement", re.findall(r"^    (SELECT .*);$", PAGE, re.MULTILINE))
+@pytest.mark.parametrize("statement", statements(PAGE))
 def test_statements_of_the_page(spark: SparkSession, raw: None, set_conf: object, statement: str) -> None:
     if "python_worker_logs" in statement:
         set_conf("spark.sql.pyspark.worker.logging.enabled", "true")  # type: ignore[operator]
@@ -136,12 +141,10 @@ def test_page_of_current_tables(spark: SparkSession, monkeypatch: pytest.MonkeyP
             exec(compile(block, "docs/current_tables.md", "exec"), names)
     assert printed.getvalue().count("\n") == 12
     assert names["orders"].count() == 1631  # type: ignore[attr-defined]
-    (view,) = re.findall(r"^    (CREATE .*);$", page, re.MULTILINE)
+    view, *questions = statements(page)
     spark.sql(view)
     assert spark.table("all_orders").count() == 1631
-    found = {
-        statement: spark.sql(statement).collect() for statement in re.findall(r"^    (SELECT .*);$", page, re.MULTILINE)
-    }
+    found = {statement: spark.sql(statement).collect() for statement in questions}
     assert [len(rows) for rows in found.values()] == [3, 4848, 1631, 1631]
     assert sum(row["orders"] for row in next(iter(found.values()))) == 1631
     source = names["order_changes"](names["capture"], {"order_id": "bigint"})  # type: ignore[operator]

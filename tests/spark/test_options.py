@@ -28,6 +28,7 @@ def messages(spark: SparkSession) -> DataFrame:
     ("options", "text"),
     [
         ({"format": "gaussdb-binry"}, "unknown format 'gaussdb-binry', did you mean 'gaussdb-binary'?"),
+        ({"kep": ["offset"]}, "unknown option 'kep', did you mean 'keep'?"),
         ({"mode": "PERMISIVE"}, "option mode: expected FAILFAST, PERMISSIVE, DROPMALFORMED; got 'PERMISIVE'"),
         ({"engine": "arow"}, "option engine: expected arrow, pandas; got 'arow', did you mean 'arrow'?"),
         ({"encoding": "utf-17"}, "option encoding: "),

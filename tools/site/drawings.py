@@ -111,9 +111,9 @@ def _chunks() -> str:
     for number in range(CHUNKS):
         x = left + (number + 0.5) * chunk
         drawing.arrow((x, bottom + 8), (x, y))
-    drawing.text(left + chunk / 2 + 8, bottom + 26, "segments", "soft")
+    drawing.text(left + chunk / 2 + 8, bottom + 26, "control records", "soft")
     drawing.titled_box(
-        left, y, width - 4, 3 * LINE, "one light task", ["goes through the segments in order, settles their fates"]
+        left, y, width - 4, 3 * LINE, "the driver", ["goes through them in order, finds what is delivered"]
     )
     drawing.arrow((left + width - 4, y + 25), (left + width + 36, y + 25))
     drawing.lines(

@@ -65,6 +65,8 @@ def _find_input(path: str, format: Format, column: str | None, held: ExitStack) 
 def _file(path: str, format: Format, column: str | None, held: ExitStack) -> Source:
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - a pipe stays open until it is read
+    except IsADirectoryError:
+        raise Failed(f"{path}: is a folder; expected a file, or files such as {Path(path) / '*'}", BAD_USAGE) from None
     except OSError as error:
         raise Failed(f"{path}: {error.strerror}", BAD_USAGE) from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -131,5 +131,7 @@ class _StandardOutput(io.RawIOBase):
 def _created(unfinished: Path, name: str) -> BinaryIO:
     try:
         return unfinished.open("xb")
+    except FileNotFoundError:
+        raise Failed(f"{name}: there is no folder {Path(name).parent}", BAD_USAGE) from None
     except OSError as error:
         raise Failed(f"{name}: {error.strerror}", BAD_USAGE) from None

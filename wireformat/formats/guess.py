@@ -22,8 +22,8 @@ _LOOKS_LIKE = "it looks like "
 class Guess:
     """The likely format of an input.
 
-    name         the format; None if there is none, or if several fit alike
-    candidates   the formats that fit alike: one where there is a name, none where nothing is recognised
+    name         the format; None if no format or several formats match
+    candidates   the formats that match: one if there is a name, none if nothing is recognised
     reason       why, in a sentence
     messages     how many were looked at
     """

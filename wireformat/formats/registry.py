@@ -183,7 +183,7 @@ def find_row(name: Any) -> FormatRow:
 
 
 class Formats(Mapping[str, "Format"]):
-    """All formats by name: like a dictionary that nobody can change. A format is loaded when it is looked up."""
+    """All formats by name: a read-only mapping. A format is loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> Format:
         row = ROWS.get(name) or outside_row(name)

@@ -20,7 +20,7 @@ __all__ = ["Inspection", "Node", "inspect_message"]
 
 @dataclass(slots=True, eq=False)
 class Inspection:
-    """A message taken apart.
+    """A message as a tree of fields: for every byte its field, its value and the rule of the format.
 
     message  its bytes
     format   the format that it was read as

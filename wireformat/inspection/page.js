@@ -16,7 +16,8 @@
   };
   const label = (index) => {
     const [message, record, size, kind, table] = data.records[index];
-    return `${String(message).padStart(6)}.${String(record).padEnd(5)} ${data.kinds[kind]} ${data.tables[table]} ${size} B`;
+    const words = [data.kinds[kind], data.tables[table], `${size} B`].filter(Boolean).join(" ");
+    return `${String(message).padStart(6)}.${String(record).padEnd(5)} ${words}`;
   };
 
   // Browsers limit how high an element can be: beyond that, one pixel of the scroll bar is more than one pixel of rows.

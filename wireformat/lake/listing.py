@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def position(
     folder: Any, *, filesystem: Any = None, storage_options: Mapping[str, str] | None = None
 ) -> CapturePosition:
-    """Returns how far a lake goes. `Capture(more, …, after=position)` goes on there.
+    """Returns the position where a lake ends. `Capture(more, …, after=position)` continues there.
 
     folder, filesystem, storage_options   see `Capture.write`
 

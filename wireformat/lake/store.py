@@ -73,6 +73,8 @@ class Store:
                 raise OptionError(f"option folder: {error}; pass filesystem or storage_options") from None
             return cls(found, path, text, None, durable)
         path = str(Path(text).absolute())
+        if Path(path).is_file():
+            raise OptionError(f"option folder: {text} is a file; expected a folder, which need not be there yet")
         return cls(pafs.LocalFileSystem(), path, path, None, durable)
 
     @property

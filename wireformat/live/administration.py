@@ -38,13 +38,13 @@ def create_slot(
 
     failover   standbys keep a copy of it; needs PostgreSQL 17
 
-    Raises ServerError, as if there is one of this name.
+    Raises ServerError, for example if the name is taken.
     """
     with Connection(dsn, driver) as connection:
         slots.create_slot(connection, slot, plugin, failover=failover)
 
 
 def drop_slot(dsn: str, slot: str, *, driver: str = "psycopg") -> None:
-    """Drops a slot. What it has kept cannot be read any more. Raises ServerError, as if it is being read."""
+    """Drops a slot. Changes that it has kept are lost. Raises ServerError, for example if the slot is in use."""
     with Connection(dsn, driver) as connection:
         slots.drop_slot(connection, slot)

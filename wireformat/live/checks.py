@@ -16,7 +16,7 @@ LEVELS = ("ok", "note", "warning", "error")
 
 
 class Finding(NamedTuple):
-    """What a check has found.
+    """The result of a check.
 
     level    ok, note, warning, or error: then no stream starts
     check    what was checked

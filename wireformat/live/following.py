@@ -52,7 +52,7 @@ def follow(
     filesystem: Any = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CapturePosition:
-    """Writes what a slot sends to a lake, every table typed, until `stop` is set; returns the lake's position.
+    """Writes the changes of a slot to a lake of typed tables until `stop` is set; returns the lake's position.
 
     dsn                connection string or URL of libpq; `service=…` and PGPASSFILE work
     to                 the folder of the lake, or a URI. A lake that was read from the slot goes on

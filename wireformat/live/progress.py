@@ -15,7 +15,7 @@ from .connection import EPOCH_SECONDS
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a stream is.
+    """How far a stream has been read and written.
 
     state           snapshot, streaming, or what is waited for
     started         when it began, in seconds since 1970

@@ -277,8 +277,14 @@ def listed(known: Sequence[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[Any]) -> str:
-    """Returns `, did you mean x?`, or an empty text if no known name is similar. The case does not matter."""
+    """Returns `, did you mean x?`, or an empty text if no known name is similar. The case does not matter.
+
+    Of a name that is the first word of several, such as gaussdb, all of these are named.
+    """
     names = [str(item) for item in known]
+    longer = [item for item in names if item.startswith(f"{name}-")]
+    if len(longer) > 1:
+        return f", did you mean {', '.join(map(repr, longer[:-1]))} or {longer[-1]!r}?"
     folded = {item.casefold(): item for item in reversed(names)}
     close = difflib.get_close_matches(str(name), names, n=1)
     close = close or [folded[item] for item in difflib.get_close_matches(str(name).casefold(), folded, n=1)]

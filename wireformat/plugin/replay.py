@@ -56,7 +56,7 @@ def replay(
     *,
     encoding: str = "utf-8",
 ) -> Iterator[bytes]:
-    """Yield the messages that a plugin writes for events, calling it as a server would.
+    """Yields the messages that a plugin writes for events, calling it as a server would.
 
     options     the plugin's; its startup checks them, and a plugin without startup takes none
     encoding    of textual output

@@ -41,7 +41,7 @@ def find_column(source: str, schema: pa.Schema, column: str | None) -> str:
                 f"option column: {source}: expected one binary column, got {_listed(binary)}; pass the one with the "
                 "messages as column"
                 if binary
-                else f"option column: {source}: expected a binary column, got {_listed(schema.names)}"
+                else f"option column: {source}: expected a binary column with the messages, got {_typed(schema)}"
             )
         column = found[0]
     if column not in schema.names:
@@ -54,6 +54,10 @@ def find_column(source: str, schema: pa.Schema, column: str | None) -> str:
     if schema.names.count(column) > 1:
         raise OptionError(f"option column: {source}: expected one column {column!r}, got several")
     return column
+
+
+def _typed(schema: pa.Schema) -> str:
+    return _listed([f"{field.name} ({field.type})" for field in schema])
 
 
 def _listed(names: Sequence[str]) -> str:

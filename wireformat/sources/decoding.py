@@ -12,12 +12,13 @@ from ..arrow.engine.choice import make_engine
 from ..arrow.engine.scan_engine import ScanEngine
 from ..arrow.noted.rows import NotedRows, noted_rows
 from ..arrow.unread import HEADS, UNREAD, ReadSummary
-from ..errors import DecodeError
+from ..errors import DecodeError, add_hint
 from ..formats.base import Format
 from ..formats.guess import Guess, guess_format, heads
 from ..formats.pgoutput.relations import Relations
 from ..options import ReadOptions
 from ..stream.reader import Located
+from .files import text_file_hint
 from .source import SourceMessages
 
 
@@ -112,6 +113,10 @@ class SourceDecoder:
                 self._heads += heads(given.messages)
         except DecodeError as error:
             error.add(source=given.source)
+            if given.stream_offset == 0 and not (self.is_read or self._separator_bytes) and len(given.messages):
+                hint = text_file_hint(given.messages[0])
+                if hint is not None:
+                    add_hint(error, hint)
             if given.stream_offset is not None and error.message is not None and error.message_offset is not None:
                 before = sum(len(one) + self._separator_bytes for one in given.messages[: error.message - first])
                 error.add(stream_offset=given.stream_offset + before + error.message_offset)

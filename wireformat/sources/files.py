@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import string
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -31,11 +32,24 @@ READ_BYTES, LARGE_READ_BYTES = 1 << 20, 8 << 20
 LARGE_BYTES = 2 << 20
 """A file with more bytes is large: compiled code finds the ends of its messages. To load it takes longer than these."""
 
+OTHER_FILES = {
+    b"\x1f\x8b\x08": "is compressed with gzip; decompress it first",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd; decompress it first",
+    b"\xfd7zX": "is compressed with xz; decompress it first",
+    b"BZh": "is compressed with bzip2; decompress it first",
+    b"PK\x03\x04": "is a zip archive; unpack it first",
+    b"ARRO": "is an Arrow file; write it as Parquet, or in Python pass the table that pyarrow reads from it",
+    b"Obj\x01": "is an Avro file; write it as Parquet",
+}
+"""The first bytes of files that people try, and the advice. As the length of a record, each would be 500 MB or more."""
+
 LINES = "test-decoding"
 """The format whose messages are found in a file by their line feeds."""
 
 FOLLOW_SECONDS = 0.2
 """How often a file that grows is looked at."""
+
+_TEXT = frozenset(string.printable.encode())
 
 LINES_HEAD_BYTES = 1 << 16
 """How many bytes of a file are examined for such lines."""
@@ -117,15 +131,33 @@ def line_file_hint(head: bytes, format: str) -> str | None:
     return f"the file looks like one of pg_recvlogical with lines of {LINES}; pass the format {LINES}"
 
 
+def text_file_hint(head: bytes) -> str | None:
+    """Returns the advice for a file that begins with text, such as CSV, and is read as messages that do not."""
+    begins_with_text = len(head) >= len(PARQUET_MAGIC) and all(byte in _TEXT for byte in head[:16])
+    return (
+        "the file begins with text; expected Parquet, or messages as the server sent them" if begins_with_text else None
+    )
+
+
 def file_source(path: Path, name: str, format: Format, column: str | None) -> Source:
     """Returns the source of a regular file, which is a Parquet file if its first bytes say so.
 
-    Raises OSError if the file cannot be read, and OptionError for a column that is missing or not binary.
+    Raises OSError if the file cannot be read, and OptionError for one of OTHER_FILES, and for a column that is missing
+    or not binary.
     """
     with path.open("rb") as file, errors_of(name):
-        is_parquet = file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
-    size = path.stat().st_size
-    return _parquet(name, path, size, column) if is_parquet else message_file(path, name, format)
+        head = file.read(len(PARQUET_MAGIC))
+    if head == PARQUET_MAGIC:
+        return _parquet(name, path, path.stat().st_size, column)
+    _check_is_no_other_file(name, head)
+    return message_file(path, name, format)
+
+
+def _check_is_no_other_file(name: str, head: bytes) -> None:
+    """Raises OptionError for a file of a kind that is not read here."""
+    for magic, advice in OTHER_FILES.items():
+        if head.startswith(magic):
+            raise OptionError(f"{name} {advice}")
 
 
 def _parquet(name: str, file: Path | BinaryIO, size: int, column: str | None) -> ParquetSource:
@@ -154,6 +186,7 @@ def stream_source(name: str, file: BinaryIO, format: Format, column: str | None,
     with errors_of(name):
         head = file.read(len(PARQUET_MAGIC))
         if head != PARQUET_MAGIC:
+            _check_is_no_other_file(name, head)
             return MessageSource(name, None, lambda: _chunks_after(head, file), format, is_repeatable=False)
         copy = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         copy.write(head)

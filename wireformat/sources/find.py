@@ -93,8 +93,10 @@ def _expanded(text: str) -> list[Path]:
         found = [one for one in map(Path, glob.glob(text, recursive=True)) if one.is_file()]  # noqa: PTH207 - of any root
     else:
         return [path]
+    if not found and path.is_dir():
+        raise OptionError(f"{text}: the folder has no files; names that begin with . or _ do not count")
     if not found:
-        raise OptionError(f"messages: no file matches {text}")
+        raise OptionError(f"no file matches {text}")
     return sorted(found, key=natural_order)
 
 

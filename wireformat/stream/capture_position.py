@@ -76,7 +76,7 @@ class SlotPosition(NamedTuple):
 
 
 class CapturePosition(NamedTuple):
-    """Where to go on reading a stream.
+    """The position where the next capture of a stream continues.
 
     The next input must contain the messages of the open transactions from their beginning. What was handed out before
     is dropped from it.
