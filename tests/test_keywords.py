@@ -40,6 +40,19 @@ def test_every_keyword_is_explicit_and_has_a_type(function: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: wf.Capture([]), r"Capture\(\) needs the argument 'format'"),
+        (lambda: wf.Capture(mode="FAILFAST", threads=1), r"Capture\(\) needs the argument 'messages'"),
+        (lambda: wf.arrow.changes([]), r"changes\(\) needs the argument 'format'"),
+    ],
+)
+def test_a_missing_argument_is_named(call: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=f"^{text}$"):
+        call()
+
+
+@pytest.mark.parametrize(
     ("call", "typo", "nearest"),
     [
         (lambda **given: wf.decode([], "pgoutput", **given), "tabels", "tables"),

@@ -77,7 +77,8 @@ _WORDS = {
     "pass the format of the messages": "pass it with --format",
     "pass the one with the messages as column": "pass the one with the messages as --column",
     "pass the format ": "pass --format ",
-    "name the key columns, or [] for the whole row": "name the key columns with --keys",
+    "name the key columns, or [] for the whole row": "name the key columns with --keys COLUMN, or for "
+    "`write` with --keys TABLE=COLUMN",
     ", or [] for the whole row": "",
 }
 """Advice for Python and Spark, and what it is here."""

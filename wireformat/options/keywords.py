@@ -1,4 +1,4 @@
-"""Keyword arguments of public functions: a name that is not one of them raises an error that names the nearest."""
+"""Arguments of public functions: a keyword that is not one of them raises an error that names the nearest."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ Result = TypeVar("Result")
 
 
 def checks_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The same function. A keyword that it does not have raises OptionError, which names the nearest one."""
+    """The same function. A keyword that it does not have raises OptionError, which names the nearest one.
+
+    A missing argument raises TypeError, as always, but by the name of the public class.
+    """
     parameters = inspect.signature(function).parameters.values()
+    are_many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [one.name for one in parameters if one.default is one.empty and one.kind not in are_many]
     known = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     known += [parameter.name for parameter in parameters if parameter.name not in ("self", *known)]
     allowed = frozenset(known)
@@ -24,6 +29,10 @@ def checks_keywords(function: Callable[Parameters, Result]) -> Callable[Paramete
     def checked(*args: Parameters.args, **given: Parameters.kwargs) -> Result:
         if not given.keys() <= allowed:
             check_names(given, known)
+        missing = [name for name in needed[len(args) :] if name not in given]
+        if missing:
+            name = type(args[0]).__name__ if needed[0] == "self" else function.__name__
+            raise TypeError(f"{name}() needs the argument {missing[0]!r}")
         return function(*args, **given)
 
     return checked
