@@ -168,8 +168,9 @@ class Lake:
 class Target:
     """The files of a table in a write.
 
-    stored   how its rows are stored
-    delta    the Delta table; None in a Parquet lake
+    stored          how its rows are stored
+    delta           the Delta table; None in a Parquet lake
+    may_be_logged   whether the log of the Delta table may name its files, which then stay
     """
 
     def __init__(self, lake: Lake, name: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> None:
@@ -196,7 +197,7 @@ class Target:
         self._begun: dict[str, int] = {}
         """How many files have been begun in each folder."""
         self._written: list[WrittenFile] = []
-        self._may_be_logged = False
+        self.may_be_logged = False
         self._schema: pa.Schema | None = None
 
     def _types_of_delta(self, typed: pa.Schema, columns: Collection[str]) -> dict[str, pa.DataType]:
@@ -257,7 +258,6 @@ class Target:
 
     def close(self, metadata: Mapping[str, str]) -> None:
         """Ends the files."""
-        self._may_be_logged = True
         for value in [*self._files]:
             self._end(value, metadata)
 
@@ -290,7 +290,7 @@ class Target:
         """Removes the files of a write that was not committed."""
         for file in self._files.values():
             file.discard()
-        if self.delta is None or not self._may_be_logged:
+        if self.delta is None or not self.may_be_logged:
             for one in self._written:
                 self._lake.store.delete(one.unfinished)
                 self._lake.store.delete(one.path)

@@ -359,6 +359,7 @@ class Writer:
                 self._merge(table, position)
             elif table.target.written:
                 delta.evolve(table.target.schema)
+                table.target.may_be_logged = True
                 delta.append(table.target.schema, table.target.written, commit_properties(position, table.relation_id))
             delta.flush()
         table.target.publish()
@@ -385,6 +386,7 @@ class Writer:
             _write_table(table, current)
             table.target.close({})
             delta.evolve(table.target.schema)
+            table.target.may_be_logged = True
             delta.replace(table.target.schema, table.target.written, properties)
 
     def _in_threads(self, work: Callable[[_Table], None], tables: Iterable[_Table]) -> None:
