@@ -18,6 +18,7 @@ WIDE = {"id": "1", "note": "x"}
 ROWS: list[dict[str, Any]] = [
     change("INSERT", {"id": "1"}),
     change("INSERT", WIDE),
+    change("INSERT", {"note": "x", "id": "1"}),
     change("INSERT", WIDE, types={"id": "bigint", "note": "text"}),
     change("UPDATE", WIDE),
     change("UPDATE", {"id": "1"}, unchanged=["note"]),

@@ -82,7 +82,8 @@ class Version:
     def learn(self, facts: ColumnFacts) -> None:
         """Adds the facts of a record of this version."""
         types = {name: type or self.types.get(name) for name, type in facts.types.items()}
-        self.types = types if facts.is_complete else {**self.types, **types}
+        is_first = facts.is_complete and not self.is_complete  # later ones may name the same columns in another order
+        self.types = types if is_first else {**self.types, **types}
         self.is_complete |= facts.is_complete
         self.is_untyped |= facts.is_untyped
         self.typmods = self.typmods if facts.typmods is None else dict(facts.typmods)
