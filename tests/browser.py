@@ -10,9 +10,12 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import psutil
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -56,6 +59,15 @@ class Browser:
             self._process.kill()
             self._process.wait()
             raise
+
+    def processor_seconds(self) -> float:
+        """What its processes have used: not what other tests take meanwhile."""
+        browser = psutil.Process(self._process.pid)
+        seconds = 0.0
+        for process in (browser, *browser.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):  # it has ended
+                seconds += sum(process.cpu_times()[:2])
+        return seconds
 
     def _attach(self) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]

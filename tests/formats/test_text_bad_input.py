@@ -84,8 +84,8 @@ def test_many_marks_and_quotes_take_no_time() -> None:
         ],
         "mppdb-json": [b"prefix: " + b", lsn: " * many, b"table " + b"s.t, " * many],
     }
-    start = time.monotonic()
+    start = time.process_time()
     for format, messages in hostile.items():
         answer = read(messages, "declaration", format=format, mode="PERMISSIVE")
         assert [event.kind for event in answer] == ["CORRUPT"] * len(messages)
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20

@@ -221,12 +221,12 @@ def test_long_records_take_no_time() -> None:
         HEAD + b"p, sz: 1 content:xx" * 3000 + b", sz: 5 content:hello",
         HEAD + b"p, sz: %d content:" % many + b"\n" * many,
     ]
-    start = time.monotonic()
+    start = time.process_time()
     for message in good:
         data = file([message])
         found, buffer = buffered(*(data[place : place + 10_000] for place in range(0, len(data), 10_000)))
         assert (found, buffer.lost) == ([message], None)
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 class CountedBytes(bytearray):

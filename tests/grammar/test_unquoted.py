@@ -63,11 +63,11 @@ def test_few_places_are_tried() -> None:
     assert read([longest], format="gaussdb-text")[0].kind == "INSERT"
     with pytest.raises(wf.BadTag):
         read([b"table " + b"s" * (NAME_BYTES + 1) + b" " + b"t" * NAME_BYTES + ROW], format="gaussdb-text")
-    start = time.monotonic()
+    start = time.process_time()
     many = b"table " + b" a INSERT: b[text]:'" * 100_000
     events = read([many], format="gaussdb-text", mode="PERMISSIVE", known_tables=["x.y"])
     assert [event.kind for event in events] == ["CORRUPT"]
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 NAMES = [

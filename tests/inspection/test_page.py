@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -100,10 +99,10 @@ def test_a_capture_of_20_megabytes_opens_at_once(chromium: Browser, tmp_path: Pa
     """Of the list only what is seen is drawn; hovering, keys, search and both colour schemes work."""
     page = tmp_path / "page.html"
     assert run("inspect", SAMPLE, "--html", page).exit_code == 0
-    begin = time.perf_counter()
+    before = chromium.processor_seconds()
     chromium.open(page.as_uri())
     chromium.wait("document.querySelectorAll('.record').length > 0")
-    assert time.perf_counter() - begin < 10
+    assert chromium.processor_seconds() - before < 10
     assert chromium.ask("document.getElementById('count').textContent") == "51934 of 51934 records"
     assert chromium.ask("document.querySelectorAll('.record').length") < 200
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,27 +26,28 @@ MESSAGES = messages_of([*transactions(60)])
 KEY, SECRET, REGION = "key", "secret", "us-east-1"
 
 
+SERVER = """
+import sys
+from moto.server import ThreadedMotoServer
+
+server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server.start()
+print(*server.get_host_and_port(), sep=":", flush=True)
+sys.stdin.read()
+server.stop()
+"""
+"""The system chooses a port that is free, and the program prints it; it ends with its input."""
+
+
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """Address and port of the server. It is a process of its own, for deltalake waits for it with the GIL."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        try:
-            deadline = time.monotonic() + 60
-            while not _listens(port):
-                assert time.monotonic() < deadline, "the server has not started"
-                time.sleep(0.1)
-            yield f"127.0.0.1:{port}"
-        finally:
-            server.terminate()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+    command = [sys.executable, "-c", SERVER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().decode().strip()
+        assert address, "the server has not started"
+        yield address
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from random import Random
 
-from wireformat import lsn_value
 from wireformat.framing.copy_data import ENVELOPE_BYTES
 
 from .readings import Reading
-from .replication import payloads, sent_until, start_replication
+from .replication import logged_until, payloads_until, start_replication
 from .server import START_SECONDS, Server
 
 STATE = "select active, active_pid from pg_replication_slots where slot_name = %s"
@@ -34,12 +33,11 @@ def _read_some(
 ) -> list[bytes]:
     """At least so many messages, and with in_block on to one inside a block; or all there are."""
     _wait_until_free(server, slot)
+    end = logged_until(server)
     connection = start_replication(server, slot, reading)
     found: list[bytes] = []
     rows_in_block = -1
-    for payload in payloads(connection):
-        if payload is None:
-            break
+    for payload in payloads_until(connection, end):
         found.append(payload)
         kind = payload[ENVELOPE_BYTES : ENVELOPE_BYTES + 1] if payload[:1] == b"w" else b""
         if kind in (b"S", b"E"):
@@ -57,15 +55,9 @@ def _read_some(
 
 def _read_all(server: Server, slot: str, reading: Reading) -> list[bytes]:
     _wait_until_free(server, slot)
-    with server.connect() as session:
-        (end,) = session.execute("select pg_current_wal_flush_lsn()::text").fetchone() or ("0/0",)
+    end = logged_until(server)
     connection = start_replication(server, slot, reading)
-    found: list[bytes] = []
-    for payload in payloads(connection):
-        if payload is not None:
-            found.append(payload)
-            if payload.startswith(b"k") and sent_until(payload) >= lsn_value(end):
-                break
+    found = [*payloads_until(connection, end)]
     connection.finish()
     return found
 

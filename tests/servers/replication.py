@@ -46,9 +46,8 @@ def streaming(server: Server, slot: str, reading: Reading) -> Iterator[Stream]:
         reader = pool.submit(_read, connection, stream)
         try:
             yield stream
-            with server.connect() as session:
-                (end,) = session.execute("select pg_current_wal_flush_lsn()::text").fetchone() or ("0/0",)
-            while stream.sent < lsn_value(end) and not reader.done():
+            end = logged_until(server)
+            while stream.sent < end and not reader.done():
                 stream.stop.wait(0.01)
         finally:
             stream.stop.set()
@@ -84,6 +83,25 @@ def payloads(connection: pq.PGconn) -> Iterator[bytes | None]:
             connection.put_copy_data(_STATUS)
             connection.flush()
             yield None
+
+
+def logged_until(server: Server) -> int:
+    """The end of what the server has logged."""
+    with server.connect() as session:
+        (end,) = session.execute("select pg_current_wal_flush_lsn()::text").fetchone() or ("0/0",)
+    return lsn_value(end)
+
+
+def payloads_until(connection: pq.PGconn, end: int) -> Iterator[bytes]:
+    """What comes until a keepalive says that everything before a position has been sent.
+
+    That nothing comes for a while does not say so: on a busy machine the first message may take seconds.
+    """
+    for payload in payloads(connection):
+        if payload is not None:
+            yield payload
+            if payload.startswith(b"k") and sent_until(payload) >= end:
+                return
 
 
 def sent_until(keepalive: bytes) -> int:

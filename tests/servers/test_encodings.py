@@ -12,7 +12,7 @@ from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from .installations import MISSING, installations
 from .readings import READINGS, Reading, create_slots
-from .replication import payloads, start_replication
+from .replication import logged_until, payloads_until, start_replication
 from .server import START_SECONDS, Server, running
 from .workload import PUBLICATION
 
@@ -53,15 +53,11 @@ def read(server: Server, reading: Reading, way: str, client_encoding: str) -> li
             options = [part for pair in reading.options.items() for part in pair]
             query = "select data from pg_logical_slot_peek_binary_changes(%s, null, null, variadic %s::text[])"
             return [bytes(data) for (data,) in session.execute(query, (reading.slot, options))]
+    end = logged_until(server)
     connection = start_replication(
         server, reading.slot, reading, f"dbname={DATABASE} client_encoding={client_encoding}"
     )
-    found = []
-    for payload in payloads(connection):
-        if payload is None:
-            break
-        if payload[0] == ENVELOPE:
-            found.append(payload[ENVELOPE_BYTES:])
+    found = [payload[ENVELOPE_BYTES:] for payload in payloads_until(connection, end) if payload[0] == ENVELOPE]
     connection.finish()
     wait_for_slots(server)
     return found

@@ -95,7 +95,7 @@ def test_results_keep_the_order_of_the_items() -> None:
 
     def work(item: int) -> int:
         if item == 0:
-            assert first_may_end.wait(10)
+            assert first_may_end.wait(60)
         else:
             first_may_end.set()
         return item * item

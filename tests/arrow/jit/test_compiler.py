@@ -23,7 +23,7 @@ from ..scan.probe import entry_points, use_everything, use_little
 
 ROOT = Path(__file__).parents[3]
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
-SUBPROCESS_SECONDS = 900
+SUBPROCESS_SECONDS = 3600
 
 # root may write everywhere, so it gives that right up before the probe begins; anybody else has none to give up.
 WITHOUT_PRIVILEGES = (
