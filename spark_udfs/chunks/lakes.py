@@ -96,9 +96,10 @@ class StreamLakes:
         try:
             for key, one in self._lakes.items():
                 position = positions.get(key, CapturePosition(self._format))
-                publish(one.lake, files[key], position)
+                own = files.pop(key)
+                publish(one.lake, own, position)
                 left_open = sum(open.changes for open in position.open)
-                done[key] = result(one.lake, files.pop(key), left_open, light.dropped_of(key))
+                done[key] = result(one.lake, own, left_open, light.dropped_of(key))
         except BaseException:
             for key, of_stream in files.items():
                 discard(self._lakes[key].lake, of_stream)

@@ -9,10 +9,17 @@ from typing import Any
 import deltalake
 import pytest
 
+import wireformat as wf
 from wireformat.lake import lake as lake_module
+from wireformat.lake.chunks import LakePlan, joined, publish
+from wireformat.lake.delta import DeltaFolder
+from wireformat.lake.options import LakeOptions
 from wireformat.lake.store import Store
+from wireformat.lake.write import Choice, Writer
+from wireformat.options import ReadOptions
 
-from .test_write import KINDS, MESSAGES, check, write
+from .histories import TABLES
+from .test_write import KINDS, MESSAGES, capture_of, check, write
 
 
 class Disk:
@@ -62,3 +69,39 @@ def test_at_each_moment(
         disk.fill(None)
         write(MESSAGES, folder, format, state, **options)
         check(MESSAGES, folder, state)
+
+
+def test_files_of_chunks_that_are_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit of the second table fails, and may have been done all the same; the third one was not begun."""
+    options = LakeOptions.check(
+        format="delta",
+        state="changes",
+        partition_by=None,
+        keys=None,
+        schemas=None,
+        rejects=None,
+        filesystem=None,
+        storage_options=None,
+        mode="FAILFAST",
+    )
+    lake = options.opened(tmp_path, "gaussdb-binary")
+    plan = LakePlan(tmp_path, options, "gaussdb-binary", lake.manifest)
+    chosen, capture = ReadOptions.check(), capture_of(MESSAGES)
+    writer = Writer(
+        capture.stream_of(chosen, "FAILFAST"), plan.lake_of_chunk(0), Choice(chosen, None, {}), None, 1 << 20
+    )
+    files, append, begun = joined([writer.write_files()]), DeltaFolder.append, list[DeltaFolder]()
+
+    def full(folder: DeltaFolder, *given: Any) -> None:
+        begun.append(folder)
+        if len(begun) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(folder, *given)
+
+    monkeypatch.setattr(DeltaFolder, "append", full)
+    with pytest.raises(OSError, match="No space left"):
+        publish(lake, files, wf.CapturePosition("gaussdb-binary"))
+    assert [path.parent.name for path in sorted(tmp_path.rglob("*.parquet"))] == sorted(
+        Path(one.table.folder).name for one in files[:2]
+    )
+    assert len(files) == len(TABLES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,27 +66,32 @@ def joined(chunks: Iterable[Iterable[TableFiles]]) -> list[TableFiles]:
     return [found[name] for name in sorted(found)]
 
 
-def publish(lake: Lake, tables: Iterable[TableFiles], position: CapturePosition) -> None:
-    """Publishes the files of all tables, with the position after them; a table is whole, or as it was."""
-    for table in tables:
-        there = lake.manifest.tables.setdefault(table.name, table.table)
-        there.columns, there.types = table.table.columns, table.table.types
-        if lake.format == "delta":
-            if table.files and table.schema is not None:
-                partitions = [*table.files[0].partition]
-                folder = DeltaFolder(lake.store, there.folder, table.name, partitions)
+def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition) -> None:
+    """Publishes the files of all tables, with the position after them; a table is whole, or as it was.
+
+    If that fails, the files that were not published are removed. Raises OSError.
+    """
+    waiting = [*tables]
+    try:
+        for table in tables:
+            there = lake.manifest.tables.setdefault(table.name, table.table)
+            there.columns, there.types = table.table.columns, table.table.types
+            if lake.format != "delta":
+                publish_files(lake.store, there, table.files)
+            elif table.files and table.schema is not None:
+                folder = DeltaFolder(lake.store, there.folder, table.name, [*table.files[0].partition])
                 folder.evolve(table.schema)
+                waiting.remove(table)  # from now on the log may name its files
                 folder.append(table.schema, table.files, commit_properties(position, table.relation_id))
                 folder.flush()
-            continue
-        publish_files(lake.store, there, table.files)
-    lake.commit(position)
+        lake.commit(position)
+    except BaseException:
+        discard(lake, waiting)
+        raise
 
 
 def discard(lake: Lake, tables: Iterable[TableFiles]) -> None:
-    """Removes the files of a write that failed. A Delta table may have them; readers see no others."""
-    if lake.format == "delta":
-        return
+    """Removes the files of tables that were not published."""
     for table in tables:
         for file in table.files:
             lake.store.delete(file.unfinished)
