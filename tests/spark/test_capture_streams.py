@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.capture import StreamCapture
 from spark_udfs.session import STATE_STORE
 from spark_udfs.streams.answers import StreamAnswers
 from spark_udfs.streams.processor import Processor
@@ -183,7 +184,7 @@ def ask(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Returns a function that makes a capture whose answers are what the workers get, and its rows."""
     write([rows_of("none", [b""], range(1))], tmp_path / "rows")
     rows = read_stream(spark, tmp_path / "rows")
-    monkeypatch.setattr(spark_udfs.capture.__globals__["StreamCapture"], "_answer", StreamAnswers._question)
+    monkeypatch.setattr(StreamCapture, "_answer", StreamAnswers._question)
     return lambda format, **options: spark_udfs.capture(rows, "value", format, **{**PLACE, **options})
 
 
