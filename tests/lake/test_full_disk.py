@@ -13,9 +13,10 @@ import wireformat as wf
 from wireformat.lake import lake as lake_module
 from wireformat.lake.chunks import LakePlan, joined, publish
 from wireformat.lake.delta import DeltaFolder
+from wireformat.lake.lake import Lake
 from wireformat.lake.options import LakeOptions
 from wireformat.lake.store import Store
-from wireformat.lake.write import Choice, Writer
+from wireformat.lake.write import Choice, TableFiles, Writer
 from wireformat.options import ReadOptions
 
 from .histories import TABLES
@@ -71,10 +72,10 @@ def test_at_each_moment(
         check(MESSAGES, folder, state)
 
 
-def test_files_of_chunks_that_are_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commit of the second table fails, and may have been done all the same; the third one was not begun."""
+def chunks_of(folder: Path, format: str) -> tuple[Lake, list[TableFiles]]:
+    """A lake, and the files that a task has written for it."""
     options = LakeOptions.check(
-        format="delta",
+        format=format,
         state="changes",
         partition_by=None,
         keys=None,
@@ -84,13 +85,21 @@ def test_files_of_chunks_that_are_not_published(tmp_path: Path, monkeypatch: pyt
         storage_options=None,
         mode="FAILFAST",
     )
-    lake = options.opened(tmp_path, "gaussdb-binary")
-    plan = LakePlan(tmp_path, options, "gaussdb-binary", lake.manifest)
-    chosen, capture = ReadOptions.check(), capture_of(MESSAGES)
-    writer = Writer(
-        capture.stream_of(chosen, "FAILFAST"), plan.lake_of_chunk(0), Choice(chosen, None, {}), None, 1 << 20
-    )
-    files, append, begun = joined([writer.write_files()]), DeltaFolder.append, list[DeltaFolder]()
+    lake = options.opened(folder, "gaussdb-binary")
+    lake.begin()
+    of_chunk = LakePlan(folder, options, "gaussdb-binary", lake.manifest).lake_of_chunk(0)
+    chosen = ReadOptions.check()
+    stream = capture_of(MESSAGES).stream_of(chosen, "FAILFAST")
+    return lake, joined([Writer(stream, of_chunk, Choice(chosen, None, {}), None, 1 << 20).write_files()])
+
+
+END = wf.CapturePosition("gaussdb-binary")
+
+
+def test_files_of_chunks_that_are_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit of the second table fails, and may have been done all the same; the third one was not begun."""
+    lake, files = chunks_of(tmp_path, "delta")
+    append, begun = DeltaFolder.append, list[DeltaFolder]()
 
     def full(folder: DeltaFolder, *given: Any) -> None:
         begun.append(folder)
@@ -100,8 +109,26 @@ def test_files_of_chunks_that_are_not_published(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(DeltaFolder, "append", full)
     with pytest.raises(OSError, match="No space left"):
-        publish(lake, files, wf.CapturePosition("gaussdb-binary"))
+        publish(lake, files, END)
+    assert len(files) == len(TABLES)
     assert [path.parent.name for path in sorted(tmp_path.rglob("*.parquet"))] == sorted(
         Path(one.table.folder).name for one in files[:2]
     )
-    assert len(files) == len(TABLES)
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_files_of_chunks_whose_commit_fails_at_its_end(
+    moves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest names them, so they stay; in an object store, which renames nothing, they have their names early."""
+    monkeypatch.setattr(Store, "moves", moves)
+    lake, files = chunks_of(tmp_path, "parquet")
+
+    def fails(lake: Lake) -> None:
+        raise OSError(errno.EIO, "the network")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Lake, "_end", fails)
+        with pytest.raises(OSError, match="the network"):
+            publish(lake, files, END)
+    check(MESSAGES, tmp_path, "changes")

@@ -86,7 +86,8 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
                 folder.flush()
         lake.commit(position)
     except BaseException:
-        discard(lake, waiting)
+        if not lake.was_committed():
+            discard(lake, waiting)
         raise
 
 

@@ -154,10 +154,14 @@ class Lake:
         if self._has_begun:
             self.store.delete(_BEGUN)
 
-    def discard(self) -> None:
-        """Removes the files of a write that was not committed; it may have been stopped directly after its commit."""
+    def was_committed(self) -> bool:
+        """Whether the manifest names what this write has written: it may have failed directly after its commit."""
         there = read_manifest(self.store)
-        if there is not None and there.writes >= self._write:
+        return there is not None and there.writes >= self._write
+
+    def discard(self) -> None:
+        """Removes the files of a write that was not committed."""
+        if self.was_committed():
             return
         for target in self._targets.values():
             target.discard()
