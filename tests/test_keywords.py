@@ -44,6 +44,7 @@ def test_every_keyword_is_explicit_and_has_a_type(function: Any) -> None:
     [
         (lambda: wf.Capture([]), r"Capture\(\) needs the argument 'format'"),
         (lambda: wf.Capture(mode="FAILFAST", threads=1), r"Capture\(\) needs the argument 'messages'"),
+        (lambda: wf.Capture([], "pgoutput").typed(), r"typed\(\) needs the argument 'table'"),
         (lambda: wf.arrow.changes([]), r"changes\(\) needs the argument 'format'"),
     ],
 )

@@ -31,7 +31,7 @@ def checks_keywords(function: Callable[Parameters, Result]) -> Callable[Paramete
             check_names(given, known)
         missing = [name for name in needed[len(args) :] if name not in given]
         if missing:
-            name = type(args[0]).__name__ if needed[0] == "self" else function.__name__
+            name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
             raise TypeError(f"{name}() needs the argument {missing[0]!r}")
         return function(*args, **given)
 
