@@ -274,7 +274,14 @@ class CaptureReading:
                 reached = position or reached
                 yield rows
 
-        groups = groups_of_tables(committed(), (), filtered.keeps_table, self._memory_limit, self._is_listed)
+        groups = groups_of_tables(
+            committed(),
+            (),
+            filtered.keeps_table,
+            self._memory_limit,
+            is_listed=lambda: self._listed is not None,
+            make_list=self._all_tables,
+        )
         for table, rows in groups:
             if table not in parts:
                 parts[table] = self._typed_part(written(table), options)
@@ -286,13 +293,8 @@ class CaptureReading:
         self._dropped = (self._dropped or 0) + all_dropped
 
     def _typed_part(self, table: str, options: TypedOptions) -> TypedPart:
-        listed = self._all_tables()
-        check_listed(listed, table, self._name)
+        listed = self._listed_table(table)
         return TypedPart(table, schema=listed, options=options, evolution="union", kept=(), format=self._name)
-
-    def _is_listed(self, is_needed: bool) -> bool:
-        """Returns whether the list of tables is there; reads the capture once more if it is needed."""
-        return self._listed is not None or (is_needed and self._all_tables() is not None)
 
     def _all_tables(self) -> pa.Table:
         """Returns the list of tables. It is kept."""

@@ -232,7 +232,8 @@ class Writer:
             self._kept,
             self._choice.options.keeps_table,
             self._memory // 2,
-            self._is_listed,
+            is_listed=lambda: self._listed is not None,
+            make_list=self._learn_tables,
         )
 
     def _committed(self, found: Iterable[HandedRows]) -> Iterator[CommittedRows | None]:
@@ -240,17 +241,13 @@ class Writer:
             self._position = position or self._position
             yield rows
 
-    def _is_listed(self, is_needed: bool) -> bool:
-        """Returns whether the list of tables is there; gets it if it is needed.
-
-        Raises OptionError if an option names a table that the stream does not have.
-        """
-        if self._listed is None and is_needed:
+    def _learn_tables(self) -> None:
+        """Gets the list of tables. Raises OptionError if an option names a table that the stream does not have."""
+        if self._listed is None:
             self._listed = {}
             for row in self._stream.listed().to_pylist():
                 self._listed.setdefault((row["table_schema"], row["table_name"]), []).append(row)
             check_named_tables({"keys": self._choice.keys, "schemas": self._choice.schemas}, self._listed)
-        return self._listed is not None
 
     def _submit(
         self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: Table, parts: Parts

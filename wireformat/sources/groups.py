@@ -24,25 +24,29 @@ def groups_of_tables(
     keep: Sequence[str],
     keeps_table: Callable[[Table], bool],
     memory_bytes: int,
-    listed: Callable[[bool], bool],
+    is_listed: Callable[[], bool],
+    make_list: Callable[[], object],
 ) -> Iterator[tuple[Table, Parts]]:
     """Yields committed rows by table, in groups. The list of tables is there when the first group is yielded.
 
     keep           columns of the committed rows that are kept
     keeps_table    whether the rows of a table are needed
     memory_bytes   how many bytes may wait
-    listed         returns whether the list of tables is there; with True, it gets the list if it is not
+    is_listed      returns whether the list of tables is there
+    make_list      gets the list, if it is not there
 
-    Unless they become too large, groups wait for the last row: reading it may have completed the list of tables.
+    Without the list, groups wait for the last row, with which it may be complete, unless they become too large.
     """
     groups = Groups(memory_bytes)
     for rows in found:
         for table, own in rows_by_table(rows, keep) if rows is not None else ():
             if keeps_table(table):
                 groups.take(table, own)
-                if listed(groups.are_too_large):
+                if groups.are_too_large:
+                    make_list()
+                if is_listed():
                     yield from groups.full()
-    listed(True)
+    make_list()
     yield from groups.rest()
 
 

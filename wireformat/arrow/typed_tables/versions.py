@@ -18,7 +18,7 @@ from .images import Names
 from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION, ChangeRows
 
 _MOST_FOUND = 10_000
-"""Rows that tell the same are found again, of so many kinds at most."""
+"""For how many kinds of rows a table remembers the version. More are found anew, which takes longer."""
 
 
 @dataclass(frozen=True)
