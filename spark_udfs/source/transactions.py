@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -206,15 +206,17 @@ class Buffer:
 
     def slices(self, start: int, end: int) -> list[pa.Array]:
         """Returns the transactions of a range. Each slice describes what its rows are of."""
-        known, slices = dict(self._known), []
+        known, parts = dict(self._known), list[Arrived]()
         for one in self._arrived:
             before, found = one.until(start), one.after(start)
             if before is not None:
                 known |= before.descriptions()
             found = None if found is None else found.until(end)
-            for part in () if found is None else _parts(found):
-                slices.append(_whole(part, part.needed(known)))
-                known |= part.descriptions()
+            parts.extend(() if found is None else _parts(found))
+        slices = []
+        for part in _joined(parts):
+            slices.append(_whole(part, part.needed(known)))
+            known |= part.descriptions()
         return slices
 
 
@@ -227,6 +229,20 @@ def _parts(arrived: Arrived) -> Iterator[Arrived]:
         if part is not None:
             yield part
         first = stop
+
+
+def _joined(parts: Iterable[Arrived]) -> Iterator[Arrived]:
+    """Yields the parts, small neighbours as one: a task for each would take longer than its rows."""
+    waiting, size = list[pa.Array](), 0
+    for part in parts:
+        own = int(part.sizes[-1])
+        if waiting and size + own > SLICE_BYTES:
+            yield Arrived.of(pa.concat_arrays(waiting))
+            waiting, size = [], 0
+        waiting.append(part.messages)
+        size += own
+    if waiting:
+        yield Arrived.of(pa.concat_arrays(waiting))
 
 
 def _whole(part: Arrived, descriptions: Sequence[bytes]) -> pa.Array:
