@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 import spark_udfs
 
+from ..java_settings import leaving_classes
+
 SETTINGS = {
     "spark.default.parallelism": 2,
     "spark.python.daemon.module": f"{__package__}.daemon",
@@ -24,10 +26,9 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = spark_udfs.local_session(2, app_name="tests", settings=SETTINGS)
-    spark_udfs.register(session)
-    yield session
-    session.stop()
+    with leaving_classes(lambda: spark_udfs.local_session(2, app_name="tests", settings=SETTINGS)) as session:
+        spark_udfs.register(session)
+        yield session
 
 
 COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}
