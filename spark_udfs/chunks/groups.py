@@ -199,6 +199,7 @@ def groups(
     ranges: Ranges | None = None,
     *,
     is_planned: bool = False,
+    partition: int | None = None,
 ) -> Iterator[Group]:
     """Yields the groups of a task; each must be read before the next one.
 
@@ -208,17 +209,17 @@ def groups(
     plans       by the number of the chunk, if they are not among the messages
     ranges      that the chunks must have, if they are known
     is_planned  whether each group of these chunks has a plan, and each plan a group
+    partition   the number of the chunk that the task has, if plans are not among the messages: it may have lost them
 
     Raises BadRows for equal positions, NotSorted, OtherPartitions.
     """
-    of_chunk: Mapping[str, ChunkPlan] = {}
-    missing: set[str] = set()
-    last: int | None = None
+    last, of_chunk = partition, _plans_of(plans, partition)
+    missing = {*of_chunk}
     for (chunk, *stream), slices in groupby(_slices(batches, streams, order), itemgetter(0)):
         rows: Iterator[pa.RecordBatch] = (of_group for _, of_group in slices)
         if chunk != last:
             _check_none(missing)
-            last, of_chunk = chunk, {} if plans is None else plans.get(chunk, {})
+            last, of_chunk = chunk, _plans_of(plans, chunk)
             missing = {*of_chunk}
         if stream == [PLAN]:
             of_chunk = pickle.loads(next(rows).column(0)[0].as_py())
@@ -234,6 +235,10 @@ def groups(
             chunk, of_chunk.get(key), tuple(stream), GroupMessages(rows, [*zip(streams, stream, strict=True)], order)
         )
     _check_none(missing)
+
+
+def _plans_of(plans: Plans | None, chunk: int | None) -> Mapping[str, ChunkPlan]:
+    return {} if plans is None or chunk is None else plans.get(chunk, {})
 
 
 def _check_none(missing: Collection[str]) -> None:

@@ -94,6 +94,7 @@ class StreamLakes:
         files = {key: joined(parts.get(key, {}).values()) for key in self._lakes}
         done = {}
         try:
+            light.check_whole(parts)
             for key, one in self._lakes.items():
                 position = positions.get(key, CapturePosition(self._format))
                 own = files.pop(key)

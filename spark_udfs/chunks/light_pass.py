@@ -97,7 +97,7 @@ class LightPass:
     @cached_property
     def summaries(self) -> dict[str, dict[int, ChunkSummary]]:
         """The summary of each chunk of each stream."""
-        found = self._parts(lambda: partial(summary_batches, self.reading))
+        found = self._parts(lambda: partial(summary_batches, self.reading), is_whole=True)
         self._messages.check(self._format, found)
         return found
 
@@ -188,6 +188,11 @@ class LightPass:
         summaries = (summary for chunks in self.summaries.values() for summary in chunks.values())
         return reduce(RowFacts.and_those, (one.row_facts.get(table, RowFacts()) for one in summaries), RowFacts())
 
+    def check_whole(self, parts: Mapping[str, Mapping[int, Any]]) -> None:
+        """Raises BadRows unless there is a part for each chunk."""
+        if not _are_in(self.summaries, parts):
+            raise other_rows("the same partitions as before", "less of them")
+
     def parts_of(self, parts: DataFrame) -> dict[str, dict[int, Any]]:
         """Returns what lies in rows of PARTS, by stream and number of the chunk, in the order of the stream."""
         rank = self.first_reading.rank
@@ -196,19 +201,33 @@ class LightPass:
             for stream, chunks in collected(parts).items()
         }
 
-    def _parts(self, find: Callable[[], Find], *, relations_only: bool = False) -> dict[str, dict[int, Any]]:
-        """Returns what `find` finds in each chunk. Partitions that are no chunks are sorted, or sorted into chunks."""
+    def _parts(
+        self, find: Callable[[], Find], *, relations_only: bool = False, is_whole: bool = False
+    ) -> dict[str, dict[int, Any]]:
+        """Returns what `find` finds in each chunk. Partitions that are no chunks are sorted, or sorted into chunks.
+
+        relations_only   looks at the messages that describe relations only
+        is_whole         finds something in each chunk
+        """
         for _ in range(3):  # each remedy helps, unless the DataFrame is another one each time it is read
             try:
                 found = find()  # may sort the messages, so it comes first
                 messages = self._messages.in_chunks(relations_only=relations_only)
-                return self.parts_of(messages.mapInArrow(found, PARTS))
+                parts = self.parts_of(messages.mapInArrow(found, PARTS))
+                if is_whole and not _are_in(self._messages.ranges or {}, parts):
+                    raise OtherPartitions
+                return parts
             except NotSorted:
                 self._messages.sort()
             except OtherPartitions:
                 self._messages.shuffle()
                 self.__dict__.pop("reading", None)
         raise other_rows("messages that Spark sorts by stream and position", "another order after it has sorted them")
+
+
+def _are_in(chunks: Mapping[str, Mapping[int, Any]], parts: Mapping[str, Mapping[int, Any]]) -> bool:
+    """Whether there is a part for each chunk of each stream."""
+    return all(of_stream.keys() <= parts.get(stream, {}).keys() for stream, of_stream in chunks.items())
 
 
 def collected(parts: DataFrame) -> dict[str, dict[int, Any]]:

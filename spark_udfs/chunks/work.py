@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
 import wireformat as wf
 from wireformat.chunks.relations import SaidInChunk, relations_before
@@ -56,7 +57,16 @@ class Reading:
         """Yields the groups of a task."""
         if self.from_files:
             return file_groups(batches, self.format)
-        return groups(batches, self.streams, self.order, self.plans, self.ranges, is_planned=self.is_planned)
+        task = None if self.plans is None else TaskContext.get()
+        return groups(
+            batches,
+            self.streams,
+            self.order,
+            self.plans,
+            self.ranges,
+            is_planned=self.is_planned,
+            partition=None if task is None else task.partitionId(),
+        )
 
     def rank(self, stream: str, chunk: int) -> int:
         """Returns the index of a chunk among those of a stream."""

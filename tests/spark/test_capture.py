@@ -290,6 +290,55 @@ def test_rows_that_differ_from_query_to_query(one_stream: tuple[DataFrame, list[
         capture.committed().collect()
 
 
+def without(partition: int, df: DataFrame) -> DataFrame:
+    """The same partitions, one of them without rows, as where a topic has forgotten them."""
+    return df.where(F.spark_partition_id() != partition)
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_a_partition_that_loses_its_rows(
+    one_stream: tuple[DataFrame, list[bytes]], partition: int, tmp_path: Path
+) -> None:
+    df, _ = one_stream
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    capture.tables()
+    assert capture._messages.are_chunks
+    capture._messages.df = without(partition, df)
+    with pytest.raises(PythonException, match="gives other rows"):
+        capture.committed().collect()
+    with pytest.raises(PythonException, match="gives other rows"):
+        capture.write(tmp_path / "lake")
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_a_partition_that_loses_its_rows_before_the_light_pass(
+    one_stream: tuple[DataFrame, list[bytes]], partition: int
+) -> None:
+    """Then the rest is the stream: positions are looked at again."""
+    df, _ = one_stream
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET], mode="PERMISSIVE")
+    assert capture._messages.are_chunks
+    capture._messages.df = without(partition, df)
+    capture.tables()
+    assert not capture._messages.are_chunks
+
+
+def test_a_partition_that_is_gone(
+    one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path, set_conf: Callable[[str, Any], None]
+) -> None:
+    """No task knows of it, but a write knows what its tasks have written; nothing is left of it."""
+    df, _ = one_stream
+    set_conf("spark.sql.files.openCostInBytes", 1 << 30)  # a partition for each file
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    capture.tables()
+    files = {row[0]: row[1] for row in df.select(F.spark_partition_id(), F.input_file_name()).distinct().collect()}
+    assert len(files) > 1
+    capture._messages.df = df.sparkSession.read.parquet(*(files[number] for number in sorted(files)[:-1]))
+    with pytest.raises(wf.BadRows, match="gives other rows"):
+        capture.write(tmp_path / "lake")
+    assert [*(tmp_path / "lake").rglob("*.parquet")] == []
+
+
 def test_another_format_is_an_error(one_stream: tuple[DataFrame, list[bytes]]) -> None:
     df, _ = one_stream
     capture = spark_udfs.capture(df, "value", "gaussdb-binary", order_by=[OFFSET], mode="PERMISSIVE")

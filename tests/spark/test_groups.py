@@ -39,12 +39,15 @@ PLAN = ChunkPlan(messages=1)
 Row = tuple[int, str | None, int | None, bytes]
 
 
-def planned(rows: Sequence[Row], plans: dict[int, dict[str, ChunkPlan]] | None) -> list[tuple[int, str]]:
+Plans = dict[int, dict[str, ChunkPlan]]
+
+
+def planned(rows: Sequence[Row], plans: Plans | None, partition: int | None = None) -> list[tuple[int, str]]:
     """Returns chunk and stream of the groups of a task, each of which has a plan."""
     schema = pa.schema([("0", pa.int32()), ("1", pa.string()), ("2", pa.int64()), ("3", pa.binary())])
-    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
-    batches = [pa.record_batch(columns, schema=schema)]
-    return [(group.chunk, *group.stream) for group in groups(batches, ["name"], ["offset"], plans, is_planned=True)]
+    batches = [pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)]
+    found = groups(batches, ["name"], ["offset"], plans, is_planned=True, partition=partition)
+    return [(group.chunk, *group.stream) for group in found]
 
 
 @pytest.mark.parametrize("travels", [True, False])
@@ -59,12 +62,20 @@ def test_each_group_has_its_plan(travels: bool) -> None:
         return planned(sorted([*own, *rows], key=lambda row: (row[0], row[1] or "")), None if travels else plans)
 
     assert given(messages) == found
-    for missing in (1, 2) if travels else (1,):  # a partition without any rows does not know its number
+    for missing in (1, 2) if travels else (1,):
         with pytest.raises(OtherPartitions):
             given([row for index, row in enumerate(messages) if index != missing])
     for more in ((1, "c", 0, b""), (3, "a", 7, b"")):
         with pytest.raises(OtherPartitions):
             given([*messages, more])
+
+
+def test_a_task_without_rows_has_a_number() -> None:
+    plans = {1: {'["a"]': PLAN}}
+    assert planned([(1, "a", 0, b"")], plans, partition=1) == [(1, "a")]
+    assert planned([], plans, partition=2) == []
+    with pytest.raises(OtherPartitions):
+        planned([], plans, partition=1)
 
 
 def test_order_columns_of_any_name() -> None:
