@@ -6,9 +6,8 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -37,11 +36,35 @@ POSITION = f"{_APPLICATION}position"
 _MOST = (1 << 63) - 1
 
 
+class KeptTable(NamedTuple):
+    """A table after a write of this process; see DeltaFolder.
+
+    last   the last commit of its log, by which it is recognised
+    """
+
+    table: DeltaTable
+    done: Position
+    relation_id: int | None
+    last: bytes
+
+
+_KEPT: dict[tuple[str, frozenset[tuple[str, str]]], KeptTable] = {}
+"""By URI and storage options. To open a table is to read its log since a checkpoint, which `follow` would do for each
+batch."""
+
+_MOST_COMMITS = 100_000
+"""Of all tables that are kept: a commit adds a file or more, of which a table in memory holds the statistics."""
+
+
 class DeltaFolder:
     """A Delta table in a lake, which may not be there yet.
 
     table        schema and name
     partitions   the columns of its partitions
+
+    table         the table as deltalake has it; None if it is not there
+    done          how far it went when it was opened
+    relation_id   the OID of the table whose rows it has, if the format sends OIDs
     """
 
     def __init__(self, store: Store, folder: str, table: tuple[str, str], partitions: list[str]) -> None:
@@ -54,15 +77,65 @@ class DeltaFolder:
         self._uri = Path(store.path(folder)).as_uri() if store.is_local else store.uri(folder)
         self._partitions = partitions
         self.table: DeltaTable | None = None
-        with self.errors():
-            if deltalake.DeltaTable.is_deltatable(self._uri, self._options):
-                self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
+        self.done: Position | None = None
+        self.relation_id: int | None = None
+        kept = self._kept()
+        if kept is not None:
+            self.table, self.done, self.relation_id, _ = kept
+        else:
+            with self.errors():
+                if deltalake.DeltaTable.is_deltatable(self._uri, self._options):
+                    self._open()
         if self.table is not None and self.done is None:
             raise OptionError(
                 f"option folder: {store.path(folder)} is a Delta table that `Capture.write` has not made; write "
                 f"{written(table)} to another lake, or move that table"
             )
         self._flushed = -1 if self.table is None else self.table.version()
+
+    def _open(self) -> None:
+        import deltalake
+
+        self.table = deltalake.DeltaTable(self._uri, storage_options=self._options)
+        transactions, lsn, csn = (self.table.transaction_version(_APPLICATION + name) for name in _NUMBERS)
+        self.done = None if transactions is None else Position(transactions, lsn, csn)
+        self.relation_id = self.table.transaction_version(_RELATION_ID)
+
+    def keep(self, position: CapturePosition, relation_id: int | None) -> None:
+        """Keeps the table for the next write of this process, with what its last commit says of itself."""
+        if self.table is None or self.done is None:
+            return
+        with self.errors():
+            self.table.update_incremental()  # deltalake has it as it was before a commit of files
+        last = self._commit(self.table.version())
+        if last is None:
+            return
+        now, before = position.delivered, self.done  # what a commit does not say, an earlier one has said
+        done = Position(
+            now.transactions, before.lsn if now.lsn is None else now.lsn, before.csn if now.csn is None else now.csn
+        )
+        _KEPT[self._key] = KeptTable(self.table, done, self.relation_id if relation_id is None else relation_id, last)
+        while sum(kept.table.version() for kept in [*_KEPT.values()]) > _MOST_COMMITS:
+            _KEPT.pop(next(iter(_KEPT)), None)
+
+    def _kept(self) -> KeptTable | None:
+        """Returns the table that was kept, unless it is another one now, or others have written to it."""
+        kept = _KEPT.pop(self._key, None)
+        if kept is None:
+            return None
+        version = kept.table.version()
+        return kept if self._commit(version) == kept.last and self._commit(version + 1) is None else None
+
+    @property
+    def _key(self) -> tuple[str, frozenset[tuple[str, str]]]:
+        return self._uri, frozenset((self._options or {}).items())
+
+    def _commit(self, version: int) -> bytes | None:
+        """Returns what the log says of a commit, which no other commit says; None if it is not there."""
+        return self._store.read(self._path(version))
+
+    def _path(self, version: int) -> str:
+        return f"{self._folder}/_delta_log/{version:020}.json"
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -77,19 +150,6 @@ class DeltaFolder:
                 f"expected that deltalake reads and writes the Delta table in {self._store.path(self._folder)}, got "
                 f"its error {reason!r}; commits before it stay: mend the cause and repeat the write"
             ) from error
-
-    @cached_property
-    def done(self) -> Position | None:
-        """How far the table went when it was opened; None if it is not there, or not of a lake."""
-        if self.table is None:
-            return None
-        transactions, lsn, csn = (self.table.transaction_version(_APPLICATION + name) for name in _NUMBERS)
-        return None if transactions is None else Position(transactions, lsn, csn)
-
-    @property
-    def relation_id(self) -> int | None:
-        """The OID of the table whose rows it has, if the format sends OIDs."""
-        return None if self.table is None else self.table.transaction_version(_RELATION_ID)
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -127,16 +187,15 @@ class DeltaFolder:
         """
         if not self._store.is_durable:
             return
-        log = f"{self._folder}/_delta_log"
-        while (commit := self._store.read(path := f"{log}/{self._flushed + 1:020}.json")) is not None:
+        while (commit := self._commit(self._flushed + 1)) is not None:
             actions = map(json.loads, commit.splitlines())
             files = [f"{self._folder}/{unquote(action['add']['path'])}" for action in actions if "add" in action]
             for file in files:
                 self._store.flush(file)
                 self._store.flush_names(file)
-            self._store.flush(path)
-            self._store.flush_names(path)
             self._flushed += 1
+            self._store.flush(self._path(self._flushed))
+            self._store.flush_names(self._path(self._flushed))
 
     def _add(self, schema: pa.Schema, files: Iterable[WrittenFile], properties: CommitProperties, mode: str) -> None:
         from deltalake import Schema

@@ -359,6 +359,7 @@ class Writer:
                 table.target.may_be_logged = True
                 delta.append(table.target.schema, table.target.written, commit_properties(position, table.relation_id))
             delta.flush()
+            delta.keep(position, table.relation_id)
         table.target.publish()
 
     def _merge(self, table: _Table, position: CapturePosition) -> None:

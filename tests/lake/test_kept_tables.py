@@ -1,0 +1,107 @@
+"""Delta tables that a process keeps open between its writes: they are those of the log, whoever writes to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import deltalake
+import pytest
+
+import wireformat as wf
+from wireformat.lake import delta as delta_module
+from wireformat.lake.delta import DeltaFolder
+from wireformat.lake.names import folder_of
+
+from .histories import TABLES, messages_of, transactions
+from .reading import read_all
+
+TRANSACTIONS = [*transactions(24, more="extra")]
+PARTS = [TRANSACTIONS[start : start + 4] for start in range(0, len(TRANSACTIONS), 4)]
+OPTIONS = {"changes": {}, "latest": {"keys": ["id"]}}
+TABLE = folder_of(("public", TABLES[0]))
+
+
+def write(folder: Path, parts: Sequence[list[wf.Event]], state: str = "changes") -> None:
+    capture = wf.Capture(messages_of(parts), "gaussdb-binary")
+    capture.write(folder, format="delta", state=state, **OPTIONS[state])
+
+
+def held(folder: Path) -> dict[tuple[str, str], list[str]]:
+    """The rows of all tables. A write knows only the columns that its messages have: others are in no `_unchanged`."""
+    return {
+        table: sorted(
+            json.dumps(row, sort_keys=True, default=str) for row in rows.drop_columns(["_unchanged"]).to_pylist()
+        )
+        for table, rows in read_all(folder).items()
+    }
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each table is opened."""
+    monkeypatch.setattr(delta_module, "_KEPT", {})
+    found, opens = Counter[str](), DeltaFolder._open
+
+    def count(folder: DeltaFolder) -> None:
+        found[folder._folder] += 1
+        opens(folder)
+
+    monkeypatch.setattr(DeltaFolder, "_open", count)
+    return found
+
+
+@pytest.mark.parametrize("state", OPTIONS)
+def test_each_is_opened_once(tmp_path: Path, opened: Counter[str], state: str) -> None:
+    """At its second write. The position is that of the log, so what comes again is not written again."""
+    write(tmp_path / "whole", TRANSACTIONS, state)
+    for part in [*PARTS, PARTS[-1], PARTS[0]]:
+        write(tmp_path / "lake", part, state)
+    assert held(tmp_path / "lake") == held(tmp_path / "whole")
+    assert opened == dict.fromkeys((folder_of(("public", table)) for table in TABLES), 1)
+
+
+def test_only_so_many_are_kept(tmp_path: Path, opened: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with the fewest commits that were used last."""
+    monkeypatch.setattr(delta_module, "_MOST_COMMITS", 3)
+    for part in PARTS[:3]:
+        write(tmp_path / "lake", part)
+        kept = [one.table.version() for one in delta_module._KEPT.values()]
+        assert sum(kept) <= 3
+    write(tmp_path / "whole", [event for part in PARTS[:3] for event in part])
+    assert held(tmp_path / "lake") == held(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("state", OPTIONS)
+def test_others_write_to_it(tmp_path: Path, opened: Counter[str], state: str) -> None:
+    for part in PARTS:
+        write(tmp_path / "lake", part, state)
+        table = deltalake.DeltaTable(tmp_path / "lake" / TABLE)
+        table.optimize.compact()
+        table.delete("id < 9")
+    write(tmp_path / "whole", TRANSACTIONS, state)
+    whole, found = held(tmp_path / "whole"), held(tmp_path / "lake")
+    deltalake.DeltaTable(tmp_path / "whole" / TABLE).delete("id < 9")
+    assert found != whole
+    assert found == held(tmp_path / "whole")
+
+
+def test_another_lake_in_its_place(tmp_path: Path, opened: Counter[str]) -> None:
+    """With logs as long, or shorter."""
+    others = [*transactions(24, seed=8)]
+    for count in (4, 3):
+        for part in PARTS[:4]:
+            write(tmp_path / "lake", part)
+        moved = tmp_path / f"{count}"
+        for start in range(0, 4 * count, 4):
+            write(moved, others[start : start + 4])
+        shutil.rmtree(tmp_path / "lake")
+        moved.rename(tmp_path / "lake")
+        write(tmp_path / "lake", others[4 * count :])
+        write(tmp_path / "whole", others)
+        assert held(tmp_path / "lake") == held(tmp_path / "whole")
+        shutil.rmtree(tmp_path / "whole")
+        shutil.rmtree(tmp_path / "lake")
