@@ -26,14 +26,17 @@ class Touched:
     keys     the key columns
     rows     a table of the keys, each once
     clears   whether they remove all rows: there was a TRUNCATE, or they are those of a new table of this name
+    whole    whether they have all values of all rows
     """
 
     def __init__(self, keys: Sequence[str], batches: Iterable[pa.RecordBatch], relation_id: int | None) -> None:
         self.clears = False
+        self.whole = True
         self.relation_id = relation_id
         found: list[pa.RecordBatch] = []
         for batch in batches:
             self._see_relation(batch)
+            self.whole = self.whole and batch["_unchanged"].null_count == len(batch)
             is_truncate = pc.equal(batch["_change_type"], "truncate")
             if pc.any(is_truncate).as_py():
                 self.clears = True

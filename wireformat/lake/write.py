@@ -369,8 +369,10 @@ class Writer:
             raise AssertionError("only current rows of a Delta table are merged")
         changes = partial(self._spill.rows, table.name)
         touched = Touched(keys, changes(), delta.relation_id)
+        there: Iterable[pa.RecordBatch] = ()
         with delta.errors():
-            there = rows_there(delta.table, table.target.stored.schema, delta.relation_id)
+            if not (keys and touched.whole):
+                there = rows_there(delta.table, table.target.stored.schema, delta.relation_id)
             if keys:
                 there = of_keys(there, keys, touched.rows)
             current = current_rows(keys, changes(), there)
