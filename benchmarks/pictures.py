@@ -9,8 +9,9 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
-from . import bench_formats, bench_pgoutput, bench_spark, bench_text, bench_typed
+from . import bench_formats, bench_lake, bench_live, bench_pgoutput, bench_spark, bench_text, bench_typed
 from .measure import Result
 
 OURS, OTHERS = "#2a6f97", "#b0b7bd"
@@ -25,6 +26,8 @@ OTHER_PEOPLES = {
     bench_spark.HAND_OVER,
     bench_spark.HAND_UDF,
     bench_spark.FROM_JSON,
+    *(bench_lake.PYARROW, bench_lake.DELTALAKE, bench_lake.DUCKDB),
+    *(bench_live.BARE, bench_live.RECVLOGICAL, bench_live.BY_HAND, bench_live.SUBSCRIPTION),
 }
 """Contestants that do without this package."""
 
@@ -47,14 +50,18 @@ def bars(
     names = list(results)
     values = [value(results[name]) for name in names]
     figure, axes = new_picture(0.42 * len(names) + 1)
-    drawn = axes.barh(names, values, color=[OTHERS if name in OTHER_PEOPLES else OURS for name in names])
+    is_ours = [name.removesuffix(bench_live.SMALL) not in OTHER_PEOPLES for name in names]
+    drawn = axes.barh(names, values, color=[OURS if ours else OTHERS for ours in is_ours])
     axes.bar_label(drawn, [written.format(number) for number in values], padding=4)
     axes.set_xscale(scale)
     axes.set_xlim(LEAST[scale], max(values) * ROOM_FOR_VALUES[scale])
     if scale == "linear":
         axes.xaxis.set_major_formatter("{x:,.10g}")
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(label)
+    if not all(is_ours):
+        colours = [Patch(color=OURS, label="wireformat"), Patch(color=OTHERS, label="without wireformat")]
+        figure.legend(handles=colours, loc="outside upper right", ncols=2, frameon=False)
     save(figure, path)
 
 
