@@ -65,7 +65,7 @@ def test_each_is_opened_once(tmp_path: Path, opened: Counter[str], state: str) -
 
 
 def test_only_so_many_are_kept(tmp_path: Path, opened: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those with the fewest commits that were used last."""
+    """Those that were written last."""
     monkeypatch.setattr(delta_module, "_MOST_COMMITS", 3)
     for part in PARTS[:3]:
         write(tmp_path / "lake", part)

@@ -115,8 +115,9 @@ class DeltaFolder:
             now.transactions, before.lsn if now.lsn is None else now.lsn, before.csn if now.csn is None else now.csn
         )
         _KEPT[self._key] = KeptTable(self.table, done, self.relation_id if relation_id is None else relation_id, last)
-        while sum(kept.table.version() for kept in [*_KEPT.values()]) > _MOST_COMMITS:
-            _KEPT.pop(next(iter(_KEPT)), None)
+        for key in [*_KEPT]:  # other threads keep tables, too
+            if sum(kept.table.version() for kept in [*_KEPT.values()]) > _MOST_COMMITS:
+                _KEPT.pop(key, None)
 
     def _kept(self) -> KeptTable | None:
         """Returns the table that was kept, unless it is another one now, or others have written to it."""
