@@ -73,7 +73,8 @@ def run_and_kill(db: Database, folder: Path, sink: str, random: Random) -> None:
         workers = workers_of(process.pid)
         assert workers
         for worker in workers:
-            os.kill(worker, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(worker, signal.SIGKILL)
         wait_for_batches(process, folder, len(batches_of(folder)) + 1)
         time.sleep(random.uniform(0, 1))
     finally:
