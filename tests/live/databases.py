@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -55,9 +56,14 @@ class Database:
         return wf.lsn_value(found[0][0])
 
     def follow(self, folder: Path, **options: Any) -> Any:
-        """Reads what there is into a lake."""
+        """Reads what there is into a lake. The slot is free afterwards, also where the server is slow to let it go."""
         usual: dict[str, Any] = {"slot": self.slot, "publication": "p", "once": True, "threads": 1}
-        return wf.live.follow(self.dsn, folder, **{**usual, **options})
+        position = wf.live.follow(self.dsn, folder, **{**usual, **options})
+        deadline = time.monotonic() + 20
+        while self.rows(f"select 1 from pg_replication_slots where slot_name = '{self.slot}' and active"):
+            assert time.monotonic() < deadline, "the slot is still in use"
+            time.sleep(0.02)
+        return position
 
 
 @contextmanager

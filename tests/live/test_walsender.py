@@ -222,6 +222,14 @@ def test_a_server_that_shuts_down_does_not_wait_for_a_reader(tmp_path: Path, mon
     assert any("it shuts down" in progress.state for progress in seen)
 
 
+def test_the_slot_is_free_when_follow_returns(tmp_path: Path) -> None:
+    """So that it can be dropped, advanced, or read again at once."""
+    with serving(Walsender(plays([]), end=1, lets_go=0.3)) as server:
+        wf.live.follow(server.dsn, tmp_path / "lake", publication="p", **FAST)
+        assert server.starts
+        assert server.is_free
+
+
 def test_a_server_that_does_not_come_back(tmp_path: Path) -> None:
     seen: list[Progress] = []
 

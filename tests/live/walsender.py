@@ -9,6 +9,7 @@ import re
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ class Walsender:
     answers     gives the rows of queries that contain a text
     version     that it says it has
     password    that it wants; a wrong one is repeated in the error, as no server should do
+    lets_go     how long it keeps the slot after it has answered the end of a stream, in seconds
+    is_free     whether it has let go of the slot
     """
 
     play: Callable[[Session, int], None]
@@ -46,6 +49,8 @@ class Walsender:
     answers: dict[str, Callable[[str], list[dict[str, str]]]] = field(default_factory=dict)
     version: str = "18.0"
     password: str | None = None
+    lets_go: float = 0
+    is_free: bool = True
     starts: list[str] = field(default_factory=list)
     flushed: list[int] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
@@ -115,7 +120,11 @@ class Session:
         for kind, body in self._messages():
             if kind == b"c":
                 self._send(b"c", b"")
+                time.sleep(self._server.lets_go)
+                self._server.is_free = True
                 self._send(b"C", b"COPY 0\0")
+                self._send(b"C", b"START_STREAMING\0")
+                self._send(b"Z", b"I")
                 raise Cut
             self._heard(body)
             if body[-1]:
@@ -159,6 +168,7 @@ class Session:
             self._server.starts.append(query)
             high, low = re.search(r"LOGICAL (\w+)/(\w+)", query).groups()  # type: ignore[union-attr]
             self.start = int(high, 16) << 32 | int(low, 16)
+            self._server.is_free = False
             self._send(b"W", struct.pack(">bh", 0, 0))
             self._server.play(self, len(self._server.starts) - 1)
             raise Cut

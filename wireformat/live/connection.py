@@ -199,13 +199,21 @@ class Connection:
             raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
 
     def end(self, selector: selectors.BaseSelector, seconds: float) -> None:
-        """Ends the stream, and waits until the server has noticed, so that it has read what was reported."""
+        """Ends the stream, and waits until the server has let go of the slot, so that it has read what was reported
+        and the slot can be used at once."""
         deadline = time.monotonic() + seconds
         self._connection.put_copy_end()
         self._connection.flush()
-        while (left := deadline - time.monotonic()) > 0:
+        size = 0
+        while size >= 0 and time.monotonic() < deadline:
             size, _ = self._connection.get_copy_data(1)
-            if size < 0 or (size == 0 and not self.wait(selector, left)):
+            if size == 0:
+                self.wait(selector, max(deadline - time.monotonic(), 0))
+        # The server answers with CopyDone while the slot is still its own, and ends the command when it is not.
+        while size < 0 and time.monotonic() < deadline:
+            if self._connection.is_busy():
+                self.wait(selector, max(deadline - time.monotonic(), 0))
+            elif self._connection.get_result() is None:
                 return
 
     def close(self) -> None:
