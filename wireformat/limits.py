@@ -14,6 +14,10 @@ CHUNK_BYTES = 16 << 20
 """How many bytes of messages the scan takes at once: large enough to make the calls free, also where it steps over most
 rows, small enough that memory stays constant however long the input is. CHUNK_CELLS keeps the notes near the cache."""
 
+STEPPED_TIMES = 4
+"""How many times as large a chunk is whose rows are mostly stepped over, so that few are noted. Its messages must not
+need to be copied. What a chunk costs besides its rows is then paid less often."""
+
 TABLE_PARTS = 2
 """Into how many parts a chunk is cut whose rows become record batches: these take some times as much memory as their
 messages, in each thread."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...formats.base import Format
 from ...formats.pgoutput.relations import Relations
-from ...limits import BATCH_TEXT_BYTES, TABLE_PARTS
+from ...limits import BATCH_TEXT_BYTES, STEPPED_TIMES, TABLE_PARTS
 from ...options import ReadOptions
 from ...stream.reader import Located
 from ..columns.events_from_notes import located_events
@@ -41,6 +41,7 @@ class ScanEngine:
         self._scanner = Scanner(format, options, counted)
         self._factor = options.heartbeat_factor
         self._threads = threads
+        self._times = 1 if counted is None else max(STEPPED_TIMES // threads, 1)
 
     def set_relations(self, relations: Relations) -> None:
         """See Engine.set_relations."""
@@ -121,7 +122,7 @@ class ScanEngine:
         Raises the errors of `events`. The first notes of each message batch are made in threads.
         """
         for batch_scan, count in map_in_order(
-            self._scanner.batch_scans(messages, first, counts=True), BatchScan.step, self._threads
+            self._scanner.batch_scans(messages, first, counts=True, times=self._times), BatchScan.step, self._threads
         ):
             try:
                 yield from self._scanner.finished_rows(batch_scan, count)

@@ -259,15 +259,15 @@ class Scanner:
                 batch_scan.close()
 
     def batch_scans(
-        self, messages: Any, first: int = 0, *, counts: bool = False, parts: int = 1
+        self, messages: Any, first: int = 0, *, counts: bool = False, parts: int = 1, times: int = 1
     ) -> Iterator[BatchScan]:
         """Yields a scan for each message batch. They may run at the same time; their rows must be finished in order.
 
-        counts   whether row changes of which only the number is asked for, see `counted`, are stepped over
-        parts    see `message_batches`
+        counts         whether row changes of which only the number is asked for, see `counted`, are stepped over
+        parts, times   see `message_batches`
         """
         input_of = self._preparation.begin(self.reader.format)
-        for message_batch in message_batches(messages, first, parts):
+        for message_batch in message_batches(messages, first, parts, times):
             scan_input = input_of(message_batch)
             yield BatchScan(
                 self.reader.format.name,

@@ -36,12 +36,14 @@ class MessageBatch(NamedTuple):
         return ((index, self.message(batch_index)) for batch_index, index in enumerate(self.indexes.tolist()))
 
 
-def message_batches(messages: Any, first: int = 0, parts: int = 1) -> Iterator[MessageBatch]:
+def message_batches(messages: Any, first: int = 0, parts: int = 1, times: int = 1) -> Iterator[MessageBatch]:
     """Cuts messages into batches of about CHUNK_BYTES / parts, each with at least one message.
 
     messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
                 without copying
     first       index of the first message
+    times       batches of an array are this many times as large
+
     Raises LimitExceeded for a message longer than MESSAGE_BYTES, TypeError for what holds no bytes.
     """
     check_messages(messages)
@@ -49,7 +51,7 @@ def message_batches(messages: Any, first: int = 0, parts: int = 1) -> Iterator[M
     arrays = messages.chunks if isinstance(messages, pa.ChunkedArray) else [messages]
     for array in arrays:
         if isinstance(array, pa.Array):
-            yield from _array_batches(array, first, chunk_bytes)
+            yield from _array_batches(array, first, chunk_bytes * times)
             first += len(array)
         else:
             yield from _iterable_batches(array, first, chunk_bytes)
