@@ -43,6 +43,7 @@ WORKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
         for name, work in (
             (bench_capture.COMMITTED, bench_capture.committed),
             (bench_capture.TYPED, bench_capture.typed),
+            (bench_capture.TYPED_ALL, bench_capture.typed_all),
         )
         for format in (BINARY, PGOUTPUT)
     },
