@@ -45,10 +45,11 @@ class Disk:
             self._data[found.st_ino] = os.pread(file, found.st_size, 0)
         self.at_flush()
 
-    def after_power_cut(self, target: Path, *, names_come_first: bool) -> Path:
+    def after_power_cut(self, target: Path, *, names_come_first: bool, of_logs: float = 0) -> Path:
         """Writes what is there after a power cut to another folder.
 
         names_come_first   whether the disk has all names already, else only those that somebody waited for
+        of_logs            the share of the bytes of Delta logs that it then has already
         """
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
@@ -57,7 +58,8 @@ class Disk:
                 copy = target / path.relative_to(self.folder)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 if path.is_file():
-                    copy.write_bytes(self._data.get(path.stat().st_ino, b""))
+                    size = int(path.stat().st_size * of_logs) if path.parent.name == "_delta_log" else 0
+                    copy.write_bytes(self._data.get(path.stat().st_ino, path.read_bytes()[:size]))
         else:
             self._restore(self.folder.stat().st_ino, target)
         return target
@@ -122,3 +124,34 @@ def test_at_any_moment_a_parquet_lake_is_whole(names_come_first: bool, disk: Dis
     assert before in seen
     assert seen[-1] == wf.lake.position(disk.folder) != before
     disk.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of_logs", [None, 0, 0.5, 1])
+@pytest.mark.parametrize("state", ["changes", "latest"])
+@pytest.mark.parametrize("begin", [0, HALF])
+def test_at_any_moment_a_delta_lake_can_be_written_again(
+    begin: int, state: str, of_logs: float | None, disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if begin:
+        write(MESSAGES[:begin], disk.folder, "delta", state)
+    found: dict[frozenset[tuple[str, bytes]], Path] = {}
+
+    def cut() -> None:
+        target = tmp_path / f"found-{len(found)}"
+        copy = disk.after_power_cut(target, names_come_first=of_logs is not None, of_logs=of_logs or 0)
+        found.setdefault(contents(copy), copy)
+
+    disk.at_flush = cut
+    write(MESSAGES, disk.folder, "delta", state)
+    disk.close()
+    monkeypatch.undo()
+    assert len(found) > 5
+    for copy in found.values():
+        write(MESSAGES, copy, "delta", state)
+        check(MESSAGES, copy, state)
+
+
+def contents(folder: Path) -> frozenset[tuple[str, bytes]]:
+    """The names and bytes of all files."""
+    return frozenset((str(path.relative_to(folder)), path.read_bytes()) for path in folder.rglob("*") if path.is_file())

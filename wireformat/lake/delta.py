@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,9 @@ _NUMBERS = ("transactions", "lsn", "csn")
 _RELATION_ID = f"{_APPLICATION}relation_id"
 POSITION = f"{_APPLICATION}position"
 """Key of a commit's metadata: the position, as JSON."""
+
+_COMMIT = re.compile(r"\d{20}\.json")
+_LAST_CHECKPOINT = "_last_checkpoint"
 
 _MOST = (1 << 63) - 1
 
@@ -136,7 +140,7 @@ class DeltaFolder:
         return self._store.read(self._path(version))
 
     def _path(self, version: int) -> str:
-        return f"{self._folder}/_delta_log/{version:020}.json"
+        return _commit_path(self._folder, version)
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -195,6 +199,11 @@ class DeltaFolder:
                 self._store.flush(file)
                 self._store.flush_names(file)
             self._flushed += 1
+            log = _log_of(self._folder)
+            checkpoint = f"{log}/{self._flushed:020}.checkpoint.parquet"
+            if self._store.has(checkpoint):
+                self._store.flush(checkpoint)
+                self._store.flush(f"{log}/{_LAST_CHECKPOINT}")
             self._store.flush(self._path(self._flushed))
             self._store.flush_names(self._path(self._flushed))
 
@@ -223,6 +232,47 @@ class DeltaFolder:
                 self.table.create_write_transaction(
                     actions, mode, plain, partition_by=self._partitions, commit_properties=properties
                 )
+
+
+def _log_of(folder: str) -> str:
+    return f"{folder}/_delta_log"
+
+
+def _commit_path(folder: str, version: int) -> str:
+    return f"{_log_of(folder)}/{version:020}.json"
+
+
+def undo_damaged_commits(store: Store) -> None:
+    """Removes the last commits of all Delta tables of a store whose files a power cut has damaged.
+
+    deltalake does not wait for the disk, so after a power cut a commit may lack its end, or files that it names. Nobody
+    can read the table then. Call it only if a write has not ended: what an ended write has written is on the disk.
+    """
+    logs: dict[str, list[str]] = {}
+    for path in store.files():
+        folder, _, name = path.rpartition("/")
+        if folder.endswith("/_delta_log"):
+            logs.setdefault(folder.removesuffix("/_delta_log"), []).append(name)
+    for folder, names in logs.items():
+        for name in names:
+            if name.endswith(".checkpoint.parquet") and not store.is_parquet(f"{_log_of(folder)}/{name}"):
+                store.delete(f"{_log_of(folder)}/{name}")
+                store.delete(f"{_log_of(folder)}/{_LAST_CHECKPOINT}")  # it would name this one
+        for version in sorted((int(name[:20]) for name in names if _COMMIT.fullmatch(name)), reverse=True):
+            if _is_whole(store, folder, version):
+                break
+            store.delete(_commit_path(folder, version))
+
+
+def _is_whole(store: Store, folder: str, version: int) -> bool:
+    """Whether all of a commit is there, and the files in the table's folder that it adds."""
+    try:
+        actions = [json.loads(line) for line in (store.read(_commit_path(folder, version)) or b"").splitlines()]
+    except ValueError:
+        return False
+    added = [action["add"] for action in actions if "add" in action]
+    own = [add for add in added if not add["path"].startswith("/") and "://" not in add["path"]]
+    return bool(actions) and all(store.size(f"{folder}/{unquote(add['path'])}") == add["size"] for add in own)
 
 
 def commit_properties(position: CapturePosition, relation_id: int | None) -> CommitProperties:

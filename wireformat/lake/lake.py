@@ -15,7 +15,7 @@ from ..errors import OptionError
 from ..options.checks import shown
 from ..options.table_names import one_table, written
 from ..stream.capture_position import CapturePosition
-from .delta import DeltaFolder
+from .delta import DeltaFolder, undo_damaged_commits
 from .manifest import File, Manifest, Table, read_manifest, write_manifest
 from .names import folder_of, stored_names
 from .parquet import ParquetFile, WrittenFile
@@ -29,7 +29,7 @@ _FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+)?(?:_\d{4,})?\.parquet")
 """Names of files, with the number of their write. Of a Parquet lake, a repeated write replaces its own files."""
 
 _BEGUN = f"{HIDDEN}begun"
-"""A file that is there while a Parquet lake is written."""
+"""A file that is there while a lake is written, of a Delta lake only if the write is durable."""
 
 FILE_BYTES = 512 << 20
 """At this size a file ends, and the next rows of its table begin another one."""
@@ -61,8 +61,8 @@ class Lake:
         self.manifest = Manifest(format, state, partitions) if found is None else found
         self._check(partitions)
         self._write = self.manifest.writes + 1
+        self._has_begun = self.store.has(_BEGUN)
         self._leftovers = self._cleaned()
-        self._has_begun = False
         self._targets: dict[tuple[str, str], Target] = {}
 
     def _check(self, partitions: Any) -> None:
@@ -85,9 +85,10 @@ class Lake:
     def _cleaned(self) -> dict[str, None]:
         """Removes what an earlier write left unfinished. Returns its finished files, which no manifest names."""
         leftovers: dict[str, None] = {}
-        if self.format == "delta":  # a commit names the files that belong to a table, and readers see no others
+        if not self._has_begun:  # looking at all files takes the longer the more there are
             return leftovers
-        if self.store.read(_BEGUN) is None:  # looking at all files takes the longer the more there are
+        if self.format == "delta":  # a commit names the files that belong to a table, and readers see no others
+            undo_damaged_commits(self.store)
             return leftovers
         for path in self.store.files():
             name = path.rpartition("/")[2]
@@ -99,8 +100,11 @@ class Lake:
         return leftovers
 
     def begin(self) -> None:
-        """Notes that a write to a Parquet lake has begun, so that the next one looks for what this one left."""
-        if self.format == "parquet" and not self._has_begun:
+        """Notes that a write has begun, so that the next one looks for what this one left.
+
+        A write to Delta tables leaves nothing behind, unless the power is cut.
+        """
+        if (self.format == "parquet" or self.store.is_durable) and not self._has_begun:
             self.store.write(_BEGUN, b"")
             self._has_begun = True
 
@@ -165,7 +169,7 @@ class Lake:
             return
         for target in self._targets.values():
             target.discard()
-        if not self._leftovers:
+        if not self._leftovers and self.format == "parquet":
             self._end()
 
 

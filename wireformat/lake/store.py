@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 
 from ..errors import OptionError
 from ..extras import needs
@@ -107,6 +108,23 @@ class Store:
                 return bytes(file.read())
         except FileNotFoundError:
             return None
+
+    def size(self, path: str) -> int | None:
+        """Returns the bytes of a file; None if it is not there."""
+        found = self._filesystem.get_file_info(self.path(path))
+        return found.size if found.type == pafs.FileType.File else None
+
+    def has(self, path: str) -> bool:
+        """Whether a file is there."""
+        return self.size(path) is not None
+
+    def is_parquet(self, path: str) -> bool:
+        """Whether a file is there that has the footer of a Parquet file."""
+        try:
+            pq.read_metadata(self.path(path), filesystem=self._filesystem)
+        except (OSError, pa.ArrowException):
+            return False
+        return True
 
     def write(self, path: str, data: bytes) -> None:
         """Writes or replaces a whole file."""
