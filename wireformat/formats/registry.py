@@ -19,6 +19,7 @@ _FORMATS = "wireformat.formats"
 _FRAMING = "wireformat.framing"
 _KERNELS = "wireformat.arrow.scan.kernels"
 _BINARY_TEXT = "wireformat.arrow.scan.binary_text"
+_FAULTS = "wireformat.arrow.scan.faults"
 _LINES = "wireformat.grammar.lines"
 
 _SERIAL_SIGNATURES = ("begin", "commit", "bare commit", "abort or prepare", "truncate")
@@ -46,7 +47,11 @@ ROWS: dict[str, FormatRow] = {
             signatures=("batched binary", "binary end", "binary row"),
             cannot_say=("facts", "unsent values", "unnumbered types", *_NEVER),
             options=WRITE_OPTIONS,
-            scan=Scan(f"{_KERNELS}.gaussdb_binary:scan_gaussdb_binary", rare=f"{_KERNELS}.heartbeats:walk_heartbeats"),
+            scan=Scan(
+                f"{_KERNELS}.gaussdb_binary:scan_gaussdb_binary",
+                rare=f"{_KERNELS}.heartbeats:walk_heartbeats",
+                faults=f"{_FAULTS}.gaussdb_binary:find_binary_faults",
+            ),
         ),
         FormatRow(
             name="gaussdb-json",
@@ -160,6 +165,7 @@ ROWS: dict[str, FormatRow] = {
                 prepare=f"{_KERNELS}.pgoutput_relations:PreparedRelations",
                 rare=f"{_KERNELS}.pgoutput_rare:walk_pgoutput_rare",
                 binary=f"{_BINARY_TEXT}.walk:write_binary_texts",
+                faults=f"{_FAULTS}.pgoutput:find_pgoutput_faults",
             ),
             has_relation_ids=True,
         ),

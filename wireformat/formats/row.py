@@ -27,6 +27,7 @@ class Scan(NamedTuple):
     walk       what `make_scan` returned, as "module:name"
     rare       what `make_rare_walk` returned, as "module:name", if the scan leaves records to it
     binary     the function that writes values as text that the scan notes in a binary form, as "module:name"
+    faults     what finds faults in records that the scan declines, as "module:name"; see arrow/scan/faults
     quoted     of a text style: whether the names of tables are quoted
     lines      of a text style: the lines around transactions that the scan reads, as "module:name"
     messages   of a text style: whether it has logical messages, as test_decoding writes them
@@ -40,6 +41,7 @@ class Scan(NamedTuple):
     prepare: str | None = None
     rare: str | None = None
     binary: str | None = None
+    faults: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

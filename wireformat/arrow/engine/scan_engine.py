@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
@@ -23,7 +24,7 @@ from ..scan.message_batches import is_live, one_by_one
 from ..scan.notes import ScannedRows
 from .parallel import map_in_order
 from .scanner import BatchScan, Scanner
-from .splice import BatchSlice, joined, spliced
+from .splice import BatchSlice, joined, spliced, without_rows
 
 SCANNED_ALONE_BYTES = 128
 """A message of a live source that is no longer than this is read by its declaration. To scan a single message takes as
@@ -153,6 +154,8 @@ class ScanEngine:
         if not scanned.events and batch.num_rows == scanned.row_count:
             return [batch]
         events = [event for row in sorted(scanned.events) for event in scanned.events[row]]
+        if not events:
+            return without_rows(batch, np.array([*scanned.events], np.int64))
         built_batches = build(events, schema, self._factor)
         built, second = next(built_batches), next(built_batches, None)
         if second is not None:
@@ -162,7 +165,7 @@ class ScanEngine:
         ranges: list[BatchSlice] = []
         begin = done = 0
         for row in sorted(scanned.events):
-            count = row_count(scanned.events[row])
+            count = row_count(scanned.events[row]) if scanned.events[row] else 0
             ranges += [(batch, begin, row), (built, done, done + count)]
             begin, done = row + 1, done + count
         ranges.append((batch, begin, scanned.row_count))

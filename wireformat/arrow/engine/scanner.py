@@ -55,6 +55,7 @@ from ..scan.relations.learned import LearnedRelations
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
+from .faults import FaultFinder, Faults, Step
 from .second_look import SecondLook
 
 
@@ -173,6 +174,10 @@ class BatchScan:
         """See ScanArrays."""
         return self._input.dictionary if self._learned is None else self._learned.dictionary
 
+    def noted(self) -> Step:
+        """What the last step has noted, for those who read its records again."""
+        return Step(self.message_batch, self.notes, self.dictionary, self._input.settings, self.described)
+
     @property
     def described(self) -> Described:
         """See ScanInput."""
@@ -246,6 +251,7 @@ class Scanner:
         self._counted_filters = filters[1:]
         self._spare: deque[LearnedRelations] | None = deque() if learns(format.name) else None
         self.reader = Reader(format, options, counted)
+        self._fault_finder = FaultFinder(format.name, options, counted)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
         """Yields the rows of all messages, in order. Yielded rows are valid until the next ones are requested.
@@ -319,8 +325,14 @@ class Scanner:
         error: DecodeError | None = None
         all_rows = count
         is_declined = second_look.is_declined(rows, cells, unfinished)
+        declined = unfinished[is_declined & (rows[STATUS, unfinished] != DECLINED_REST)]
+        faults = self._fault_finder.find(batch_scan.noted(), declined)
+        if len(faults.rows):
+            count = faults.stop(count)
+            is_left = ~np.isin(unfinished, faults.rows) & (unfinished < count)
+            unfinished, is_declined = unfinished[is_left], is_declined[is_left]
         records = _records(message_batch, rows[:, unfinished])
-        for row, must_read, record in zip(unfinished.tolist(), is_declined, records, strict=True):
+        for row, must_read, record in zip(unfinished.tolist(), is_declined.tolist(), records, strict=True):
             if second_look.is_full:
                 count = row
                 break
@@ -332,9 +344,26 @@ class Scanner:
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
                 count, error = row + 1, raised
                 break
+        if len(faults.rows):
+            self._add_corrupt(batch_scan.noted(), faults.chosen(faults.rows < count), second_look, events)
         second_look.note_corrupt(rows)
         stepped = stepped.between(rows, all_rows, 0, count)
         return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events, stepped), error
+
+    def _add_corrupt(
+        self, step: Step, faults: Faults, second_look: SecondLook, events: dict[int, list[Located]]
+    ) -> None:
+        """Remembers what is wrong with the records of some rows, or leaves those rows out."""
+        finder = self._fault_finder
+        if self._options.tables is not None:
+            is_kept = finder.kept(finder.tables(faults, step), self._options)
+            events.update((row, []) for row in faults.rows[~is_kept].tolist())
+            faults = faults.chosen(is_kept)
+        if self._options.mode == "DROPMALFORMED":
+            self.reader.dropped += len(faults.rows)
+            events.update((row, []) for row in faults.rows.tolist())
+        elif len(faults.rows):
+            second_look.add_all_corrupt(faults.rows, finder.texts(faults, finder.tables(faults, step), step))
 
     def _learn(self, batch_scan: BatchScan, message: int) -> None:
         """Lets the reader learn what messages of the batch before this one say, if the scan has read them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 
 from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
@@ -66,7 +68,7 @@ class SecondLook:
             self._message = batch_index, self._message_batch.message(batch_index)
         return self._message[1]
 
-    def is_declined(self, rows: Array, cells: Array, unfinished: Array) -> list[bool]:
+    def is_declined(self, rows: Array, cells: Array, unfinished: Array) -> Array:
         """Returns which of these rows the declaration must read, as far as it is known without a look at their texts.
 
         All texts of such a row are then noted as empty, so that the gather can still build columns from the notes.
@@ -76,8 +78,7 @@ class SecondLook:
             is_invalid = ~is_declined & (rows[NEEDS, unfinished] & TRANSCODE != 0)  # else the scan notes no need
             _empty_texts(rows, cells, unfinished[is_invalid])
             is_declined |= is_invalid
-        found: list[bool] = is_declined.tolist()
-        return found
+        return is_declined
 
     def finish(self, rows: Array, cells: Array, row: int) -> bool:
         """Writes the texts that the row still needs. Returns False if the declaration must read the record, and notes
@@ -119,6 +120,14 @@ class SecondLook:
     def add_corrupt(self, row: int, error: str) -> None:
         """Remembers why the record of a row is CORRUPT; see `note_corrupt`."""
         self._corrupt.append((row, *self._appended(error)))
+
+    def add_all_corrupt(self, rows: Array, errors: list[str]) -> None:
+        """Remembers why the records of several rows are CORRUPT; see `note_corrupt`."""
+        encoded = [error.encode() for error in errors]
+        lengths = [*map(len, encoded)]
+        starts = accumulate(lengths, initial=len(self._text))
+        self._corrupt += zip(rows.tolist(), (~start for start in starts), lengths, strict=False)
+        self._text += b"".join(encoded)
 
     def note_corrupt(self, rows: Array) -> None:
         """Notes all rows that are CORRUPT, and why. Those rows have no texts, or only empty ones."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from ..arrays import Array
+
 MOST_SLICES = 8
 """Up to this number of ranges, each range becomes a record batch of its own, and no row is copied."""
 
@@ -46,7 +48,22 @@ def spliced(ranges: list[BatchSlice], scanned: pa.RecordBatch, built: pa.RecordB
         counts = np.array([stop - start for _, start, stop in ranges])
         ends = np.cumsum(counts)
         order = np.arange(ends[-1]) + np.repeat(firsts - ends + counts, counts)
-        indices = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
+        indices = _indices(order)
         both = [pa.concat_arrays([scanned.column(column), built.column(column)]) for column in range(len(schema))]
         columns = [array.take(indices) for array in both]
     yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def without_rows(batch: pa.RecordBatch, rows: Array) -> list[pa.RecordBatch]:
+    """Returns the rows of a batch but these, as one batch or as a few slices."""
+    rows = np.sort(rows)
+    if len(rows) < MOST_SLICES:
+        begins, ends = [0, *(rows + 1).tolist()], [*rows.tolist(), batch.num_rows]
+        return [batch.slice(begin, end - begin) for begin, end in zip(begins, ends, strict=True) if begin < end]
+    is_kept = np.ones(batch.num_rows, np.bool_)
+    is_kept[rows] = False
+    return [batch.take(_indices(np.flatnonzero(is_kept)))]
+
+
+def _indices(rows: Array) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])

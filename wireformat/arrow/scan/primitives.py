@@ -47,7 +47,7 @@ def _make_utf8() -> Array:
     return table
 
 
-_UTF8 = _make_utf8()
+UTF8_STATES = _make_utf8()
 
 
 @hot
@@ -69,7 +69,7 @@ def transcode_flag(data: Array, start: Int, length: Int, utf8: bool) -> Int:
         return TRANSCODE
     state = np.int64(0)
     for at in range(start, start + length):
-        state = np.int64(_UTF8[state, data[at]])
+        state = np.int64(UTF8_STATES[state, data[at]])
     return 0 if state == 0 else TRANSCODE
 
 

@@ -59,6 +59,13 @@ def load_rare_walk(format: str) -> Callable[..., int]:
     return walk
 
 
+def load_fault_walk(format: str) -> Callable[..., None] | None:
+    """What finds faults in records of a format that its scan has declined; None if only the declaration does."""
+    scan = find_row(format).scan
+    walk: Callable[..., None] | None = None if scan is None or scan.faults is None else load(scan.faults)
+    return walk
+
+
 def learns(format: str) -> bool:
     """Whether the scan learns relations from rows: where rows name their tables, and no number stands for them."""
     return not find_row(format).has_relation_ids

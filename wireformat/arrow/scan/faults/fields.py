@@ -1,0 +1,37 @@
+"""What is wrong with a record, in numbers: a compiled walk notes it, and wireformat/arrow/engine/faults.py words it.
+
+A walk reads a record as its declaration does, and stops at the same byte. It says nothing of a record that it finds
+nothing wrong with, or that it does not take: the declaration reads those.
+
+    walk(buffer, rows, chosen, messages, dictionary, settings, rule, faults) -> None
+
+    buffer, rows   as in ScanArrays
+    chosen         int64[n]: the rows of the records to look at
+    messages       int64[n]: their messages, as indexes in the message batch
+    dictionary     as in ScanArrays
+    settings       as in ScanInput
+    rule           which bytes are text; see UTF8_TEXT
+    faults         int64[FAULT_FIELDS, n], zeros, filled
+"""
+
+from __future__ import annotations
+
+# Fields of a fault: what it is; the byte of the buffer where its field begins, and the byte in the field; what is
+# expected and found, as numbers; how many bytes are shown; row image, cell (0: none, else its index + 1) and field.
+FAULT, AT, INSIDE, EXPECTED, GOT, SHOWN, IMAGE, CELL, FIELD = range(9)
+SCHEMA, TABLE = 9, 11  # pairs, see notes.py; the length is -1 if the names are not known
+SAYS_TABLE = 13  # 1 if the error names the table; the filters look at it anyway
+RELATION_ID = 14  # of a row whose relation the scan does not know; else -1
+FAULT_FIELDS = 15
+
+NO_FAULT, BAD_TEXT, SHORT, BAD_LENGTH, BAD_FIELD_TAG, BAD_CELL_TAG, NO_CELL, TRAILING, WRONG_COUNT, UNKNOWN = range(10)
+"""Faults. UNKNOWN is a row of an unknown relation, WRONG_COUNT one that has more or fewer cells than its relation."""
+
+FIELDS = ("", "table_schema", "table_name", "tag", "cells", "name", "type_oid", "value", "cell", "relation_id")
+IN_SCHEMA, IN_NAME, IN_TAG, IN_CELLS, IN_CELL_NAME, IN_TYPE, IN_VALUE, IN_CELL, IN_RELATION_ID = range(1, len(FIELDS))
+
+IMAGES = ("", "new", "old")
+IN_NEW, IN_OLD = range(1, len(IMAGES))
+
+UTF8_TEXT, ANY_TEXT, ASCII_TEXT = range(3)
+"""Which bytes are text: UTF-8; all, as wrong ones are replaced; ASCII, and a record with other bytes is not taken."""

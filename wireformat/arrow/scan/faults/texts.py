@@ -1,0 +1,78 @@
+"""Compiled functions that all walks over faults use: what is noted of a fault, and texts after their lengths."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...arrays import Array, Int
+from ...jit.compiler import inner
+from ..primitives import UTF8_STATES, is_ascii, read_16, read_32
+from .fields import ANY_TEXT, ASCII_TEXT, AT, BAD_LENGTH, BAD_TEXT, EXPECTED, FAULT, GOT, INSIDE, SHORT, SHOWN
+
+STOPPED = -1
+"""In place of where a field ends: the walk is over. Either a fault is noted, or the declaration reads the record."""
+
+NO_TEXT = len(UTF8_STATES) - 1
+"""The last state of a walk over UTF-8: these bytes are none."""
+
+NO_NULL = -1
+"""Of texts that cannot be NULL."""
+
+
+@inner
+def note_fault(faults: Array, index: Int, fault: Int, at: Int, expected: Int, got: Int, shown: Int) -> Int:
+    """Notes what is wrong, and where; returns STOPPED."""
+    faults[FAULT, index] = fault
+    faults[AT, index] = at
+    faults[EXPECTED, index] = expected
+    faults[GOT, index] = got
+    faults[SHOWN, index] = shown
+    return np.int64(STOPPED)
+
+
+@inner
+def check_text(buffer: Array, at: Int, length: Int, rule: Int, faults: Array, index: Int) -> Int:
+    """Returns where a text ends, or STOPPED if it is none; as Python's strict decoder says it."""
+    if rule == ANY_TEXT or is_ascii(buffer, at, length):
+        return at + length
+    if rule == ASCII_TEXT:
+        return np.int64(STOPPED)
+    state = np.int64(0)
+    begin = at  # of the character that is not complete
+    for byte in range(at, at + length):
+        if state == 0:
+            begin = byte
+        state = np.int64(UTF8_STATES[state, buffer[byte]])
+        if state == NO_TEXT:
+            faults[INSIDE, index] = begin - at
+            return note_fault(faults, index, BAD_TEXT, at, 0, max(byte - begin, 1), 0)
+    if state != 0:
+        faults[INSIDE, index] = begin - at
+        return note_fault(faults, index, BAD_TEXT, at, 0, at + length - begin, 0)
+    return at + length
+
+
+@inner
+def check_room(at: Int, stop: Int, size: Int, faults: Array, index: Int) -> Int:
+    """Returns where a number of `size` bytes ends, or STOPPED if the record is too short for it."""
+    if stop - at < size:
+        return note_fault(faults, index, SHORT, at, size, stop - at, stop - at)
+    return at + size
+
+
+@inner
+def check_sized(buffer: Array, at: Int, stop: Int, size: Int, null: Int, rule: Int, faults: Array, index: Int) -> Int:
+    """Returns where a text ends that follows its length, or STOPPED.
+
+    size   how many bytes the length has: 2 or 4
+    null   the length that means NULL, or NO_NULL
+    """
+    begin = check_room(at, stop, size, faults, index)
+    if begin < 0:
+        return begin
+    length = read_16(buffer, at) if size == 2 else read_32(buffer, at)
+    if length == null:
+        return begin
+    if length > stop - begin:
+        return note_fault(faults, index, BAD_LENGTH, at, stop - begin, length, size)
+    return check_text(buffer, begin, length, rule, faults, index)
