@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from .intake import Intake, SqlIntake
-from .messages import MessageFile
+from .messages import MessageFile, joined
 from .transaction_ends import Piece
 
 
@@ -39,9 +39,7 @@ class Batch:
         self._spilled = spilled
         self.messages: Any
         if spilled is None:
-            is_large = any(pa.types.is_large_binary(one.type) for one in arrays)
-            type = pa.large_binary() if is_large else pa.binary()
-            self.messages = pa.chunked_array([one.cast(type) for one in arrays], type)
+            self.messages = joined(arrays)
             self.count = len(self.messages)
         else:
             for array in arrays:
