@@ -1,7 +1,7 @@
 """Helpers to write a format's layout as a construct declaration, and to run it with errors that say where."""
 
 from .fields import Chosen, Coded, Counted, Identifier, Sized, Tagged, Text, Time, Told, ZeroEnded
-from .numbers import Int8ub, Int16ub, Int32sb, Int32ub, Int64sb, Int64ub, Struct, Tell
+from .numbers import Int8ub, Int16ub, Int32sb, Int32ub, Int64sb, Int64ub, Number, Struct, Tell
 from .run import build, parse
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Int32ub",
     "Int64sb",
     "Int64ub",
+    "Number",
     "Sized",
     "Struct",
     "Tagged",

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import fields
 from typing import Any
 
-from construct import Construct, FormatField, Renamed, Struct
+from construct import Construct, Renamed
 
-from ...declare import Coded, Tagged, Text, Time, ZeroEnded
+from ...declare import Coded, Number, Struct, Tagged, Text, Time, ZeroEnded
 from ...events import OF_STREAM, Event
 from ...times import MICROS_OF_2000, parse_commit_time
 from .layouts import DECLINED
@@ -141,7 +141,7 @@ def _tagged(field: Any) -> Write | None:
 
 
 _MAKE: dict[type[Construct], Callable[[Any], Write | None]] = {
-    FormatField: _number,
+    Number: _number,
     Text: _text,
     ZeroEnded: _zero_ended,
     Time: _time,
