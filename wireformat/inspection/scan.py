@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..errors import OptionError
-from ..events import Corrupt, Unknown
+from ..errors import DecodeError, OptionError
+from ..events import Event, Unknown
 from ..formats.registry import find_row
 from ..formats.signatures import PATTERNS
 from ..framing.frames import Frame, layout
@@ -16,8 +16,8 @@ BATCHED = "batched "
 """How the names of those patterns begin that know a record by its framing."""
 
 
-def find_records(reader: RecordReader, data: bytes) -> Iterator[Slice]:
-    """Yields the records that can be read somewhere in the bytes, in their order; none overlap.
+def find_records(reader: RecordReader, data: bytes) -> Iterator[tuple[Slice, Event]]:
+    """Yields the records that can be read somewhere in the bytes, in their order, and what they say; none overlap.
 
     A record is found where length, LSN and the first bytes of its body look like the format's, and all of it can be
     read. Raises OptionError for a format whose records have no length.
@@ -40,7 +40,10 @@ def find_records(reader: RecordReader, data: bytes) -> Iterator[Slice]:
         if not body < stop <= len(data):
             continue
         frame = Frame(0, body, stop, lsn)
-        event, error, _ = reader.event(data, frame)
-        if error is None and not isinstance(event, (Corrupt, Unknown)):
+        try:
+            event = reader.format.read(data, frame, reader.options)
+        except DecodeError:
+            continue
+        if not isinstance(event, Unknown):
             at = stop
-            yield Slice(frame, start, stop)
+            yield Slice(frame, start, stop), event
