@@ -9,7 +9,7 @@ import typer
 
 from ..captures.commands import Threads, split_keys
 from ..exits import exit_codes
-from ..options import Encoding, EncodingErrors, Json, Mode, Tables, parse_settings, split_lists
+from ..options import Encoding, EncodingErrors, Json, Mode, Tables, one_of, parse_settings, split_lists
 
 Dsn = Annotated[
     str,
@@ -24,7 +24,10 @@ Publication = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Publication, for pgoutput; repeatable."),
 ]
-Driver = Annotated[str, typer.Option(metavar="psycopg|gaussdb", help="Package that connects.")]
+Driver = Annotated[
+    str,
+    typer.Option(metavar="psycopg|gaussdb", autocompletion=one_of("psycopg", "gaussdb"), help="Package that connects."),
+]
 Lake = Annotated[str | None, typer.Option("--to", "-t", metavar="FOLDER", help="Lake that is to go on.")]
 
 
@@ -61,9 +64,16 @@ def follow(
     slot: Slot,
     to: Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")],
     publication: Publication = None,
-    format: Annotated[str, typer.Option(metavar="parquet|delta", help="What to write.")] = "parquet",
+    format: Annotated[
+        str, typer.Option(metavar="parquet|delta", autocompletion=one_of("parquet", "delta"), help="What to write.")
+    ] = "parquet",
     state: Annotated[
-        str, typer.Option(metavar="changes|latest", help="All changes, or the tables as they stand.")
+        str,
+        typer.Option(
+            metavar="changes|latest",
+            autocompletion=one_of("changes", "latest"),
+            help="All changes, or the tables as they stand.",
+        ),
     ] = "changes",
     tables: Tables = None,
     snapshot: Annotated[
@@ -107,7 +117,12 @@ def follow(
     encoding_errors: EncodingErrors = "strict",
     threads: Threads = None,
     via: Annotated[
-        str, typer.Option(metavar="streaming|sql", help="Read by START_REPLICATION, or by SQL functions.")
+        str,
+        typer.Option(
+            metavar="streaming|sql",
+            autocompletion=one_of("streaming", "sql"),
+            help="Read by START_REPLICATION, or by SQL functions.",
+        ),
     ] = "streaming",
     driver: Driver = "psycopg",
 ) -> None:
