@@ -86,9 +86,9 @@ def show(
     encoding_errors: EncodingErrors = "strict",
     dialect: Dialect = "postgresql",
     follow: Annotated[
-        bool, typer.Option("--follow", "-F", help="Go on as the last file, one of messages, grows; Ctrl-C ends it.")
+        bool, typer.Option("--follow", "-F", help="Keep printing what is appended to the last file of messages.")
     ] = False,
-    pager: Annotated[bool, typer.Option("--pager", help="Show it in $PAGER, or in less.")] = False,
+    pager: Annotated[bool, typer.Option("--pager", help="Show the output in $PAGER, or in less.")] = False,
 ) -> None:
     """Print one line per record, as the openGauss client does."""
     with exit_codes():
@@ -140,9 +140,7 @@ def inspect(
     ] = None,
     records: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST", help="Records of the file with a tree on the page, such as 0-99,500; 2,000 at most."
-        ),
+        typer.Option(metavar="LIST", help="Records that get a tree on the page, such as 0-99,500; 2,000 at most."),
     ] = None,
     as_json: Json = False,
     column: Column = None,

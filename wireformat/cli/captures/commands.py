@@ -223,7 +223,10 @@ def write(
     ] = None,
     rejects: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Parquet file for what cannot be read or does not fit; needs another mode."),
+        typer.Option(
+            metavar="FILE",
+            help="Parquet file for what cannot be read or does not fit; needs a --mode that keeps or skips it.",
+        ),
     ] = None,
     go_on: Annotated[
         bool,
@@ -249,7 +252,7 @@ def write(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Write all tables of a stream to a lake, a folder each."""
+    """Write all tables of a stream to a lake, one folder per table."""
     options = _options(locals())
     if lake_format in FORMATS:
         raise typer.BadParameter(f"--format is that of the lake, parquet or delta; pass --from {lake_format}")

@@ -42,7 +42,7 @@ def guessed_format(
         return DEFAULT_FORMAT
     name, reason = choose_format(guess, DEFAULT_FORMAT)
     if says_usual or name != DEFAULT_FORMAT:
-        say(f"format {name}, guessed: {reason}; --format says another")
+        say(f"format {name}, guessed: {reason}; --format overrides this")
     return name
 
 

@@ -28,7 +28,9 @@ Driver = Annotated[
     str,
     typer.Option(metavar="psycopg|gaussdb", autocompletion=one_of("psycopg", "gaussdb"), help="Package that connects."),
 ]
-Lake = Annotated[str | None, typer.Option("--to", "-t", metavar="FOLDER", help="Lake that is to go on.")]
+Lake = Annotated[
+    str | None, typer.Option("--to", "-t", metavar="FOLDER", help="The lake that the stream is to continue.")
+]
 
 
 def check(
@@ -85,19 +87,19 @@ def follow(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the output plugin; repeatable.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop where the server's log ends now.")] = False,
-    batch_mb: Annotated[float, typer.Option(metavar="MB", help="Write a batch when it is so large,")] = 16,
-    batch_seconds: Annotated[float, typer.Option(metavar="S", help="or when it has waited so long.")] = 5,
+    batch_mb: Annotated[float, typer.Option(metavar="MB", help="Write a batch when it has this size.")] = 16,
+    batch_seconds: Annotated[float, typer.Option(metavar="S", help="Write a batch after this time at the latest.")] = 5,
     idle_seconds: Annotated[
         float, typer.Option(metavar="S", help="How often the position of an idle stream is written.")
     ] = 60,
     reconnect_seconds: Annotated[
-        float, typer.Option(metavar="S", help="How long a lost connection is tried again.")
+        float, typer.Option(metavar="S", help="How long to try to connect again after a connection is lost.")
     ] = 300,
     metrics: Annotated[
         str | None, typer.Option(metavar="FILE", help="Append JSON lines to a file; - is standard output.")
     ] = None,
     retained_alarm: Annotated[
-        float | None, typer.Option(metavar="MB", help="Say so when the slot retains more of the server's log.")
+        float | None, typer.Option(metavar="MB", help="Warn if the slot retains more of the server's log.")
     ] = None,
     keys: Annotated[
         list[str] | None,
@@ -110,7 +112,10 @@ def follow(
     ] = None,
     rejects: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Folder for what cannot be read or does not fit; needs another mode."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder for what cannot be read or does not fit; needs a --mode that keeps or skips it.",
+        ),
     ] = None,
     mode: Mode = "FAILFAST",
     encoding: Encoding = "utf-8",
