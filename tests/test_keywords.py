@@ -100,6 +100,7 @@ def test_functions_on_spark() -> None:
     pytest.importorskip("pyspark")
     import spark_udfs
 
+    assert dir(spark_udfs) == sorted(spark_udfs.__all__)
     found = [*functions_of(spark_udfs), *(getattr(spark_udfs.Capture, name) for name in METHODS)]
     assert {"capture", "change_reader", "decode", "typed_reader"} <= {function.__name__ for function in found}
     for function in found:
@@ -109,9 +110,10 @@ def test_functions_on_spark() -> None:
 
 def test_dir_lists_what_is_public() -> None:
     assert dir(wf) == sorted([*wf.__all__, "__version__"])
-    assert dir(wf.arrow) == sorted(wf.arrow.__all__)
-    assert all(hasattr(wf, name) for name in dir(wf))
-    assert all(hasattr(wf.arrow, name) for name in dir(wf.arrow))
+    for module in (*MODULES[1:], wf.ddl):
+        assert dir(module) == sorted(module.__all__)
+    for module in (*MODULES, wf.ddl):
+        assert all(hasattr(module, name) for name in dir(module))
 
 
 def test_an_event_is_shown_as_the_call_that_makes_it() -> None:
