@@ -107,8 +107,11 @@ def test_records_in_bytes_whose_beginning_is_missing(name: str, tmp_path: Path) 
     path.write_bytes(message[whole.records[0].start + 5 :] + b"\0garbage\0" * 3)
     found = leaves(path, "--scan", "-f", case.format)
     assert {line["record"] for line in found} == set(range(len(whole.records) - 1))
-    listed = run("inspect", path, "--scan", "-f", case.format)
+    listed = run("inspect", path, "--scan")
     assert f"{len(whole.records) - 1:,} record" in listed.stdout
+    assert listed.stderr.startswith(f"format {case.format}, guessed: ")
+    assert run("inspect", path, "--scan", "-f", case.format).stdout == listed.stdout
+    assert run("inspect", "-", "--scan", stdin=path.read_bytes()).stderr == listed.stderr
 
 
 def test_a_scan_prints_what_it_has_found(tmp_path: Path, batch: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,8 +167,10 @@ def test_a_page_needs_a_folder(tmp_path: Path) -> None:
 def test_scan_that_finds_nothing(tmp_path: Path) -> None:
     path = tmp_path / "zeros.bin"
     path.write_bytes(bytes(100))
-    result = run("inspect", path, "--scan", "-f", "gaussdb-binary")
-    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "0 records")
+    for option in ((), ("-f", "gaussdb-binary")):
+        result = run("inspect", path, "--scan", *option)
+        assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "0 records")
+        assert ("no record of a known format is found" in result.stderr) == (not option)
 
 
 def test_bad_bytes(tmp_path: Path, batch: bytes) -> None:
@@ -280,7 +285,10 @@ def test_a_pipe_is_read_as_a_file_is(option: tuple[object, ...], capture: Path, 
         result = run("inspect", "--json", *option, pipe)
         written.result()
     assert result.stdout == run("inspect", "--json", *option, capture).stdout != ""
-    assert f"guessed: {pipe} cannot be read twice" in result.stderr
+    guessed = (
+        f"{pipe} cannot be read twice" if "--at" not in option else "the message begins like those of gaussdb-binary"
+    )
+    assert f"guessed: {guessed}" in result.stderr
 
 
 def test_bytes_after_broken_framing_are_no_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

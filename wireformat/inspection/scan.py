@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 
 from ..errors import DecodeError, OptionError
 from ..events import Event, Unknown
-from ..formats.registry import find_row
+from ..formats.guess import Guess
+from ..formats.registry import all_rows, find_format, find_row
 from ..formats.signatures import PATTERNS
 from ..framing.frames import Frame, layout
+from ..options import ReadOptions
 from .reading import RecordReader, Slice
+
+GUESSED_BYTES, GUESSED_RECORDS = 4 << 20, 20
+"""How many bytes are searched to guess their format, and how many records of each format are counted."""
 
 BATCHED = "batched "
 """How the names of those patterns begin that know a record by its framing."""
@@ -47,3 +54,18 @@ def find_records(reader: RecordReader, data: bytes) -> Iterator[tuple[Slice, Eve
         if not isinstance(event, Unknown):
             at = stop
             yield Slice(frame, start, stop), event
+
+
+def guess_scanned(data: bytes, options: ReadOptions) -> Guess:
+    """The format of which the most records are found in the bytes, and why."""
+    found = {}
+    for name in all_rows():
+        records = find_records(RecordReader(find_format(name), options), data[:GUESSED_BYTES])
+        with suppress(OptionError):  # its records have no length
+            found[name] = sum(1 for _ in islice(records, GUESSED_RECORDS))
+    most = max(found.values())
+    if not most:
+        return Guess(None, (), "no record of a known format is found", 0)
+    names = tuple(sorted(name for name, count in found.items() if count == most))
+    reason = f"records of {' or '.join(names)} are found in the bytes"
+    return Guess(names[0] if len(names) == 1 else None, names, reason, 0)

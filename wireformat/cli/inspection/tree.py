@@ -31,7 +31,7 @@ from ..exits import BAD_USAGE, Failed
 from ..inputs import find_inputs
 from ..options import STDIN
 from ..screen import console
-from .guessed import guessed_format
+from .guessed import format_of_bytes, guessed_format, scanned_format
 
 MOST_RECORDS = 20
 """Of a message with more records, the records are listed, a line each."""
@@ -65,17 +65,19 @@ def inspect(
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     checked = ReadOptions.check(**options)
-    name = guessed_format([path], format, column, at=at or 0)
-    reader = RecordReader(find_format(name), checked)
     found: Iterator[tuple[Slice, Event | None]]
     if scan or at is not None:
         first = at or 0
         data = _bytes_of(path, first)
+        name = scanned_format(data, format, checked) if scan else format_of_bytes(data, format)
+        reader = RecordReader(find_format(name), checked)
         if not scan:
             data = _first_message(reader, data)
         found = find_records(reader, data) if scan else _unread(reader.slices(data))
         title = f"{_name(path)}, {counted(len(data), 'byte', ',')} of {name} from byte {first:,} on"
     else:
+        name = guessed_format([path], format, column)
+        reader = RecordReader(find_format(name), checked)
         with ExitStack() as held:
             (source,) = held.enter_context(find_inputs([path], find_format(name), column))
             picked = pick_message(source, message)
