@@ -89,7 +89,7 @@ SECTIONS: dict[str, Section] = {
     "python": Section(
         "In Python",
         "Batched binary messages in memory, row changes of 8 columns. wf.arrow.changes takes as many threads as Arrow "
-        "does, one for each processor if nobody says otherwise; all others take one. The readers that give Python "
+        "does, by default one for each processor; all others take one. The readers that give Python "
         "objects keep none of them; the Arrow tables are whole. Peak memory is that of one run in a fresh process, "
         "with input and output. The declaration reads only a part of the data.",
         {

@@ -40,3 +40,7 @@ __all__ = [
     "register",
     "typed_reader",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -147,6 +147,7 @@ class Capture:
         names = ", ".join(field.name for field in self._messages.positions.fields)
         return f"<spark_udfs.Capture of {self._format}, by {names}>"
 
+    @checks_keywords
     def changes(
         self,
         *,
@@ -170,6 +171,7 @@ class Capture:
             self._light.find()
         return self._answer(ask, schema, None, is_sorted=not self._light.was_made)
 
+    @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
         """Returns the row changes of committed transactions with the facts of their transactions, in no order.
 
@@ -180,6 +182,7 @@ class Capture:
         schema = schema.remove(schema.get_field_index("message"))
         return self._answer(partial(ask_committed, tables), schema, self._plans)
 
+    @checks_keywords
     def messages(self, *, prefix: str | None = None) -> DataFrame:
         """Returns what was written with `pg_logical_emit_message`; see `wireformat.Capture.messages`."""
         schema = wf.Capture([], self._format).messages(prefix=prefix).schema
@@ -200,6 +203,7 @@ class Capture:
         self._messages.positions.check_result(tables_schema(pa.null()).names)
         return self._spark.createDataFrame(self._light.listed_of_each)
 
+    @checks_keywords
     def typed(
         self,
         table: str,
@@ -231,6 +235,7 @@ class Capture:
         )
         return self._answer(partial(ask_typed, asked), asked.part().schema, self._plans)
 
+    @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> DataFrame:
         """Returns the rows of a table as it stands at the end of the capture; of each stream if there are several.
 
@@ -256,6 +261,7 @@ class Capture:
         changes = self._answer(partial(ask_keyed, asked, rows.keys), schema, self._plans)
         return latest_of_whole_rows(TypedRows(changes, rows.keys, rows.streams, rows.fields))
 
+    @checks_keywords
     def write(
         self,
         folder: Any,

@@ -12,7 +12,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import wireformat as wf
+from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import flag, shown
+from wireformat.options.keywords import checks_keywords
 
 from .typed_columns import spark_columns
 from .unconverted import frame_of
@@ -57,27 +59,49 @@ class FrameReader:
             yield frame_of(pa.Table.from_batches([batch], self._fields))
 
 
+@checks_keywords
 def change_reader(
     format: str = "gaussdb-binary",
     *,
     columns: Sequence[str] | None = None,
     tables: Sequence[str] | None = None,
     kinds: Sequence[str] | None = None,
-    **options: Any,
+    mode: str = "FAILFAST",
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    heartbeat_unit: str | None = None,
+    known_tables: Iterable[str] | None = None,
+    exclude_users: Iterable[str] | None = None,
+    skip_empty_xacts: bool = False,
+    strict: bool = False,
+    dialect: str = "postgresql",
+    engine: str = "scan",
 ) -> FrameReader:
     """Returns a function from a pandas Series of messages to a DataFrame of the row-change table.
 
     columns   columns of the row-change table; None for all. `message` is the index of the message, in a call its index
               in the Series
-    options   those of `wireformat.Capture`, such as mode and dialect
 
-    Raises OptionError.
+    The other options are those of `wireformat.Capture`. Raises OptionError.
     """
-    _check(format, options)
+    options: dict[str, Any] = {
+        "mode": mode,
+        "encoding": encoding,
+        "encoding_errors": encoding_errors,
+        "heartbeat_unit": heartbeat_unit,
+        "known_tables": known_tables,
+        "exclude_users": exclude_users,
+        "skip_empty_xacts": skip_empty_xacts,
+        "strict": strict,
+        "dialect": dialect,
+        "engine": engine,
+    }
+    wf.Capture([], format, **options)  # checks them
     read = partial(_changes, format, options, {"columns": columns, "tables": tables, "kinds": kinds})
     return FrameReader(read, _fields_of(read))
 
 
+@checks_keywords
 def typed_reader(
     table: str,
     schema: Mapping[str, str] | pa.Schema,
@@ -86,7 +110,19 @@ def typed_reader(
     committed: bool = True,
     images: str = "new",
     complete: bool = False,
-    **options: Any,
+    mode: str = "FAILFAST",
+    encoding: str = "utf-8",
+    encoding_errors: str = "strict",
+    heartbeat_unit: str | None = None,
+    known_tables: Iterable[str] | None = None,
+    exclude_users: Iterable[str] | None = None,
+    skip_empty_xacts: bool = False,
+    strict: bool = False,
+    dialect: str = "postgresql",
+    two_phase: str = "commit",
+    drop_resent: bool = True,
+    memory_limit: int = OPEN_TRANSACTIONS_BYTES,
+    engine: str = "scan",
 ) -> FrameReader:
     """Returns a function from a pandas Series of messages to a DataFrame of the typed changes of one table.
 
@@ -95,12 +131,26 @@ def typed_reader(
     committed   True returns the changes of transactions that are committed in the messages of a call, in commit order.
                 False returns every change in the order of the messages, also one whose transaction begins or ends
                 elsewhere, or is rolled back; `_sequence` is then null
-    options     those of `wireformat.Capture`, such as mode and dialect
 
     images and complete, the columns and the types are those of `wireformat.Capture.typed`, except that a time of day is
-    the text as sent. Raises OptionError.
+    the text as sent. The other options are those of `wireformat.Capture`. Raises OptionError.
     """
-    _check(format, options)
+    options: dict[str, Any] = {
+        "mode": mode,
+        "encoding": encoding,
+        "encoding_errors": encoding_errors,
+        "heartbeat_unit": heartbeat_unit,
+        "known_tables": known_tables,
+        "exclude_users": exclude_users,
+        "skip_empty_xacts": skip_empty_xacts,
+        "strict": strict,
+        "dialect": dialect,
+        "two_phase": two_phase,
+        "drop_resent": drop_resent,
+        "memory_limit": memory_limit,
+        "engine": engine,
+    }
+    wf.Capture([], format, **options)  # checks them
     if not isinstance(schema, (Mapping, pa.Schema)):
         raise wf.OptionError(
             f"option schema: expected a mapping of column to SQL type, or a pyarrow Schema, got {shown(schema)}"
@@ -109,23 +159,6 @@ def typed_reader(
     rows = _committed_rows if flag("committed", committed) else _all_rows
     read = partial(rows, format, options, table, typed)
     return FrameReader(read, _fields_of(read))
-
-
-_SPARKS_OWN = ("column", "order_by", "after", "threads", "progress")
-"""Options of a Capture that a function of a Series has no use for: Spark settles what they say."""
-
-
-def _check(format: str, options: Mapping[str, Any]) -> None:
-    """Raises OptionError, also for an option that is left to Spark."""
-    for name in options:
-        if name in _SPARKS_OWN:
-            raise wf.OptionError(
-                f"option {name}: expected no such option, the messages of a call are one Series in order"
-            )
-    try:
-        wf.Capture([], format, **options)
-    except TypeError as error:  # Python's words for an unknown keyword argument
-        raise wf.OptionError(f"options: {error}") from None
 
 
 def _fields_of(read: Callable[[Any], pa.RecordBatchReader]) -> pa.Schema:
@@ -160,11 +193,10 @@ def _all_rows(
     from wireformat.arrow.typed_tables.table import typed_part  # loads numba
 
     changes = _capture(messages, format, options).changes(tables=[table])
-    mode = options.get("mode", "FAILFAST")
 
     def rows_of(batches: Sequence[pa.RecordBatch]) -> pa.Table:
         own = pa.Table.from_batches(batches, changes.schema)
-        return typed_part(own, table, mode=mode, format=format, **typed)
+        return typed_part(own, table, mode=options["mode"], format=format, **typed)
 
     schema = rows_of([]).schema
     batches = (batch for changed in changes for batch in rows_of([changed]).to_batches())

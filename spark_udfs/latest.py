@@ -25,6 +25,7 @@ from wireformat.arrow.typed_tables.typed_changes import (
     no_stream,
 )
 from wireformat.options.checks import texts
+from wireformat.options.keywords import checks_keywords
 
 from .fields import check_frame, field_of
 from .latest_by_key import rows_by_key
@@ -33,6 +34,7 @@ from .positions import position_field
 from .typed_rows import TypedRows, table_columns
 
 
+@checks_keywords
 def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = ()) -> DataFrame:
     """Returns the current rows of a table, from its changes.
 

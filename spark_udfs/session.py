@@ -17,6 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession, is_remote
 
 from wireformat.options.checks import mapping, number
+from wireformat.options.keywords import checks_keywords
 
 LEAST_JAVA = 17
 """The lowest version of Java that Spark 4 runs on."""
@@ -30,6 +31,7 @@ class RemoteProcess(RuntimeError):
     """This process uses Spark Connect, and Spark has no local session next to it."""
 
 
+@checks_keywords
 def local_session(
     cores: int | str = 2, *, app_name: str = "wireformat", settings: Mapping[str, object] | None = None
 ) -> SparkSession:

@@ -14,10 +14,24 @@ READING = (wf.decode, wf.Decoder, wf.arrow.changes, wf.arrow.batches, wf.Capture
 NOT_OF_A_CAPTURE = {"tables", "kinds"}
 NOT_OF_ONE_MESSAGE = {"mode", "heartbeat_unit", "exclude_users", "skip_empty_xacts", "strict", *NOT_OF_A_CAPTURE}
 
+MODULES = (wf, wf.arrow, wf.lake, wf.live, wf.plugin, wf.testing)
+METHODS = ("changes", "committed", "messages", "typed", "latest", "write")
+
+
+def functions_of(module: Any) -> list[Any]:
+    """Public functions of a module that take keywords."""
+    found = [vars(module).get(name) or getattr(module, name) for name in module.__all__]
+    return [one for one in found if inspect.isfunction(one) and has_keywords(one)]
+
+
+def has_keywords(function: Any) -> bool:
+    kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
+    return bool(kinds & {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD})
+
+
 FUNCTIONS: list[Any] = [
-    *(wf.decode, wf.Decoder, wf.encode, wf.transactions, wf.inspect, wf.Capture.__init__),
-    *(getattr(wf.arrow, name) for name in wf.arrow.__all__ if callable(getattr(wf.arrow, name)) and name.islower()),
-    *(getattr(wf.Capture, name) for name in ("changes", "committed", "messages", "typed", "latest", "write")),
+    *(function for module in MODULES for function in functions_of(module)),
+    *(getattr(wf.Capture, name) for name in ("__init__", *METHODS)),
 ]
 
 
@@ -72,11 +86,34 @@ def test_a_typo_names_the_nearest(call: Any, typo: str, nearest: str) -> None:
         call(**{typo: None})
 
 
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: f"{function.__module__}.{function.__qualname__}")
+def test_every_function_names_the_nearest(function: Any) -> None:
+    """Of each keyword, with a letter too many."""
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            with pytest.raises(wf.OptionError, match=f"unknown option '{name}x', did you mean '{name}'"):
+                function(**{f"{name}x": None})
+
+
+def test_functions_on_spark() -> None:
+    """Importing them needs no Java."""
+    pytest.importorskip("pyspark")
+    import spark_udfs
+
+    assert dir(spark_udfs) == sorted(spark_udfs.__all__)
+    found = [*functions_of(spark_udfs), *(getattr(spark_udfs.Capture, name) for name in METHODS)]
+    assert {"capture", "change_reader", "decode", "typed_reader"} <= {function.__name__ for function in found}
+    for function in found:
+        test_every_keyword_is_explicit_and_has_a_type(function)
+        test_every_function_names_the_nearest(function)
+
+
 def test_dir_lists_what_is_public() -> None:
     assert dir(wf) == sorted([*wf.__all__, "__version__"])
-    assert dir(wf.arrow) == sorted(wf.arrow.__all__)
-    assert all(hasattr(wf, name) for name in dir(wf))
-    assert all(hasattr(wf.arrow, name) for name in dir(wf.arrow))
+    for module in (*MODULES[1:], wf.ddl):
+        assert dir(module) == sorted(module.__all__)
+    for module in (*MODULES, wf.ddl):
+        assert all(hasattr(module, name) for name in dir(module))
 
 
 def test_an_event_is_shown_as_the_call_that_makes_it() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from .test_documentation import BLOCK, ROOT, SAMPLE
-from .wheels import build_wheel, install, run
+from .wheels import OWN, build_wheel, install, run
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    (wireformat .*)$", README, re.MULTILINE)
@@ -103,6 +105,27 @@ def test_quickstart(python: Path, tmp_path: Path) -> None:
     expected = [line[2:] for block in found for line in block.splitlines() if line.startswith("# ")]
     assert session.stdout.splitlines() == expected
     check_commands("quickstart.md", tmp_path, python)
+
+
+@pytest.mark.parametrize("command", ["show missing", "show bad.bin", "check dbname=none --slot none"])
+def test_an_error_ends_with_the_page_that_explains_it(command: str, python: Path, tmp_path: Path) -> None:
+    """On a terminal, which is standard error here: the page is in the installed package."""
+    (site,) = python.parents[1].rglob("site-packages")
+    (tmp_path / "bad.bin").write_bytes(b"no message")
+    ours, theirs = os.openpty()
+    program = python.parent / "wireformat"
+    subprocess.run([program, *command.split()], cwd=tmp_path, env=OWN, stderr=theirs, stdout=theirs, timeout=120)
+    os.close(theirs)
+    printed = b""
+    with suppress(OSError):  # the other side is closed
+        while some := os.read(ours, 1 << 16):
+            printed += some
+    os.close(ours)
+    *_, error, last = printed.decode().splitlines()
+    assert error.startswith("wireformat: ")
+    page = Path(last.removeprefix("More about this error: "))
+    assert page.is_relative_to(site)
+    assert page.read_text(encoding="utf-8").startswith("# ")
 
 
 def test_inspector(python: Path, tmp_path: Path) -> None:

@@ -69,6 +69,8 @@ def decode(
     return (located.event for located in judged_events(source, messages, format, checked))
 
 
+@checks_keywords
+@checks_keywords
 def guess_format(messages: Iterable[Any]) -> Guess:
     """Returns the likely format of messages, and why.
 

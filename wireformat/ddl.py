@@ -233,3 +233,7 @@ def _fail(expected: str, got: str, path: _Path, **where: Any) -> NoReturn:
 def _shown(path: _Path) -> str:
     text = "".join(path).removeprefix(".")
     return text if len(text) <= PATH_CHARACTERS else f"{text[:PATH_CHARACTERS]}..."
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -81,3 +81,27 @@ def test_modes_and_kinds_may_be_written_small(small: list[str]) -> None:
     found, expected = (run("show", *words, "-", stdin=stream) for words in (small, large))
     assert (found.exit_code, found.stdout, found.stderr) == (0, expected.stdout, "")
     assert found.stdout.count("INSERT") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("insp", ["inspect"]),
+        ("inspect --rec", ["--record", "--records"]),
+        ("show --format pg", ["pgoutput"]),
+        ("convert --to gaussdb-", ["gaussdb-binary", "gaussdb-json", "gaussdb-text"]),
+        ("show --mode PERM", ["PERMISSIVE"]),
+        ("decode --kinds INSERT,UP", ["INSERT,UPDATE"]),
+        ("write --from sql", ["sql-decoding"]),
+        ("write --format ", ["parquet", "delta"]),
+        ("follow --state l", ["latest"]),
+        ("show --dialect mysql", []),
+    ],
+)
+def test_completion_in_a_shell(words: str, offered: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands, options and the values of options."""
+    monkeypatch.setenv("_WIREFORMAT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"wireformat {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
+    result = run()
+    assert (result.exit_code, result.stdout.split()) == (0, offered)

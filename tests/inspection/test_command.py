@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import wireformat as wf
+from wireformat.cli.inspection import tree
+from wireformat.inspection.reading import RecordReader, Slice
+from wireformat.inspection.scan import find_records
+from wireformat.options import ReadOptions
 from wireformat.sources import files, picked
 
 from .. import handmade
@@ -78,6 +84,20 @@ def test_a_parquet_file_with_several_row_groups(tmp_path: Path) -> None:
     assert f"has {len(payload)} messages" in result.stderr
 
 
+def test_rows_before_the_message_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what later messages depend on is read: 200,000 rows before it took a second."""
+    support = SUPPORTED["pgoutput"]
+    reader = RecordReader(wf.FORMATS["pgoutput"], ReadOptions.check())
+    for message in support.before:
+        reader.learn(message)
+    with monkeypatch.context() as patched:
+        patched.setattr(RecordReader, "slices", None)
+        reader.learn(support.good)
+        reader.learn(b"")
+    (piece,) = reader.slices(support.good)
+    assert reader.outline(support.good, piece)[1] is None
+
+
 @pytest.mark.parametrize("name", ["b_types_batch", "j_types_batch", "t_types_batch"])
 def test_records_in_bytes_whose_beginning_is_missing(name: str, tmp_path: Path) -> None:
     case = find_case(name)
@@ -87,8 +107,34 @@ def test_records_in_bytes_whose_beginning_is_missing(name: str, tmp_path: Path) 
     path.write_bytes(message[whole.records[0].start + 5 :] + b"\0garbage\0" * 3)
     found = leaves(path, "--scan", "-f", case.format)
     assert {line["record"] for line in found} == set(range(len(whole.records) - 1))
-    listed = run("inspect", path, "--scan", "-f", case.format)
+    listed = run("inspect", path, "--scan")
     assert f"{len(whole.records) - 1:,} record" in listed.stdout
+    assert listed.stderr.startswith(f"format {case.format}, guessed: ")
+    assert run("inspect", path, "--scan", "-f", case.format).stdout == listed.stdout
+    assert run("inspect", "-", "--scan", stdin=path.read_bytes()).stderr == listed.stderr
+
+
+def test_a_scan_prints_what_it_has_found(tmp_path: Path, batch: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads each record once, and does not wait for the last one: Ctrl-C keeps what was found."""
+    path = tmp_path / "tail.bin"
+    path.write_bytes(batch[3:] + batch)
+    whole = run("inspect", "--scan", "-f", "gaussdb-binary", path).stdout.splitlines()
+    json_lines = run("inspect", "--scan", "--json", "-f", "gaussdb-binary", path).stdout.splitlines()
+    stop = len(whole) - 6
+    assert stop > tree.MOST_RECORDS
+
+    def interrupted(reader: RecordReader, data: bytes) -> Iterator[tuple[Slice, wf.Event]]:
+        yield from islice(find_records(reader, data), stop)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tree, "find_records", interrupted)
+    monkeypatch.setattr(RecordReader, "outline", None)
+    result = run("inspect", "--scan", "-f", "gaussdb-binary", path)
+    assert (result.exit_code, result.stdout.splitlines()) == (130, whole[: stop + 1])
+    result = run("inspect", "--scan", "--json", "-f", "gaussdb-binary", path)
+    found = result.stdout.splitlines()
+    assert (result.exit_code, found) == (130, json_lines[: len(found)])
+    assert json.loads(found[-1])["record"] == stop - 1
 
 
 def test_scan_of_records_without_length(tmp_path: Path) -> None:
@@ -121,8 +167,10 @@ def test_a_page_needs_a_folder(tmp_path: Path) -> None:
 def test_scan_that_finds_nothing(tmp_path: Path) -> None:
     path = tmp_path / "zeros.bin"
     path.write_bytes(bytes(100))
-    result = run("inspect", path, "--scan", "-f", "gaussdb-binary")
-    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "0 records")
+    for option in ((), ("-f", "gaussdb-binary")):
+        result = run("inspect", path, "--scan", *option)
+        assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "0 records")
+        assert ("no record of a known format is found" in result.stderr) == (not option)
 
 
 def test_bad_bytes(tmp_path: Path, batch: bytes) -> None:
@@ -237,7 +285,10 @@ def test_a_pipe_is_read_as_a_file_is(option: tuple[object, ...], capture: Path, 
         result = run("inspect", "--json", *option, pipe)
         written.result()
     assert result.stdout == run("inspect", "--json", *option, capture).stdout != ""
-    assert f"guessed: {pipe} cannot be read twice" in result.stderr
+    guessed = (
+        f"{pipe} cannot be read twice" if "--at" not in option else "the message begins like those of gaussdb-binary"
+    )
+    assert f"guessed: {guessed}" in result.stderr
 
 
 def test_bytes_after_broken_framing_are_no_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

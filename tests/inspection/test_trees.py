@@ -160,6 +160,20 @@ def test_a_message_without_its_stream() -> None:
         assert xid is None or found.find("xid").value == xid
 
 
+def test_cells_have_the_names_of_their_columns() -> None:
+    """Where an earlier message of pgoutput described the relation: in each image, also for NULL."""
+    support = SUPPORTED["pgoutput"]
+    for name in ("update of a key", "delete by key", "update of all"):
+        sample = support.samples[name]
+        found = wf.inspect(sample.message, "pgoutput", before=support.before, **sample.reading)
+        images = [image for image in ("old", "new") if getattr(found.records[0].value, image) is not None]
+        assert images
+        for image in images:
+            assert [found.find(f"{image}.cells[{index}]").value for index in (0, 1)] == ["id", "v"]
+        alone = wf.inspect(sample.message, "pgoutput")
+        assert alone.find(f"{images[0]}.cells[0]").value is None
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(wf.OptionError, match="pass the format"):
         wf.inspect(b"\xff\xff\xff")

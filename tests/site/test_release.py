@@ -12,7 +12,8 @@ import pytest
 
 import wireformat
 from tools.release.__main__ import TOOLS, pythons, version
-from tools.release.contents import MUST_HAVE, SOURCES, faults_of_source, faults_of_wheel
+from tools.release.contents import MUST_HAVE, PAGES, SOURCES, faults_of_source, faults_of_wheel
+from wireformat.cli import exits
 
 from ..wheels import ROOT, build_wheel
 
@@ -45,7 +46,15 @@ def test_pythons() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["tests/test_a.py", "wireformat/tests/a.py", "spark_udfs/conftest.py", "tools/a.py", "wireformat/notes.md"]
+    "name",
+    [
+        "tests/test_a.py",
+        "wireformat/tests/a.py",
+        "spark_udfs/conftest.py",
+        "tools/a.py",
+        "wireformat/notes.md",
+        "wireformat/pages/notes.md",
+    ],
 )
 def test_what_does_not_belong_into_a_wheel(name: str, tmp_path: Path) -> None:
     good = (*MUST_HAVE, "wireformat/formats/test_decoding.py", "wireformat-1.dist-info/METADATA")
@@ -59,7 +68,11 @@ def test_what_a_wheel_must_have(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("wireformat/py.typed", bytes(1_000_001))
     (fault,) = faults_of_wheel(path)
-    assert fault.startswith("a.whl: expected at most 1000000 bytes, got 1000")
+    assert re.fullmatch(r"a\.whl: expected at most 1000000 bytes, got 100\d{4}", fault)
+
+
+def test_a_wheel_has_the_pages_that_errors_name() -> None:
+    assert {name for name in MUST_HAVE if name.startswith(PAGES)} == {f"{PAGES}{page}" for page in exits.PAGES}
 
 
 def test_what_a_source_distribution_must_have(tmp_path: Path) -> None:

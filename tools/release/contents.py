@@ -9,7 +9,12 @@ from pathlib import Path
 
 MOST_WHEEL_BYTES = 1_000_000
 PACKAGES = ("wireformat", "spark_udfs")
-MUST_HAVE = ("wireformat/py.typed", "spark_udfs/py.typed", "wireformat/__init__.py", "spark_udfs/__init__.py")
+PAGES = "wireformat/pages/"
+"""The folder of the pages that errors name."""
+MUST_HAVE = (
+    *("wireformat/py.typed", "spark_udfs/py.typed", "wireformat/__init__.py", "spark_udfs/__init__.py"),
+    *(f"{PAGES}{page}.md" for page in ("command_line", "errors", "install", "lake", "live", "order")),
+)
 SOURCES = ("tests/__init__.py", "docs/conf.py", "CHANGELOG.md", "README.md", "LICENSE", "Makefile", "constraints.txt")
 """Some of what a source distribution must have, so that its tests and its site can be built from it."""
 
@@ -42,4 +47,5 @@ def faults_of_source(path: Path) -> Iterator[str]:
 
 
 def _is_used(name: str) -> bool:
-    return name.endswith((".py", "py.typed", ".properties", ".html", ".css", ".js")) or ".dist-info/" in name
+    endings = (".py", "py.typed", ".properties", ".html", ".css", ".js")
+    return name.endswith(endings) or ".dist-info/" in name or name in MUST_HAVE

@@ -1,4 +1,4 @@
-"""The drawings of the ideas: the way of the bytes, relations and values, chunks of a stream."""
+"""The drawings of the ideas: from bytes to tables, relations and values, chunks of a stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def idea_drawings() -> Iterator[tuple[str, str]]:
 
 
 def _bytes() -> str:
-    drawing = Drawing(WIDTH, "The way of the bytes")
+    drawing = Drawing(WIDTH, "From bytes to tables")
     wide, high = 144, 62
     columns = [6, 180, 354, 528, 702]
     upper, lower, last = 14, 120, 226

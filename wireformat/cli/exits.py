@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from ..errors import OptionError, OrderError, WireformatError
+from ..errors import LakeError, MissingExtra, OptionError, OrderError, ServerError, WireformatError
 from .screen import say
 
 BAD_DATA = 1
@@ -28,13 +28,21 @@ class Failed(Exception):
         self.code = code
 
 
+_USAGE, _DATA = "command_line.md", "errors.md"
+
 _CODES: tuple[tuple[type[Exception], int, str], ...] = (
-    (OptionError, BAD_USAGE, "command_line.md"),
+    (OptionError, BAD_USAGE, _USAGE),
     (OrderError, BAD_DATA, "order.md"),
-    (WireformatError, BAD_DATA, "errors.md"),
-    (OSError, BAD_DATA, "command_line.md"),
+    (ServerError, BAD_DATA, "live.md"),
+    (LakeError, BAD_DATA, "lake.md"),
+    (MissingExtra, BAD_DATA, "install.md"),
+    (WireformatError, BAD_DATA, _DATA),
+    (OSError, BAD_DATA, _USAGE),
 )
 """The exit code of each kind of error, and the page that explains it."""
+
+PAGES = frozenset(page for _, _, page in _CODES)
+"""The pages that a wheel has: those that errors name."""
 
 
 @contextlib.contextmanager
@@ -57,7 +65,7 @@ def exit_codes() -> Iterator[None]:
         _discard_output()
         raise typer.Exit from None
     except Failed as error:
-        raise _reported(str(error), error.code, "command_line.md" if error.code == BAD_USAGE else "errors.md") from None
+        raise _reported(str(error), error.code, _USAGE if error.code == BAD_USAGE else _DATA) from None
     except tuple(kind for kind, _, _ in _CODES) as error:
         text = in_words_of_the_command(text_of_os_error(error) if isinstance(error, OSError) else str(error))
         code, page = next((code, page) for kind, code, page in _CODES if isinstance(error, kind))
@@ -103,14 +111,21 @@ def prepare_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _reported(text: str, code: int, page: str = "command_line.md") -> typer.Exit:
+def page_path(page: str) -> Path:
+    """Where a page of the documentation is: in the installed package, or in the clone that it runs from."""
+    package = Path(__file__).parents[1]
+    installed = package / "pages" / page
+    return installed if installed.exists() else package.parent / "docs" / page
+
+
+def _reported(text: str, code: int, page: str) -> typer.Exit:
     try:
         sys.stdout.flush()
     except OSError:
         _discard_output()
     say(f"wireformat: {text}")
     if sys.stderr.isatty():
-        say(f"docs/{page} explains it")
+        say(f"More about this error: {page_path(page)}")
     return typer.Exit(code)
 
 

@@ -26,6 +26,8 @@ from .options import (
     Mode,
     Output,
     Tables,
+    format_names,
+    one_of,
     parse_settings,
     split_kinds,
     split_lists,
@@ -84,9 +86,9 @@ def show(
     encoding_errors: EncodingErrors = "strict",
     dialect: Dialect = "postgresql",
     follow: Annotated[
-        bool, typer.Option("--follow", "-F", help="Go on as the last file, one of messages, grows; Ctrl-C ends it.")
+        bool, typer.Option("--follow", "-F", help="Keep printing what is appended to the last file of messages.")
     ] = False,
-    pager: Annotated[bool, typer.Option("--pager", help="Show it in $PAGER, or in less.")] = False,
+    pager: Annotated[bool, typer.Option("--pager", help="Show the output in $PAGER, or in less.")] = False,
 ) -> None:
     """Print one line per record, as the openGauss client does."""
     with exit_codes():
@@ -138,9 +140,7 @@ def inspect(
     ] = None,
     records: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST", help="Records of the file with a tree on the page, such as 0-99,500; 2,000 at most."
-        ),
+        typer.Option(metavar="LIST", help="Records that get a tree on the page, such as 0-99,500; 2,000 at most."),
     ] = None,
     as_json: Json = False,
     column: Column = None,
@@ -183,7 +183,12 @@ def inspect(
 def decode(
     files: Files,
     output: Output,
-    to: Annotated[str | None, typer.Option(metavar="csv|jsonl|arrow", help="Format that -o - writes.")] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="csv|jsonl|arrow", autocompletion=one_of("csv", "jsonl", "arrow"), help="Format that -o - writes."
+        ),
+    ] = None,
     format: FormatName = DEFAULT_FORMAT,
     column: Column = None,
     mode: Mode = "FAILFAST",
@@ -197,7 +202,11 @@ def decode(
     dialect: Dialect = "postgresql",
     heartbeat_unit: Annotated[
         str | None,
-        typer.Option(metavar="s|ms|us", help="Unit of the time in heartbeats; default: guessed from its size."),
+        typer.Option(
+            metavar="s|ms|us",
+            autocompletion=one_of("s", "ms", "us"),
+            help="Unit of the time in heartbeats; default: guessed from its size.",
+        ),
     ] = None,
 ) -> None:
     """Write the row-change table, one row per record."""
@@ -229,7 +238,9 @@ def decode(
 def convert(
     files: Files,
     output: Output,
-    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="The format to write.")],
+    to: Annotated[
+        str, typer.Option("--to", "-t", metavar="NAME", autocompletion=format_names, help="The format to write.")
+    ],
     format: FormatName = DEFAULT_FORMAT,
     option: Annotated[
         list[str] | None,
@@ -298,10 +309,17 @@ def options(
         bool, typer.Option("--check", help="Explain these options instead of printing the table.")
     ] = False,
     plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of the slot.")] = "mppdb_decoding",
-    product: Annotated[str, typer.Option(metavar="GaussDB|openGauss", help="The server.")] = "GaussDB",
+    product: Annotated[
+        str,
+        typer.Option(metavar="GaussDB|openGauss", autocompletion=one_of("GaussDB", "openGauss"), help="The server."),
+    ] = "GaussDB",
     via: Annotated[
         str,
-        typer.Option(metavar="streaming|sql|area", help="How the slot is read: START_REPLICATION or an SQL function."),
+        typer.Option(
+            metavar="streaming|sql|area",
+            autocompletion=one_of("streaming", "sql", "area"),
+            help="How the slot is read: START_REPLICATION or an SQL function.",
+        ),
     ] = "streaming",
     max_process_memory: Annotated[
         int | None, typer.Option(metavar="MB", help="Memory of the server; two ranges depend on it.", min=1)

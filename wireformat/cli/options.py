@@ -3,11 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+Completion = Callable[[str], list[str]]
+"""What a shell offers for the beginning of a word."""
+
+
+def one_of(*words: str) -> Completion:
+    """Completes a word to one of these."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+def format_names(incomplete: str) -> list[str]:
+    """Completes the name of a format."""
+    from ..formats.registry import all_rows
+
+    return one_of(*all_rows())(incomplete)
+
+
+def _modes(incomplete: str) -> list[str]:
+    from ..options.reading import MODES
+
+    return one_of(*MODES)(incomplete)
+
+
+def _kinds(incomplete: str) -> list[str]:
+    """Completes the last item of a list of kinds."""
+    from ..options.reading import KINDS
+
+    head, comma, last = incomplete.rpartition(",")
+    return [f"{head}{comma}{kind}" for kind in one_of(*KINDS)(last)]
+
 
 Files = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Parquet files, or files of messages; - is standard input.")
@@ -20,7 +50,14 @@ def _upper(value: str) -> str:
 
 
 FormatName = Annotated[
-    str, typer.Option("--format", "-f", metavar="NAME", help="Format of the messages; `wireformat formats` lists them.")
+    str,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="NAME",
+        autocompletion=format_names,
+        help="Format of the messages; `wireformat formats` lists them.",
+    ),
 ]
 Column = Annotated[
     str | None,
@@ -32,7 +69,11 @@ Column = Annotated[
 GuessedFormat = Annotated[
     str | None,
     typer.Option(
-        "--format", "-f", metavar="NAME", help="Format of the messages; default: guessed from the first ones."
+        "--format",
+        "-f",
+        metavar="NAME",
+        autocompletion=format_names,
+        help="Format of the messages; default: guessed from the first ones.",
     ),
 ]
 Mode = Annotated[
@@ -40,6 +81,7 @@ Mode = Annotated[
     typer.Option(
         callback=_upper,
         metavar="MODE",
+        autocompletion=_modes,
         help="Bad input: FAILFAST stops, PERMISSIVE keeps it, DROPMALFORMED skips it.",
     ),
 ]
@@ -47,11 +89,15 @@ Tables = Annotated[
     list[str] | None,
     typer.Option(metavar="LIST", help="Only row changes of these tables: schema.table, * for a whole part."),
 ]
-Kinds = Annotated[list[str] | None, typer.Option(metavar="LIST", help="Only these kinds, such as INSERT,COMMIT.")]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LIST", autocompletion=_kinds, help="Only these kinds, such as INSERT,COMMIT."),
+]
 EncodingErrors = Annotated[
     str,
     typer.Option(
         metavar="strict|replace",
+        autocompletion=one_of("strict", "replace"),
         help="Text that is not valid in the encoding: raise an error, or replace it with U+FFFD.",
     ),
 ]
@@ -64,7 +110,12 @@ Output = Annotated[
 Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of the server, by its Python name.")]
 
 Dialect = Annotated[
-    str, typer.Option(metavar="postgresql|opengauss", help="Dialect of pgoutput; other formats ignore it.")
+    str,
+    typer.Option(
+        metavar="postgresql|opengauss",
+        autocompletion=one_of("postgresql", "opengauss"),
+        help="Dialect of pgoutput; other formats ignore it.",
+    ),
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print lines of JSON, for programs.")]

@@ -50,10 +50,12 @@ def guess_format(messages: Iterable[Any]) -> Guess:
         count += 1
         found.update(look(head, 0, len(head)))
     if not found:
-        return Guess(None, (), f"none of {counted(count, 'message')} begins like one of a known format", count)
+        none = "the message does not begin" if count == 1 else f"none of {counted(count, 'message')} begins"
+        return Guess(None, (), f"{none} like one of a known format", count)
     most = max(found.values())
     names = tuple(sorted(name for name, number in found.items() if number == most))
-    reason = f"{most} of {counted(count, 'message')} begin{'s' if most == 1 else ''} like those of {' or '.join(names)}"
+    these = "the message" if count == 1 else f"{most} of {counted(count, 'message')}"
+    reason = f"{these} begin{'s' if most == 1 else ''} like those of {' or '.join(names)}"
     if len(names) == 1:
         return Guess(names[0], names, reason, count)
     return Guess(None, names, f"{reason}, which these messages do not tell apart", count)

@@ -14,3 +14,7 @@ from __future__ import annotations
 from .listing import position, tables
 
 __all__ = ["position", "tables"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

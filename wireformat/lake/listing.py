@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
+from ..options.keywords import checks_keywords
 from ..stream.capture_position import CapturePosition
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .store import Store
 
 
+@checks_keywords
 def position(
     folder: Any, *, filesystem: Any = None, storage_options: Mapping[str, str] | None = None
 ) -> CapturePosition:
@@ -29,6 +31,7 @@ def position(
     return manifest.position
 
 
+@checks_keywords
 def tables(folder: Any, *, filesystem: Any = None, storage_options: Mapping[str, str] | None = None) -> pa.Table:
     """Returns the tables of a lake, with a row for each: table_schema, table_name, folder, files, rows.
 

@@ -22,3 +22,7 @@ from .following import follow
 from .progress import Progress
 
 __all__ = ["Finding", "Progress", "check", "create_slot", "drop_slot", "follow"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

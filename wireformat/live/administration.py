@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..options.keywords import checks_keywords
 from ..stream.capture_position import CapturePosition
 from . import slots
 from .checks import Finding, Wanted, all_findings
@@ -11,6 +12,7 @@ from .connection import Connection
 from .plugins import publication_names
 
 
+@checks_keywords
 def check(
     dsn: str,
     *,
@@ -31,6 +33,7 @@ def check(
         return all_findings(connection, Wanted(slot, names, position), slots.find_system(connection), found)
 
 
+@checks_keywords
 def create_slot(
     dsn: str, slot: str, *, plugin: str = "pgoutput", failover: bool = False, driver: str = "psycopg"
 ) -> None:
@@ -44,6 +47,7 @@ def create_slot(
         slots.create_slot(connection, slot, plugin, failover=failover)
 
 
+@checks_keywords
 def drop_slot(dsn: str, slot: str, *, driver: str = "psycopg") -> None:
     """Drops a slot. Changes that it has kept are lost. Raises ServerError, for example if the slot is in use."""
     with Connection(dsn, driver) as connection:

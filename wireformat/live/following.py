@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import OptionError
 from ..lake.options import LakeOptions
 from ..options.checks import number, one_of
+from ..options.keywords import checks_keywords
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
 from .follower import Follower
@@ -17,6 +18,7 @@ from .progress import Progress
 from .sink import Sink
 
 
+@checks_keywords
 def follow(
     dsn: str,
     to: Any,

@@ -7,3 +7,7 @@ from .encoder import Encoder
 from .replay import replay
 
 __all__ = ["Context", "Encoder", "OutputPlugin", "replay", "whole_transactions"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,6 +9,7 @@ from ..errors import EncodeError, OptionError, PluginError
 from ..events import Begin, Corrupt, Event, Message, StreamStart, check_event
 from ..options import ReadOptions
 from ..options.checks import mapping
+from ..options.keywords import checks_keywords
 from .callbacks import STREAMING, TWO_PHASE, OutputPlugin, callbacks_of
 from .context import OUTPUT_TYPES, Context
 from .delivery import Delivery
@@ -49,6 +50,7 @@ _SPECIAL = frozenset(("BEGIN", "STREAM_START", "MESSAGE", "CORRUPT"))
 """Kinds for which the tables do not say all."""
 
 
+@checks_keywords
 def replay(
     events: Iterable[Event],
     plugin: OutputPlugin,

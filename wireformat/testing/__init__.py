@@ -9,3 +9,7 @@ from .streams import Stream, stream
 from .tables import Column, Table, Values
 
 __all__ = ["Column", "Stream", "Table", "Values", "stream"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

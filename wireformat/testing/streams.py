@@ -10,6 +10,7 @@ from ..events import Event
 from ..formats.adapt import adapted
 from ..formats.registry import find_row
 from ..options.checks import number
+from ..options.keywords import checks_keywords
 from .server import Plan, Server
 from .tables import COLUMNS, Table, Values, check_table
 
@@ -22,6 +23,7 @@ _ABILITIES: dict[str, frozenset[str]] = {
 """What streams of each family of orders can say with all facts; see FormatRow.order."""
 
 
+@checks_keywords
 def stream(
     tables: int | Sequence[Table] = 4,
     transactions: int = 100,

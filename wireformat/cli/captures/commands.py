@@ -21,6 +21,8 @@ from ..options import (
     Json,
     Mode,
     Tables,
+    format_names,
+    one_of,
     split_lists,
 )
 
@@ -46,7 +48,12 @@ OrderBy = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; default: as many as processors.")]
 TwoPhase = Annotated[
-    str, typer.Option(metavar="commit|prepare", help="When a prepared transaction counts: committed, or prepared.")
+    str,
+    typer.Option(
+        metavar="commit|prepare",
+        autocompletion=one_of("commit", "prepare"),
+        help="When a prepared transaction counts: committed, or prepared.",
+    ),
 ]
 Result = Annotated[
     Path | None,
@@ -57,7 +64,12 @@ Result = Annotated[
         help="Output: .parquet, .arrow, .csv or .jsonl; - is standard output; default: a table on the screen.",
     ),
 ]
-To = Annotated[str | None, typer.Option(metavar="csv|jsonl|arrow", help="Format that -o - writes.")]
+To = Annotated[
+    str | None,
+    typer.Option(
+        metavar="csv|jsonl|arrow", autocompletion=one_of("csv", "jsonl", "arrow"), help="Format that -o - writes."
+    ),
+]
 Rows = Annotated[int, typer.Option(metavar="N", min=1, help="How many rows the screen shows.")]
 
 
@@ -185,9 +197,19 @@ def latest(
 def write(
     files: Sources,
     to: Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")],
-    lake_format: Annotated[str, typer.Option("--format", metavar="parquet|delta", help="What to write.")] = "parquet",
+    lake_format: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="parquet|delta", autocompletion=one_of("parquet", "delta"), help="What to write."
+        ),
+    ] = "parquet",
     state: Annotated[
-        str, typer.Option(metavar="changes|latest", help="All changes, or the tables as they stand.")
+        str,
+        typer.Option(
+            metavar="changes|latest",
+            autocompletion=one_of("changes", "latest"),
+            help="All changes, or the tables as they stand.",
+        ),
     ] = "changes",
     tables: Tables = None,
     partition_by: Annotated[
@@ -201,7 +223,10 @@ def write(
     ] = None,
     rejects: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Parquet file for what cannot be read or does not fit; needs another mode."),
+        typer.Option(
+            metavar="FILE",
+            help="Parquet file for what cannot be read or does not fit; needs a --mode that keeps or skips it.",
+        ),
     ] = None,
     go_on: Annotated[
         bool,
@@ -209,7 +234,13 @@ def write(
     ] = False,
     format: Annotated[
         str,
-        typer.Option("--from", "-f", metavar="NAME", help="Format of the messages; `wireformat formats` lists them."),
+        typer.Option(
+            "--from",
+            "-f",
+            metavar="NAME",
+            autocompletion=format_names,
+            help="Format of the messages; `wireformat formats` lists them.",
+        ),
     ] = DEFAULT_FORMAT,
     column: Column = None,
     order_by: OrderBy = None,
@@ -221,7 +252,7 @@ def write(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Write all tables of a stream to a lake, a folder each."""
+    """Write all tables of a stream to a lake, one folder per table."""
     options = _options(locals())
     if lake_format in FORMATS:
         raise typer.BadParameter(f"--format is that of the lake, parquet or delta; pass --from {lake_format}")

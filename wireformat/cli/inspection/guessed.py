@@ -8,18 +8,17 @@ from pathlib import Path
 
 from ...formats.guess import Guess
 from ...formats.registry import find_format
+from ...inspection.scan import guess_scanned
+from ...options import ReadOptions
 from ...sources.files import LINES_HEAD_BYTES, PARQUET_MAGIC, file_source
 from ...sources.picked import choose_format, guess_of_bytes, guess_of_source
 from ..options import DEFAULT_FORMAT, STDIN
 from ..screen import say
 
 
-def guessed_format(
-    paths: Sequence[str], given: str | None, column: str | None, *, at: int = 0, says_usual: bool = True
-) -> str:
+def guessed_format(paths: Sequence[str], given: str | None, column: str | None, *, says_usual: bool = True) -> str:
     """Returns the format that was given, or guesses it from the first input and says so.
 
-    at          the byte of the file where the first message begins
     says_usual  whether to say so where the guess is the usual format
     Nothing is guessed of a Parquet file in a pipe, and of an input that cannot be read: the command then says what is
     wrong with it.
@@ -31,18 +30,30 @@ def guessed_format(
         if path == STDIN:
             guess = _guess_of_pipe()
         elif Path(path).is_file():
-            guess = _guess_of_file(path, column, at)
+            guess = _guess_of_file(path, column)
         elif Path(path).exists() and not Path(path).is_dir():
             guess = Guess(None, (), f"{path} cannot be read twice", 0)
         else:
             guess = None
     except (OSError, ValueError, OverflowError):
         guess = None
-    if guess is None:
-        return DEFAULT_FORMAT
+    return DEFAULT_FORMAT if guess is None else _chosen(guess, says_usual=says_usual)
+
+
+def format_of_bytes(data: bytes, given: str | None) -> str:
+    """The same for bytes that begin with a message."""
+    return given if given is not None else _chosen(guess_of_bytes(data[:LINES_HEAD_BYTES]))
+
+
+def scanned_format(data: bytes, given: str | None, options: ReadOptions) -> str:
+    """The same for bytes whose beginning is missing, by the records in them."""
+    return given if given is not None else _chosen(guess_scanned(data, options))
+
+
+def _chosen(guess: Guess, *, says_usual: bool = True) -> str:
     name, reason = choose_format(guess, DEFAULT_FORMAT)
     if says_usual or name != DEFAULT_FORMAT:
-        say(f"format {name}, guessed: {reason}; --format says another")
+        say(f"format {name}, guessed: {reason}; --format overrides this")
     return name
 
 
@@ -53,10 +64,9 @@ def _guess_of_pipe() -> Guess | None:
     return None if not head or head.startswith(PARQUET_MAGIC) else guess_of_bytes(head)
 
 
-def _guess_of_file(path: str, column: str | None, at: int) -> Guess | None:
-    """What a file looks like from a byte on; None where there is nothing."""
+def _guess_of_file(path: str, column: str | None) -> Guess | None:
+    """What a file looks like; None where there is nothing in it."""
     with Path(path).open("rb") as file:
-        file.seek(at)
         head = file.read(LINES_HEAD_BYTES)
     if head.startswith(PARQUET_MAGIC):
         return guess_of_source(file_source(Path(path), path, find_format(DEFAULT_FORMAT), column))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,7 +15,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...errors import OptionError, counted
+from ...errors import DecodeError, OptionError, counted
+from ...events import Event
 from ...formats.registry import find_format
 from ...inspection.nodes import Node
 from ...inspection.reading import RecordReader, Slice
@@ -30,7 +31,7 @@ from ..exits import BAD_USAGE, Failed
 from ..inputs import find_inputs
 from ..options import STDIN
 from ..screen import console
-from .guessed import guessed_format
+from .guessed import format_of_bytes, guessed_format, scanned_format
 
 MOST_RECORDS = 20
 """Of a message with more records, the records are listed, a line each."""
@@ -64,56 +65,77 @@ def inspect(
     The other options are those of `ReadOptions`. Raises Failed, OptionError.
     """
     checked = ReadOptions.check(**options)
-    name = guessed_format([path], format, column, at=at or 0)
-    reader = RecordReader(find_format(name), checked)
+    found: Iterator[tuple[Slice, Event | None]]
     if scan or at is not None:
         first = at or 0
         data = _bytes_of(path, first)
+        name = scanned_format(data, format, checked) if scan else format_of_bytes(data, format)
+        reader = RecordReader(find_format(name), checked)
         if not scan:
             data = _first_message(reader, data)
-        found: Iterator[Slice] = find_records(reader, data) if scan else reader.slices(data)
+        found = find_records(reader, data) if scan else _unread(reader.slices(data))
         title = f"{_name(path)}, {counted(len(data), 'byte', ',')} of {name} from byte {first:,} on"
     else:
+        name = guessed_format([path], format, column)
+        reader = RecordReader(find_format(name), checked)
         with ExitStack() as held:
             (source,) = held.enter_context(find_inputs([path], find_format(name), column))
             picked = pick_message(source, message)
         for earlier in picked.before if reader.format.relations is not None else ():
             reader.learn(message_bytes(earlier) or b"")
         data, first = picked.message or b"", picked.stream_offset or 0
-        found = reader.unframed(data, picked.error) if picked.is_lost else reader.slices(data)
+        found = _unread(reader.unframed(data, picked.error) if picked.is_lost else reader.slices(data))
         size = counted(len(data), "byte", ",")
         if picked.message is None:
             found, size = iter(()), "a null, which has no records,"
         title = f"{source.name}, message {message}, {size} of {name}"
-    pieces = list(enumerate(found if record is None else islice(found, min(record, sys.maxsize - 1) + 1)))
-    if record is not None and record >= len(pieces):
-        raise Failed(f"--record: there are {counted(len(pieces), 'record')}, from 0 on; got {record}", BAD_USAGE)
-    chosen = pieces if record is None else [pieces[record]]
+    records = enumerate(found) if record is None else iter([_record(found, record)])
     if as_json:
-        _print_json(reader, data, chosen)
+        for index, (piece, _) in records:
+            _print_json(reader.node(data, piece, index), data, index)
         return
+    begun = list(islice(records, MOST_RECORDS + 1))
     screen = console(soft_wrap=True, emoji=False, markup=False)
     screen.print(Text(printable(title), style="bold"))
-    if record is None and (len(chosen) > MOST_RECORDS or scan):
-        for index, piece in chosen:
-            event, error = reader.outline(data, piece)
-            wrong = f"  {error_lines(data, error)[0]}" if error is not None else ""
-            size = counted(piece.stop - piece.start, "byte", ",")
-            screen.print(
-                Text.assemble(
-                    (f"{first + piece.start:>12,}", "cyan"),
-                    f"  record {index:<6} {size:>14}  ",
-                    (shown_event(event), "bold"),
-                    (wrong, "red"),
-                )
-            )
-        advice = "; --record N shows one of them" if chosen else ""
+    if record is None and (len(begun) > MOST_RECORDS or scan):
+        count = 0
+        for index, (piece, event) in chain(begun, records):
+            outline = reader.outline(data, piece) if event is None else (event, None)
+            screen.print(_outline(data, piece, index, first, *outline))
+            count = index + 1
+        advice = "; --record N shows one of them" if count else ""
         if scan and len(data) == SCANNED_BYTES:
             advice += f"; --at {first + len(data)} goes on behind these bytes"
-        screen.print(Text(counted(len(chosen), "record", ",") + advice, style="dim"))
+        screen.print(Text(counted(count, "record", ",") + advice, style="dim"))
         return
-    for index, piece in chosen:
+    for index, (piece, _) in begun:
         _print_tree(screen, data, reader.node(data, piece, index))
+
+
+def _unread(pieces: Iterable[Slice]) -> Iterator[tuple[Slice, None]]:
+    """Records of which nobody knows yet what they say."""
+    return ((piece, None) for piece in pieces)
+
+
+def _record(found: Iterator[tuple[Slice, Event | None]], record: int) -> tuple[int, tuple[Slice, Event | None]]:
+    """The record of this index, with its index; raises Failed."""
+    count = 0
+    for count, item in enumerate(found, 1):
+        if count > record:
+            return record, item
+    raise Failed(f"--record: there are {counted(count, 'record')}, from 0 on; got {record}", BAD_USAGE)
+
+
+def _outline(data: bytes, piece: Slice, index: int, first: int, event: Event, error: DecodeError | None) -> Text:
+    """A line for a record: where it is in the file, how large it is, and what."""
+    wrong = f"  {error_lines(data, error)[0]}" if error is not None else ""
+    size = counted(piece.stop - piece.start, "byte", ",")
+    return Text.assemble(
+        (f"{first + piece.start:>12,}", "cyan"),
+        f"  record {index:<6} {size:>14}  ",
+        (shown_event(event), "bold"),
+        (wrong, "red"),
+    )
 
 
 def _print_tree(screen: Console, data: bytes, node: Node) -> None:
@@ -139,24 +161,22 @@ def _line(row: Row, width: int) -> Text:
     )
 
 
-def _print_json(reader: RecordReader, data: bytes, chosen: Sequence[tuple[int, Slice]]) -> None:
-    """A line of JSON for each leaf."""
-    for index, piece in chosen:
-        node = reader.node(data, piece, index)
-        for leaf in node.leaves():
-            value = leaf.value.hex() if isinstance(leaf.value, bytes) else leaf.value
-            line = {
-                "record": index,
-                "kind": node.value.kind,
-                "path": leaf.path,
-                "start": leaf.start,
-                "stop": leaf.stop,
-                "hex": data[leaf.start : leaf.stop].hex(),
-                "value": value if value is None or isinstance(value, (bool, int, str)) else str(value),
-                "rule": leaf.rule,
-                "error": None if leaf.error is None else str(leaf.error),
-            }
-            typer.echo(json.dumps(line))
+def _print_json(node: Node, data: bytes, index: int) -> None:
+    """A line of JSON for each leaf of a record."""
+    for leaf in node.leaves():
+        value = leaf.value.hex() if isinstance(leaf.value, bytes) else leaf.value
+        line = {
+            "record": index,
+            "kind": node.value.kind,
+            "path": leaf.path,
+            "start": leaf.start,
+            "stop": leaf.stop,
+            "hex": data[leaf.start : leaf.stop].hex(),
+            "value": value if value is None or isinstance(value, (bool, int, str)) else str(value),
+            "rule": leaf.rule,
+            "error": None if leaf.error is None else str(leaf.error),
+        }
+        typer.echo(json.dumps(line))
 
 
 def _name(path: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from ..captures.commands import Threads, split_keys
 from ..exits import exit_codes
-from ..options import Encoding, EncodingErrors, Json, Mode, Tables, parse_settings, split_lists
+from ..options import Encoding, EncodingErrors, Json, Mode, Tables, one_of, parse_settings, split_lists
 
 Dsn = Annotated[
     str,
@@ -24,8 +24,13 @@ Publication = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Publication, for pgoutput; repeatable."),
 ]
-Driver = Annotated[str, typer.Option(metavar="psycopg|gaussdb", help="Package that connects.")]
-Lake = Annotated[str | None, typer.Option("--to", "-t", metavar="FOLDER", help="Lake that is to go on.")]
+Driver = Annotated[
+    str,
+    typer.Option(metavar="psycopg|gaussdb", autocompletion=one_of("psycopg", "gaussdb"), help="Package that connects."),
+]
+Lake = Annotated[
+    str | None, typer.Option("--to", "-t", metavar="FOLDER", help="The lake that the stream is to continue.")
+]
 
 
 def check(
@@ -61,9 +66,16 @@ def follow(
     slot: Slot,
     to: Annotated[str, typer.Option("--to", "-t", metavar="FOLDER", help="The folder of the lake, or a URI.")],
     publication: Publication = None,
-    format: Annotated[str, typer.Option(metavar="parquet|delta", help="What to write.")] = "parquet",
+    format: Annotated[
+        str, typer.Option(metavar="parquet|delta", autocompletion=one_of("parquet", "delta"), help="What to write.")
+    ] = "parquet",
     state: Annotated[
-        str, typer.Option(metavar="changes|latest", help="All changes, or the tables as they stand.")
+        str,
+        typer.Option(
+            metavar="changes|latest",
+            autocompletion=one_of("changes", "latest"),
+            help="All changes, or the tables as they stand.",
+        ),
     ] = "changes",
     tables: Tables = None,
     snapshot: Annotated[
@@ -75,19 +87,19 @@ def follow(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the output plugin; repeatable.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop where the server's log ends now.")] = False,
-    batch_mb: Annotated[float, typer.Option(metavar="MB", help="Write a batch when it is so large,")] = 16,
-    batch_seconds: Annotated[float, typer.Option(metavar="S", help="or when it has waited so long.")] = 5,
+    batch_mb: Annotated[float, typer.Option(metavar="MB", help="Write a batch when it has this size.")] = 16,
+    batch_seconds: Annotated[float, typer.Option(metavar="S", help="Write a batch after this time at the latest.")] = 5,
     idle_seconds: Annotated[
         float, typer.Option(metavar="S", help="How often the position of an idle stream is written.")
     ] = 60,
     reconnect_seconds: Annotated[
-        float, typer.Option(metavar="S", help="How long a lost connection is tried again.")
+        float, typer.Option(metavar="S", help="How long to try to connect again after a connection is lost.")
     ] = 300,
     metrics: Annotated[
         str | None, typer.Option(metavar="FILE", help="Append JSON lines to a file; - is standard output.")
     ] = None,
     retained_alarm: Annotated[
-        float | None, typer.Option(metavar="MB", help="Say so when the slot retains more of the server's log.")
+        float | None, typer.Option(metavar="MB", help="Warn if the slot retains more of the server's log.")
     ] = None,
     keys: Annotated[
         list[str] | None,
@@ -100,14 +112,22 @@ def follow(
     ] = None,
     rejects: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Folder for what cannot be read or does not fit; needs another mode."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder for what cannot be read or does not fit; needs a --mode that keeps or skips it.",
+        ),
     ] = None,
     mode: Mode = "FAILFAST",
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     threads: Threads = None,
     via: Annotated[
-        str, typer.Option(metavar="streaming|sql", help="Read by START_REPLICATION, or by SQL functions.")
+        str,
+        typer.Option(
+            metavar="streaming|sql",
+            autocompletion=one_of("streaming", "sql"),
+            help="Read by START_REPLICATION, or by SQL functions.",
+        ),
     ] = "streaming",
     driver: Driver = "psycopg",
 ) -> None:

@@ -161,6 +161,8 @@ class PgOutput:
 
 Values = dict[str, Any]
 
+CELL_RULE = "the cell of this column"
+
 
 def _relation(relations: Relations, values: Values, found: Container, options: ReadOptions) -> Values:
     columns = values.pop("columns")
@@ -201,6 +203,10 @@ def _image(relation: Relation, tag: int, image: Container, options: ReadOptions,
             message_offset=image.at,
             path=f"{IMAGES[tag]}.cells",
         )
+    trace = active_trace()
+    if trace is not None:
+        for index, name in enumerate(relation.columns):
+            trace.whole(f"{IMAGES[tag]}.cells[{index}]", CELL_RULE, name)
     keys = frozenset(relation.key_columns)
     names, values, types = [], [], []
     for index, (name, oid, cell) in enumerate(zip(relation.columns, relation.type_oids, image.cells, strict=True)):
