@@ -70,6 +70,9 @@ def capture(
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
     known_tables: Sequence[str] | None = None,
+    exclude_users: Sequence[str] | None = None,
+    skip_empty_xacts: bool = False,
+    strict: bool = False,
     dialect: str = "postgresql",
     two_phase: str = "commit",
     drop_resent: bool = True,
@@ -92,7 +95,8 @@ def capture(
                 files and Kafka have; otherwise it is spark.sql.shuffle.partitions. It does not affect the results
 
     The other options are those of `wireformat.Capture`. In a batch, the first question looks at the positions of all
-    messages. A streaming DataFrame takes no `after` and `chunks`, and answers fewer questions.
+    messages. With exclude_users, skip_empty_xacts or strict, all records are looked at once more before the first
+    question. A streaming DataFrame takes none of these, nor `after` and `chunks`, and answers fewer questions.
     Raises OptionError, TypeError and OSError. docs/spark_capture.md has examples.
     """
     if (df is None) is (paths is None):
@@ -103,6 +107,9 @@ def capture(
         "encoding_errors": encoding_errors,
         "heartbeat_unit": heartbeat_unit,
         "known_tables": known_tables,
+        "exclude_users": exclude_users,
+        "skip_empty_xacts": skip_empty_xacts,
+        "strict": strict,
         "dialect": dialect,
         "two_phase": one_of("two_phase", two_phase, TWO_PHASE),
         "drop_resent": drop_resent,
@@ -115,7 +122,13 @@ def capture(
         return Capture(files, name, options, positions_after(after, name, ()))
     messages = messages_of_frame(df, "value" if payload is None else payload, order_by, stream_by, chunks)
     if df.isStreaming:
-        check_stream(after=after, chunks=chunks)
+        check_stream(
+            after=after,
+            chunks=chunks,
+            exclude_users=exclude_users,
+            skip_empty_xacts=skip_empty_xacts,
+            strict=strict,
+        )
     make = StreamCapture if df.isStreaming else Capture
     return make(messages, name, options, positions_after(after, name, messages.positions.stream_by))
 
@@ -168,7 +181,7 @@ class Capture:
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
         if kept and not self._messages.are_counted:
             self._light.find()
-        return self._answer(ask, schema, None, is_sorted=not self._light.was_made)
+        return self._answer(ask, schema, None, is_sorted=not self._light.was_made, tables=tables)
 
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
         """Returns the row changes of committed transactions with the facts of their transactions, in no order.
@@ -418,6 +431,7 @@ class Capture:
         *,
         is_sorted: bool = False,
         only_planned: bool = False,
+        tables: Sequence[str] | None = None,
     ) -> DataFrame:
         """Returns the answers of all chunks, with the columns stream_by first.
 
@@ -425,19 +439,21 @@ class Capture:
         plans          of the chunks, by number; None if the question needs none
         is_sorted      sorts the messages, whose order the light pass has not seen
         only_planned   reads only the chunks of these plans
+        tables         patterns: only row changes of these tables are read at all
         """
         streams = self._messages.positions.stream_by
         self._messages.positions.check_result(schema.names)
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         given = pa.schema([*arrow_types(StructType([*streams])), *schema])
-        answer = partial(answer_batches, self._reading_with(plans), ask, given)
+        answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
         rows = self._messages.in_chunks(plans, is_sorted=is_sorted, only_planned=only_planned)
         return rows.mapInArrow(answer, StructType([*streams, *fields]))
 
-    def _reading_with(self, plans: Plans | None) -> Reading:
+    def _reading_with(self, plans: Plans | None, tables: Sequence[str] | None = None) -> Reading:
         """Returns the reading with the plans of chunks, if they are not among the messages."""
         own = plans if self._messages.are_chunks else None
-        return replace(self._light.reading, is_planned=plans is not None, plans=own)
+        reading = self._light.reading if tables is None else self._light.reading_of(tables)
+        return replace(reading, is_planned=plans is not None, plans=own)
 
 
 class StreamCapture(StreamAnswers, Capture):

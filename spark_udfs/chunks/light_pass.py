@@ -20,9 +20,9 @@ from wireformat.stream.chunk_plan import ChunkPlan
 from ..schemas import arrow_types
 from .files import FileMessages
 from .frames import Messages
-from .groups import NotSorted, OtherPartitions
+from .groups import NotSorted, OtherPartitions, stream_key
 from .plan import StreamPlan, plan_stream
-from .work import FAULTS, PARTS, Reading, needed_batches, other_rows, summary_batches
+from .work import FAULTS, PARTS, Reading, needed_batches, other_rows, record_batches, summary_batches
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.observations import Observation
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 Find = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Looks through the rows of a task; its result has the columns PARTS."""
+
+
+OF_TRANSACTIONS = ("strict", "exclude_users", "skip_empty_xacts")
+"""The options for which a chunk must know the records of the others."""
 
 
 class LightPass:
@@ -69,6 +73,29 @@ class LightPass:
 
     @cached_property
     def reading(self) -> Reading:
+        """How the workers read the messages, with what they must know of other chunks."""
+        return self.reading_of(None)
+
+    def reading_of(self, tables: Sequence[str] | None) -> Reading:
+        """Returns how the workers read the messages if only row changes of these tables are wanted.
+
+        tables   patterns. They decide which transactions are empty, if those are left out
+        """
+        from wireformat.chunks.records import needs_records, records_before
+
+        options = wf.ReadOptions.check(**{name: self._options[name] for name in OF_TRANSACTIONS})
+        if not needs_records(options):
+            return self._reading
+        parts = self._parts(lambda: partial(record_batches, self._reading, tables), is_whole=True)
+        self._messages.count(seen.messages for seen in parts.get(stream_key(()), {}).values())
+        before = {
+            stream: dict(zip(chunks, records_before(chunks.values(), self._format, options), strict=True))
+            for stream, chunks in parts.items()
+        }
+        return replace(self._reading, before=before)
+
+    @cached_property
+    def _reading(self) -> Reading:
         """How the workers read the messages, with what pgoutput says of relations."""
         if self._format != "pgoutput":
             return self.first_reading
@@ -221,7 +248,8 @@ class LightPass:
                 self._messages.sort()
             except OtherPartitions:
                 self._messages.shuffle()
-                self.__dict__.pop("reading", None)
+                for name in ("_reading", "reading"):
+                    self.__dict__.pop(name, None)
         raise other_rows("messages that Spark sorts by stream and position", "another order after it has sorted them")
 
 

@@ -17,6 +17,7 @@ import wireformat as wf
 from wireformat.chunks.relations import SaidInChunk, relations_before
 from wireformat.errors import counted
 from wireformat.stream.positions import Position
+from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 
 from ..batches import BATCH_BYTES
 from .files import file_groups
@@ -35,6 +36,7 @@ class Reading:
     streams     the names of stream_by
     order       the names of order_by
     said        of pgoutput: what messages say of relations, by the stream; see wireformat.chunks.relations
+    before      what chunks must know of the records of the others, by stream and chunk, if an option needs it
     delivered   how far the streams were delivered at the positions after which they go on
     is_planned  whether each chunk has a plan
     plans       of the chunks, by their numbers, if they are not among the messages
@@ -47,6 +49,7 @@ class Reading:
     streams: tuple[str, ...]
     order: tuple[str, ...]
     said: Mapping[str, Sequence[SaidInChunk]] = field(default_factory=dict)
+    before: Mapping[str, Mapping[int, RecordsBefore]] = field(default_factory=dict)
     delivered: Mapping[str, Position] = field(default_factory=dict)
     is_planned: bool = False
     plans: Plans | None = None
@@ -86,6 +89,7 @@ class Reading:
             self.format,
             plan=group.plan,
             relations=relations_before(self.rank(group.key, group.chunk), self.said.get(group.key, ())),
+            before=self.before.get(group.key, {}).get(group.chunk, NOTHING_BEFORE)._replace(name=group.messages.name),
             threads=1,
             **self.options,
         )
@@ -100,6 +104,18 @@ def needed_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Itera
     with _faults() as parts:
         for group in reading.groups(batches):
             parts.append(part_of(group, group.messages.needed))
+    yield from parts
+
+
+def record_batches(
+    reading: Reading, tables: Sequence[str] | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that returns the SeenRecords of each group, without row changes of other tables."""
+    from wireformat.chunks.records import seen_records
+
+    with _faults() as parts:
+        for group in reading.groups(batches):
+            parts.append(part_of(group, seen_records(reading.capture(group), tables, group.messages.name)))
     yield from parts
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from ..arrow.change_table import checked_schema
 from ..arrow.committed.assembler import Transactions
 from ..arrow.noted.rows import NotedRows
+from ..arrow.schemas import widened
 from ..arrow.typed_tables.table import TypedPart
 from ..capture import Capture
 from ..capture_reading import Rows
@@ -20,7 +23,9 @@ from ..options.table_names import one_table
 from ..sources.decoding import SourceDecoder
 from ..sources.resumption import KnownRelations
 from ..sources.source import SourceMessages
+from ..sources.source_order import SourceOrder
 from ..stream.chunk_plan import ChunkPlan
+from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
 
 
 class ChunkCapture(Capture):
@@ -29,6 +34,7 @@ class ChunkCapture(Capture):
     messages    of the chunk: what Capture takes
     plan        what the chunk needs of the others for `committed`, `typed`, `messages` and `open`
     relations   of pgoutput, before the chunk
+    before      the records before the chunk, which `strict` and the filters of whole transactions need
 
     What returns committed rows returns those of this chunk, also where their transactions are committed in a later one;
     nothing if the plan has no start. Whether any message could be read is not judged. The other options are those of
@@ -44,8 +50,10 @@ class ChunkCapture(Capture):
         *,
         plan: ChunkPlan | None = None,
         relations: Relations | None = None,
+        before: RecordsBefore = NOTHING_BEFORE,
         **options: Any,
     ) -> None:
+        self._records_before = before
         super().__init__(messages, format, **options)
         self._plan = ChunkPlan() if plan is None else plan
         self._relations_before = relations
@@ -54,6 +62,18 @@ class ChunkCapture(Capture):
         """Yields the rows of all messages; each is valid until the next is requested."""
         self._begin_reading()
         return super()._noted(self._make_decoder(self._options, None))
+
+    def all_records(self, columns: Sequence[str], tables: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """Yields all records, whatever their order and transactions.
+
+        columns   of the row-change table
+        tables    patterns: only row changes of these tables
+        """
+        options = replace(
+            self._options.filtered(tables=tables), strict=False, exclude_users=frozenset(), skip_empty_xacts=False
+        )
+        self._begin_reading()
+        return self._decoded(options, widened(checked_schema(columns, self._name), "kind", *SourceOrder.COLUMNS))
 
     @property
     def messages_read(self) -> int:
@@ -93,6 +113,7 @@ class ChunkCapture(Capture):
 
     def _read(self, decoder: SourceDecoder, rows_of: Callable[[SourceMessages], Iterator[Rows]]) -> Iterator[Rows]:
         yield from super()._read(decoder, rows_of)
+        yield from decoder.held_rows()
         if self._plan.messages not in (None, self.messages_read):
             raise BadRows(
                 f"{counted(self._plan.messages or 0, 'message')} in a chunk, as when it was looked through",
