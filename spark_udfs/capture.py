@@ -148,12 +148,13 @@ class Capture:
         format: str,
         options: Mapping[str, Any],
         after: Mapping[str, CapturePosition],
+        skips_unread: bool = False,
     ) -> None:
         self._messages = messages
         self._format = format
         self._options = options
         self._after = after
-        self._light = LightPass(messages, format, options, after)
+        self._light = LightPass(messages, format, options, after, skips_unread)
         self._spark = messages.session
 
     def __repr__(self) -> str:
@@ -279,6 +280,7 @@ class Capture:
         partition_by: str | Mapping[str, str] | None = None,
         keys: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         schemas: Mapping[str, Any] | None = None,
+        rejects: Any = None,
         filesystem: Any = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> DataFrame:
@@ -286,6 +288,8 @@ class Capture:
 
         folder   a path or URI that the driver and all workers can write to. A lake that is there goes on. With
                  stream_by, each stream has a lake of its own below the folder: `topic/0`
+        rejects  a folder for what cannot be read or does not fit, in PERMISSIVE and DROPMALFORMED: a Parquet file for
+                 each chunk that has some. The columns order_by are in place of `message`
 
         With state="changes", the workers write a file for each table and chunk, in one pass, and the driver publishes
         the files of the tasks that succeeded. With state="latest", one task reads all messages of a stream and writes
@@ -305,18 +309,24 @@ class Capture:
             partition_by=partition_by,
             keys=keys,
             schemas=schemas,
-            rejects=None,
+            rejects=rejects,
             filesystem=filesystem,
             storage_options=storage_options,
             mode=str(self._options["mode"]),
         )
         wf.ReadOptions.check(tables=tables)
-        lakes = StreamLakes(folder, options, self._format, self._messages.streams, self._after)
-        after = {**self._after, **lakes.after}
-        capture = self if after == self._after else Capture(self._messages, self._format, self._options, after)
+        mode = str(self._options["mode"])
+        order = arrow_types(StructType([*self._messages.positions.order_by]))
+        lakes = StreamLakes(folder, options, self._format, self._messages.streams, self._after, mode, order)
+        after, reads = {**self._after, **lakes.after}, self._options
+        if rejects is not None:
+            reads = {**self._options, "mode": "PERMISSIVE"}
+        capture = self
+        if after != self._after or rejects is not None:
+            capture = Capture(self._messages, self._format, reads, after, rejects is not None)
         light, writes = capture._light, lakes.writes(capture._light, tables)
         if state == "latest":
-            reading = replace(self._light.first_reading, ranges=None)  # a task has all messages, not its own range
+            reading = replace(light.first_reading, ranges=None)  # a task has all messages, not its own range
             rows = self._messages.in_streams().mapInArrow(partial(current_batches, reading, writes), PARTS)
             done = {key: found for key, of_stream in sorted(collected(rows).items()) for found in of_stream.values()}
         else:

@@ -123,6 +123,7 @@ class CaptureReading:
         self._unknown_prepared: tuple[str, ...] | None = None
         self._dropped: int | None = None
         self._messages: int | None = None
+        self._open_changes: dict[Table, int] = {}
 
     def _begin_reading(self) -> None:
         if self._was_read:
@@ -249,6 +250,9 @@ class CaptureReading:
             self._unknown_prepared = transactions.unknown_prepared
             if at_end is not None:
                 at_end(transactions)
+
+    def _note_open(self, transactions: Transactions) -> None:
+        self._open_changes = transactions.open_changes()
 
     def _handed_out(self, found: Iterator[HandedRows]) -> Iterator[CommittedRows]:
         """Yields the rows, each time after the position has been set to what is then handed out."""

@@ -44,6 +44,7 @@ class LightPass:
     format     name of the format
     options    of wf.Capture
     after      the positions after which the streams go on
+    skips_unread   leaves out records that could not be read
 
     The streams are named by texts, see `stream_key`. Raises the first error of the messages, and BadRows.
     """
@@ -54,7 +55,9 @@ class LightPass:
         format: str,
         options: Mapping[str, Any],
         after: Mapping[str, CapturePosition],
+        skips_unread: bool = False,
     ) -> None:
+        self._skips_unread = skips_unread
         self._messages = messages
         self._format = format
         self._options = options
@@ -68,7 +71,14 @@ class LightPass:
         delivered = {stream: position.delivered for stream, position in self._after.items()}
         ranges, from_files = self._messages.ranges, isinstance(self._messages, FileMessages)
         return Reading(
-            self._format, self._options, streams, order, delivered=delivered, ranges=ranges, from_files=from_files
+            self._format,
+            self._options,
+            streams,
+            order,
+            delivered=delivered,
+            ranges=ranges,
+            from_files=from_files,
+            skips_unread=self._skips_unread,
         )
 
     @cached_property

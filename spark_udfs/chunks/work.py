@@ -42,6 +42,7 @@ class Reading:
     plans       of the chunks, by their numbers, if they are not among the messages
     ranges      of the chunks, if they are partitions; otherwise the rank of a chunk is its number
     from_files  whether the tasks read files
+    skips_unread   whether records that could not be read are left out: rejects take them
     """
 
     format: str
@@ -55,6 +56,7 @@ class Reading:
     plans: Plans | None = None
     ranges: Ranges | None = None
     from_files: bool = False
+    skips_unread: bool = False
 
     def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
         """Yields the groups of a task."""
@@ -90,6 +92,7 @@ class Reading:
             plan=group.plan,
             relations=relations_before(self.rank(group.key, group.chunk), self.said.get(group.key, ())),
             before=self.before.get(group.key, {}).get(group.chunk, NOTHING_BEFORE)._replace(name=group.messages.name),
+            skips_unread=self.skips_unread,
             threads=1,
             **self.options,
         )
@@ -217,8 +220,25 @@ def ask_changes(
     """Asks for every record, with the columns `kept` of order_by first."""
     for rows in capture.changes(columns=["message", *columns], **options):
         order = dict(zip(group.messages.names, group.messages.columns(rows["message"]), strict=True)) if kept else {}
-        found = [*[order[name] for name in kept], *[rows[name] for name in columns]]
+        own = {name: rows[name] for name in columns}
+        if "error" in own:
+            own["error"] = named_errors(own["error"], rows["message"], group.messages.name)
+        found = [*[order[name] for name in kept], *own.values()]
         yield pa.RecordBatch.from_arrays(found, names=[*kept, *columns])
+
+
+def named_errors(errors: pa.Array, messages: pa.Array, name: Callable[[int], str]) -> pa.Array:
+    """Returns the errors of rows with the names of their messages in place of the indices in the chunk.
+
+    messages   the indices
+    """
+    if errors.null_count == len(errors):
+        return errors
+    named = [
+        text and text.replace(f": message {message},", f": {name(message)},", 1)
+        for text, message in zip(errors.to_pylist(), messages.to_pylist(), strict=True)
+    ]
+    return pa.array(named, errors.type)
 
 
 def ask_committed(tables: Sequence[str] | None, capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:

@@ -21,7 +21,6 @@ from wireformat.stream.chunk_plan import PlannedStream, plan_chunks
 from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 from wireformat.stream.transactions import TransactionMachine
 
-
 _FILTERS = ("strict", "exclude_users", "skip_empty_xacts")
 
 
