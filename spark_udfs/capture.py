@@ -70,6 +70,9 @@ def capture(
     encoding_errors: str = "strict",
     heartbeat_unit: str | None = None,
     known_tables: Sequence[str] | None = None,
+    exclude_users: Sequence[str] | None = None,
+    skip_empty_xacts: bool = False,
+    strict: bool = False,
     dialect: str = "postgresql",
     two_phase: str = "commit",
     drop_resent: bool = True,
@@ -92,7 +95,8 @@ def capture(
                 files and Kafka have; otherwise it is spark.sql.shuffle.partitions. It does not affect the results
 
     The other options are those of `wireformat.Capture`. In a batch, the first question looks at the positions of all
-    messages. A streaming DataFrame takes no `after` and `chunks`, and answers fewer questions.
+    messages. With exclude_users, skip_empty_xacts or strict, all records are looked at once more before the first
+    question. A streaming DataFrame takes none of these, nor `after` and `chunks`, and answers fewer questions.
     Raises OptionError, TypeError and OSError. docs/spark_capture.md has examples.
     """
     if (df is None) is (paths is None):
@@ -103,6 +107,9 @@ def capture(
         "encoding_errors": encoding_errors,
         "heartbeat_unit": heartbeat_unit,
         "known_tables": known_tables,
+        "exclude_users": exclude_users,
+        "skip_empty_xacts": skip_empty_xacts,
+        "strict": strict,
         "dialect": dialect,
         "two_phase": one_of("two_phase", two_phase, TWO_PHASE),
         "drop_resent": drop_resent,
@@ -115,7 +122,13 @@ def capture(
         return Capture(files, name, options, positions_after(after, name, ()))
     messages = messages_of_frame(df, "value" if payload is None else payload, order_by, stream_by, chunks)
     if df.isStreaming:
-        check_stream(after=after, chunks=chunks)
+        check_stream(
+            after=after,
+            chunks=chunks,
+            exclude_users=exclude_users,
+            skip_empty_xacts=skip_empty_xacts,
+            strict=strict,
+        )
     make = StreamCapture if df.isStreaming else Capture
     return make(messages, name, options, positions_after(after, name, messages.positions.stream_by))
 
@@ -135,12 +148,13 @@ class Capture:
         format: str,
         options: Mapping[str, Any],
         after: Mapping[str, CapturePosition],
+        skips_unread: bool = False,
     ) -> None:
         self._messages = messages
         self._format = format
         self._options = options
         self._after = after
-        self._light = LightPass(messages, format, options, after)
+        self._light = LightPass(messages, format, options, after, skips_unread)
         self._spark = messages.session
 
     def __repr__(self) -> str:
@@ -169,7 +183,7 @@ class Capture:
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
         if kept and not self._messages.are_counted:
             self._light.find()
-        return self._answer(ask, schema, None, is_sorted=not self._light.was_made)
+        return self._answer(ask, schema, None, is_sorted=not self._light.was_made, tables=tables)
 
     @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
@@ -272,6 +286,7 @@ class Capture:
         partition_by: str | Mapping[str, str] | None = None,
         keys: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         schemas: Mapping[str, Any] | None = None,
+        rejects: Any = None,
         filesystem: Any = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> DataFrame:
@@ -279,6 +294,8 @@ class Capture:
 
         folder   a path or URI that the driver and all workers can write to. A lake that is there goes on. With
                  stream_by, each stream has a lake of its own below the folder: `topic/0`
+        rejects  a folder for what cannot be read or does not fit, in PERMISSIVE and DROPMALFORMED: a Parquet file for
+                 each chunk that has some. The columns order_by are in place of `message`
 
         With state="changes", the workers write a file for each table and chunk, in one pass, and the driver publishes
         the files of the tasks that succeeded. With state="latest", one task reads all messages of a stream and writes
@@ -298,18 +315,24 @@ class Capture:
             partition_by=partition_by,
             keys=keys,
             schemas=schemas,
-            rejects=None,
+            rejects=rejects,
             filesystem=filesystem,
             storage_options=storage_options,
             mode=str(self._options["mode"]),
         )
         wf.ReadOptions.check(tables=tables)
-        lakes = StreamLakes(folder, options, self._format, self._messages.streams, self._after)
-        after = {**self._after, **lakes.after}
-        capture = self if after == self._after else Capture(self._messages, self._format, self._options, after)
+        mode = str(self._options["mode"])
+        order = arrow_types(StructType([*self._messages.positions.order_by]))
+        lakes = StreamLakes(folder, options, self._format, self._messages.streams, self._after, mode, order)
+        after, reads = {**self._after, **lakes.after}, self._options
+        if rejects is not None:
+            reads = {**self._options, "mode": "PERMISSIVE"}
+        capture = self
+        if after != self._after or rejects is not None:
+            capture = Capture(self._messages, self._format, reads, after, rejects is not None)
         light, writes = capture._light, lakes.writes(capture._light, tables)
         if state == "latest":
-            reading = replace(self._light.first_reading, ranges=None)  # a task has all messages, not its own range
+            reading = replace(light.first_reading, ranges=None)  # a task has all messages, not its own range
             rows = self._messages.in_streams().mapInArrow(partial(current_batches, reading, writes), PARTS)
             done = {key: found for key, of_stream in sorted(collected(rows).items()) for found in of_stream.values()}
         else:
@@ -424,6 +447,7 @@ class Capture:
         *,
         is_sorted: bool = False,
         only_planned: bool = False,
+        tables: Sequence[str] | None = None,
     ) -> DataFrame:
         """Returns the answers of all chunks, with the columns stream_by first.
 
@@ -431,19 +455,21 @@ class Capture:
         plans          of the chunks, by number; None if the question needs none
         is_sorted      sorts the messages, whose order the light pass has not seen
         only_planned   reads only the chunks of these plans
+        tables         patterns: only row changes of these tables are read at all
         """
         streams = self._messages.positions.stream_by
         self._messages.positions.check_result(schema.names)
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         given = pa.schema([*arrow_types(StructType([*streams])), *schema])
-        answer = partial(answer_batches, self._reading_with(plans), ask, given)
+        answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
         rows = self._messages.in_chunks(plans, is_sorted=is_sorted, only_planned=only_planned)
         return rows.mapInArrow(answer, StructType([*streams, *fields]))
 
-    def _reading_with(self, plans: Plans | None) -> Reading:
+    def _reading_with(self, plans: Plans | None, tables: Sequence[str] | None = None) -> Reading:
         """Returns the reading with the plans of chunks, if they are not among the messages."""
         own = plans if self._messages.are_chunks else None
-        return replace(self._light.reading, is_planned=plans is not None, plans=own)
+        reading = self._light.reading if tables is None else self._light.reading_of(tables)
+        return replace(reading, is_planned=plans is not None, plans=own)
 
 
 class StreamCapture(StreamAnswers, Capture):

@@ -31,6 +31,7 @@ from .stream.capture_position import CapturePosition
 
 if TYPE_CHECKING:
     from .lake.chunks import LakePlan
+    from .lake.rejects import Rejects
     from .lake.write import Stream
 
 
@@ -254,14 +255,16 @@ class Capture(CaptureReading):
         filesystem       of pyarrow or fsspec; paths are then paths in it
         storage_options  of deltalake, for folder and rejects
         returns          a row for each table: table_schema, table_name, folder; rows and files that were written;
-                         dropped: rows that DROPMALFORMED left out; corrupt: rows with values that do not fit. A last
-                         row without a table has the changes of transactions that have not ended (open), and the records
-                         that were dropped or could not be read (corrupt)
+                         open: changes of transactions that have not ended; dropped: rows that DROPMALFORMED left out;
+                         corrupt: rows with values that do not fit. A last row without a table has open changes of
+                         other tables and without a table, and the records that were dropped or could not be read
+                         (corrupt)
 
         The messages are read once, or twice if `tables` was not called and there are so many that rows must be written
         before the last one was read. docs/lake.md describes the files. Raises OptionError, also for a lake of another
         kind or one that this capture does not continue; MissingExtra, OSError, BadCell, BadRows and StateError.
         """
+        from .lake.left_open import with_open_changes
         from .lake.options import LakeOptions
 
         options = LakeOptions.check(
@@ -286,18 +289,30 @@ class Capture(CaptureReading):
         if rejects is not None:
             capture._options = replace(self._options, mode="PERMISSIVE")
         written, self._position = options.write(lake, filtered, capture.stream_of(filtered, self._options.mode))
+        written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after:
             self._listed = capture._listed
         self._dropped = sum(written["dropped"].to_pylist())
         return written
 
-    def write_listed(self, plan: LakePlan, listed: pa.Table, tables: Iterable[str] | None) -> pa.Table:
+    def write_listed(
+        self,
+        plan: LakePlan,
+        listed: pa.Table,
+        tables: Iterable[str] | None,
+        mode: str | None = None,
+        rejects: Rejects | None = None,
+    ) -> pa.Table:
         """Writes all tables to a lake in one pass, with the list of tables that another reading has made.
 
-        Of the options of the plan, `rejects` is not among those that are taken. Returns what `write` does.
+        mode      for values that do not fit; None for that of the capture, which is PERMISSIVE if there are rejects
+        rejects   takes what the option `rejects` of `write` says; that of the plan is not used
+
+        Returns what `write` does.
         """
-        from .lake.write import RESULT
+        from .lake.left_open import with_open_changes
+        from .lake.write import RESULT, Choice, Writer
 
         self._listed = listed
         self._begin_reading()
@@ -305,8 +320,10 @@ class Capture(CaptureReading):
         lake = plan.options.opened(plan.folder, self._name)
         if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
             return RESULT.empty_table()  # a task that was retried: the first attempt has committed
-        written, self._position = plan.options.write(lake, filtered, self.stream_of(filtered, self._options.mode))
-        return written
+        stream = self.stream_of(filtered, mode or self._options.mode)
+        choice = Choice(filtered, plan.options.keys, plan.options.schemas)
+        written, self._position = Writer(stream, lake, choice, rejects, stream.memory).write()
+        return with_open_changes(written, self._open_changes)
 
     def stream_of(self, filtered: ReadOptions, mode: str) -> Stream:
         """Returns the stream as a lake takes it, for programs that write it themselves.
@@ -320,7 +337,9 @@ class Capture(CaptureReading):
             options = replace(filtered, mode=self._options.mode)
             seen = self._listing_of(filtered)
             return self._committed(
-                options, through=lambda found: seen(found) if through is None else through(seen(found))
+                options,
+                through=lambda found: seen(found) if through is None else through(seen(found)),
+                at_end=self._note_open,
             )
 
         return Stream(

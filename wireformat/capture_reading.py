@@ -40,6 +40,7 @@ from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition, SlotPosition
 from .stream.judged import wrong_format
 from .stream.reader import Located
+from .stream.records_before import NOTHING_BEFORE
 from .stream.transactions import TWO_PHASE
 
 Rows = TypeVar("Rows", pa.RecordBatch, Any)
@@ -57,6 +58,9 @@ class CaptureReading:
 
     _is_whole: ClassVar[bool] = True
     """Whether these are all messages; only then it is judged whether any could be read."""
+
+    _records_before = NOTHING_BEFORE
+    """The records before the first message."""
 
     @checks_keywords
     def __init__(
@@ -104,7 +108,9 @@ class CaptureReading:
         self._after = _checked_position(after, self._name)
         self._slot = _checked_slot(slot, self._after)
         self._make_decoder: Callable[[ReadOptions, ReadOptions | None], SourceDecoder] = lambda options, counted: (
-            SourceDecoder(self._format, options, engine=engine, threads=threads, counted=counted)
+            SourceDecoder(
+                self._format, options, engine=engine, threads=threads, counted=counted, before=self._records_before
+            )
         )
         self._make_decoder(self._options, None)  # raises what is wrong with threads and engine now
         self._sources = find_sources(messages, self._format, column, order_by)
@@ -117,6 +123,7 @@ class CaptureReading:
         self._unknown_prepared: tuple[str, ...] | None = None
         self._dropped: int | None = None
         self._messages: int | None = None
+        self._open_changes: dict[Table, int] = {}
 
     def _begin_reading(self) -> None:
         if self._was_read:
@@ -243,6 +250,9 @@ class CaptureReading:
             self._unknown_prepared = transactions.unknown_prepared
             if at_end is not None:
                 at_end(transactions)
+
+    def _note_open(self, transactions: Transactions) -> None:
+        self._open_changes = transactions.open_changes()
 
     def _handed_out(self, found: Iterator[HandedRows]) -> Iterator[CommittedRows]:
         """Yields the rows, each time after the position has been set to what is then handed out."""

@@ -15,6 +15,7 @@ from pyspark.sql.types import LongType, StructField
 
 import wireformat as wf
 from wireformat.stream.chunk_plan import ChunkPlan
+from wireformat.stream.records_before import index_of_message
 
 from ..positions import PositionColumns
 from .groups import Group, stream_key
@@ -63,6 +64,13 @@ class FileMessages:
     def are_counted(self) -> bool:
         """Whether it is known how many messages each file has."""
         return self._firsts is not None
+
+    def count(self, messages: Iterable[int]) -> None:
+        """Takes the number of messages of each file."""
+        from wireformat.chunks.file_ranges import first_messages
+
+        if self._firsts is None:
+            self._firsts = first_messages(messages)
 
     def check(self, format: str, summaries: Mapping[str, Mapping[int, ChunkSummary]]) -> None:
         """Counts the messages of all files in their summaries, and raises the first error."""
@@ -142,6 +150,10 @@ class FileGroupMessages:
     def columns(self, messages: pa.Array) -> list[pa.Array]:
         """Returns the positions of messages, by their indices in the group."""
         return [pc.add(messages, self._task.first)]
+
+    def name(self, message: int) -> str:
+        """Returns what names a message in errors, by its index in the group."""
+        return index_of_message(self._task.first + message)
 
     def located(self, error: wf.WireformatError) -> wf.WireformatError:
         """Returns an error with the index of its message in all files."""

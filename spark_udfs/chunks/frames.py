@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,9 @@ class Messages:
     def session(self) -> SparkSession:
         """The session of the DataFrame."""
         return self.df.sparkSession
+
+    def count(self, messages: Iterable[int]) -> None:
+        """Does nothing: messages have positions of their own."""
 
     def check(self, format: str, summaries: Mapping[str, Mapping[int, ChunkSummary]]) -> None:
         """Raises the first error of the messages."""

@@ -42,6 +42,9 @@ class MessagesOfGroup(Protocol):
     def columns(self, messages: pa.Array) -> list[pa.Array]:
         """Returns the columns order_by of messages, by their indices in the group. One call for many is cheaper."""
 
+    def name(self, message: int) -> str:
+        """Returns what names a message in errors, by its index in the group."""
+
     def located(self, error: wf.WireformatError) -> wf.WireformatError:
         """Returns an error with what identifies its message, in place of the index in the group."""
 
@@ -131,8 +134,8 @@ class GroupMessages:
         own = pa.array(indices - self._firsts[first])
         return [column.take(own) for column in joined]
 
-    def note(self, message: int) -> str:
-        """Returns what identifies a message in an error: `partition=3, offset=17`."""
+    def name(self, message: int) -> str:
+        """Returns what names a message in errors: `partition=3, offset=17`."""
         batch = int(np.searchsorted(self._firsts, message, "right")) - 1
         row = message - self._firsts[batch]
         values = [column[row].as_py() for column in self._read[batch]]
@@ -144,7 +147,7 @@ class GroupMessages:
         """Returns an error with the note of its message in place of the index."""
         if not isinstance(error, (wf.DecodeError, wf.OrderError, wf.BadRows, wf.BadCell)) or error.message is None:
             return error
-        return error.add(note=self.note(error.message), message=None)
+        return error.add(note=self.name(error.message), message=None)
 
     def place(self, summary: ChunkSummary) -> None:
         """Puts the columns order_by in place of the indices of messages."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from wireformat.errors import counted
 from wireformat.lake.chunks import LakePlan, discard, joined, publish, result
+from wireformat.lake.left_open import with_open_changes
 from wireformat.lake.names import folder_of
 from wireformat.lake.options import LakeOptions
 from wireformat.lake.write import check_named_tables
@@ -21,7 +23,8 @@ from wireformat.stream.capture_position import CapturePosition
 
 from .groups import stream_key
 from .light_pass import LightPass
-from .writing import Write
+from .rejects import RejectsFolder
+from .writing import Write, WrittenChunk
 
 if TYPE_CHECKING:
     from wireformat.lake.lake import Lake
@@ -45,6 +48,8 @@ class StreamLakes:
 
     streams   the values of stream_by of each
     after     the positions after which the streams go on
+    mode      for values that do not fit
+    order     the columns order_by
 
     Raises OptionError and StateError.
     """
@@ -56,15 +61,22 @@ class StreamLakes:
         format: str,
         streams: Iterable[tuple[Any, ...]],
         after: Mapping[str, CapturePosition],
+        mode: str,
+        order: pa.Schema,
     ) -> None:
         self._options = options
         self._format = format
+        self._mode = mode
         self._lakes: dict[str, StreamLake] = {}
+        self._rejects: dict[str, RejectsFolder] = {}
         for stream in streams:
             key = stream_key(stream)
-            own = f"{os.fspath(folder)}/{folder_of(tuple(map(str, stream)))}" if stream else folder
+            own = _below(folder, stream)
             lake = options.opened(own, format)
             self._lakes[key] = StreamLake(own, lake, going_on(after.get(key), lake.position, format))
+            if options.rejects is not None:
+                rejects = _below(options.rejects, stream)
+                self._rejects[key] = RejectsFolder(rejects, options, lake.manifest.writes + 1, order)
 
     @property
     def after(self) -> dict[str, CapturePosition]:
@@ -78,34 +90,53 @@ class StreamLakes:
         for key, one in self._lakes.items():
             listed = light.listed_of(key)
             plan = LakePlan(one.folder, _of_tables(self._options, listed), self._format, one.lake.manifest)
-            found[key] = Write(plan, listed, tables, one.after)
+            found[key] = Write(plan, listed, tables, one.after, self._mode, self._rejects.get(key))
             if self._options.state == "changes":
                 one.lake.begin()  # the files of the workers become part of it
         return found
 
     def publish(
-        self, parts: Mapping[str, Mapping[int, Any]], light: LightPass, positions: Mapping[str, CapturePosition]
+        self,
+        parts: Mapping[str, Mapping[int, WrittenChunk]],
+        light: LightPass,
+        positions: Mapping[str, CapturePosition],
     ) -> dict[str, pa.Table]:
         """Publishes the files that the workers have written, and returns what was written, by the stream.
 
-        parts       the files of the chunks of each stream
+        parts       what was written of the chunks of each stream
         positions   of the streams, at their end
         """
-        files = {key: joined(parts.get(key, {}).values()) for key in self._lakes}
+        chunks = {key: [*parts.get(key, {}).values()] for key in self._lakes}
+        files = {key: joined(chunk.files for chunk in of_stream) for key, of_stream in chunks.items()}
+        rejects = {key: [chunk.rejects for chunk in chunks[key] if chunk.rejects is not None] for key in self._rejects}
         done = {}
         try:
             light.check_whole(parts)
             for key, one in self._lakes.items():
                 position = positions.get(key, CapturePosition(self._format))
+                unread = sum(file.unread for file in rejects.get(key, ()))
+                if key in rejects:
+                    self._rejects[key].publish(rejects.pop(key))
                 own = files.pop(key)
                 publish(one.lake, own, position)
                 left_open = sum(open.changes for open in position.open)
-                done[key] = result(one.lake, own, left_open, light.dropped_of(key))
+                dropped = light.dropped_of(key) + (unread if self._mode == "DROPMALFORMED" else 0)
+                open_changes: Counter[tuple[str, str]] = Counter()
+                for chunk in chunks[key]:
+                    open_changes.update(chunk.open)
+                done[key] = with_open_changes(result(one.lake, own, left_open, dropped, unread), open_changes)
         except BaseException:
             for key, of_stream in files.items():
                 discard(self._lakes[key].lake, of_stream)
+            for key, of_rejects in rejects.items():
+                self._rejects[key].discard(of_rejects)
             raise
         return done
+
+
+def _below(folder: Any, stream: tuple[Any, ...]) -> Any:
+    """Returns the folder of a stream: this one if there is only one stream, else one below it."""
+    return f"{os.fspath(folder)}/{folder_of(tuple(map(str, stream)))}" if stream else folder
 
 
 def _names(listed: pa.Table) -> set[tuple[str, str]]:
@@ -119,7 +150,7 @@ def _of_tables(options: LakeOptions, listed: pa.Table) -> LakeOptions:
     if isinstance(keys, dict):
         keys = {table: value for table, value in keys.items() if table in names}
     schemas = {table: value for table, value in options.schemas.items() if table in names}
-    return replace(options, keys=keys, schemas=schemas)
+    return replace(options, keys=keys, schemas=schemas, rejects=None)
 
 
 def log_written(done: Mapping[str, pa.Table], light: LightPass) -> None:

@@ -20,9 +20,9 @@ from wireformat.stream.chunk_plan import ChunkPlan
 from ..schemas import arrow_types
 from .files import FileMessages
 from .frames import Messages
-from .groups import NotSorted, OtherPartitions
+from .groups import NotSorted, OtherPartitions, stream_key
 from .plan import StreamPlan, plan_stream
-from .work import FAULTS, PARTS, Reading, needed_batches, other_rows, summary_batches
+from .work import FAULTS, PARTS, Reading, needed_batches, other_rows, record_batches, summary_batches
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.observations import Observation
@@ -33,6 +33,10 @@ Find = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Looks through the rows of a task; its result has the columns PARTS."""
 
 
+OF_TRANSACTIONS = ("strict", "exclude_users", "skip_empty_xacts")
+"""The options for which a chunk must know the records of the others."""
+
+
 class LightPass:
     """What a look through all messages finds, each part of it when it is first asked for.
 
@@ -40,6 +44,7 @@ class LightPass:
     format     name of the format
     options    of wf.Capture
     after      the positions after which the streams go on
+    skips_unread   leaves out records that could not be read
 
     The streams are named by texts, see `stream_key`. Raises the first error of the messages, and BadRows.
     """
@@ -50,7 +55,9 @@ class LightPass:
         format: str,
         options: Mapping[str, Any],
         after: Mapping[str, CapturePosition],
+        skips_unread: bool = False,
     ) -> None:
+        self._skips_unread = skips_unread
         self._messages = messages
         self._format = format
         self._options = options
@@ -64,11 +71,41 @@ class LightPass:
         delivered = {stream: position.delivered for stream, position in self._after.items()}
         ranges, from_files = self._messages.ranges, isinstance(self._messages, FileMessages)
         return Reading(
-            self._format, self._options, streams, order, delivered=delivered, ranges=ranges, from_files=from_files
+            self._format,
+            self._options,
+            streams,
+            order,
+            delivered=delivered,
+            ranges=ranges,
+            from_files=from_files,
+            skips_unread=self._skips_unread,
         )
 
     @cached_property
     def reading(self) -> Reading:
+        """How the workers read the messages, with what they must know of other chunks."""
+        return self.reading_of(None)
+
+    def reading_of(self, tables: Sequence[str] | None) -> Reading:
+        """Returns how the workers read the messages if only row changes of these tables are wanted.
+
+        tables   patterns. They decide which transactions are empty, if those are left out
+        """
+        from wireformat.chunks.records import needs_records, records_before
+
+        options = wf.ReadOptions.check(**{name: self._options[name] for name in OF_TRANSACTIONS})
+        if not needs_records(options):
+            return self._reading
+        parts = self._parts(lambda: partial(record_batches, self._reading, tables), is_whole=True)
+        self._messages.count(seen.messages for seen in parts.get(stream_key(()), {}).values())
+        before = {
+            stream: dict(zip(chunks, records_before(chunks.values(), self._format, options), strict=True))
+            for stream, chunks in parts.items()
+        }
+        return replace(self._reading, before=before)
+
+    @cached_property
+    def _reading(self) -> Reading:
         """How the workers read the messages, with what pgoutput says of relations."""
         if self._format != "pgoutput":
             return self.first_reading
@@ -221,7 +258,8 @@ class LightPass:
                 self._messages.sort()
             except OtherPartitions:
                 self._messages.shuffle()
-                self.__dict__.pop("reading", None)
+                for name in ("_reading", "reading"):
+                    self.__dict__.pop(name, None)
         raise other_rows("messages that Spark sorts by stream and position", "another order after it has sorted them")
 
 

@@ -17,6 +17,7 @@ import wireformat as wf
 from wireformat.chunks.relations import SaidInChunk, relations_before
 from wireformat.errors import counted
 from wireformat.stream.positions import Position
+from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 
 from ..batches import BATCH_BYTES
 from .files import file_groups
@@ -35,11 +36,13 @@ class Reading:
     streams     the names of stream_by
     order       the names of order_by
     said        of pgoutput: what messages say of relations, by the stream; see wireformat.chunks.relations
+    before      what chunks must know of the records of the others, by stream and chunk, if an option needs it
     delivered   how far the streams were delivered at the positions after which they go on
     is_planned  whether each chunk has a plan
     plans       of the chunks, by their numbers, if they are not among the messages
     ranges      of the chunks, if they are partitions; otherwise the rank of a chunk is its number
     from_files  whether the tasks read files
+    skips_unread   whether records that could not be read are left out: rejects take them
     """
 
     format: str
@@ -47,11 +50,13 @@ class Reading:
     streams: tuple[str, ...]
     order: tuple[str, ...]
     said: Mapping[str, Sequence[SaidInChunk]] = field(default_factory=dict)
+    before: Mapping[str, Mapping[int, RecordsBefore]] = field(default_factory=dict)
     delivered: Mapping[str, Position] = field(default_factory=dict)
     is_planned: bool = False
     plans: Plans | None = None
     ranges: Ranges | None = None
     from_files: bool = False
+    skips_unread: bool = False
 
     def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
         """Yields the groups of a task."""
@@ -86,6 +91,8 @@ class Reading:
             self.format,
             plan=group.plan,
             relations=relations_before(self.rank(group.key, group.chunk), self.said.get(group.key, ())),
+            before=self.before.get(group.key, {}).get(group.chunk, NOTHING_BEFORE)._replace(name=group.messages.name),
+            skips_unread=self.skips_unread,
             threads=1,
             **self.options,
         )
@@ -100,6 +107,18 @@ def needed_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Itera
     with _faults() as parts:
         for group in reading.groups(batches):
             parts.append(part_of(group, group.messages.needed))
+    yield from parts
+
+
+def record_batches(
+    reading: Reading, tables: Sequence[str] | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that returns the SeenRecords of each group, without row changes of other tables."""
+    from wireformat.chunks.records import seen_records
+
+    with _faults() as parts:
+        for group in reading.groups(batches):
+            parts.append(part_of(group, seen_records(reading.capture(group), tables, group.messages.name)))
     yield from parts
 
 
@@ -201,8 +220,25 @@ def ask_changes(
     """Asks for every record, with the columns `kept` of order_by first."""
     for rows in capture.changes(columns=["message", *columns], **options):
         order = dict(zip(group.messages.names, group.messages.columns(rows["message"]), strict=True)) if kept else {}
-        found = [*[order[name] for name in kept], *[rows[name] for name in columns]]
+        own = {name: rows[name] for name in columns}
+        if "error" in own:
+            own["error"] = named_errors(own["error"], rows["message"], group.messages.name)
+        found = [*[order[name] for name in kept], *own.values()]
         yield pa.RecordBatch.from_arrays(found, names=[*kept, *columns])
+
+
+def named_errors(errors: pa.Array, messages: pa.Array, name: Callable[[int], str]) -> pa.Array:
+    """Returns the errors of rows with the names of their messages in place of the indices in the chunk.
+
+    messages   the indices
+    """
+    if errors.null_count == len(errors):
+        return errors
+    named = [
+        text and text.replace(f": message {message},", f": {name(message)},", 1)
+        for text, message in zip(errors.to_pylist(), messages.to_pylist(), strict=True)
+    ]
+    return pa.array(named, errors.type)
 
 
 def ask_committed(tables: Sequence[str] | None, capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -16,6 +16,9 @@ from .work import Reading, part_of, same_rows
 
 if TYPE_CHECKING:
     from wireformat.lake.chunks import LakePlan
+    from wireformat.lake.write import TableFiles
+
+    from .rejects import ChunkRejects, RejectsFile, RejectsFolder
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,31 @@ class Write:
     listed   the list of the tables
     tables   patterns; None for all
     after    the position after which the stream goes on
+    mode     for values that do not fit
+    rejects  where rejects go; None if there is no option `rejects`
     """
 
     lake: LakePlan
     listed: pa.Table
     tables: Sequence[str] | None
     after: CapturePosition | None
+    mode: str
+    rejects: RejectsFolder | None
+
+    def rejects_of(self, group: Group) -> ChunkRejects | None:
+        """Returns what takes the rejects of a group."""
+        return None if self.rejects is None else self.rejects.of_chunk(group.chunk, group.messages)
+
+
+class WrittenChunk(NamedTuple):
+    """What the task of a chunk has written; plain data.
+
+    open      the changes of each table that have not ended in the stream
+    """
+
+    files: list[TableFiles]
+    open: dict[tuple[str, str], int]
+    rejects: RejectsFile | None
 
 
 def file_batches(
@@ -44,13 +66,16 @@ def file_batches(
     with same_rows():
         for group in reading.groups(batches):
             write = _write_of(writes, group)
-            capture = reading.capture(group)
-            lake = write.lake.lake_of_chunk(group.chunk)
+            capture = replace(reading, skips_unread=False).capture(group)
+            lake, rejects = write.lake.lake_of_chunk(group.chunk), write.rejects_of(group)
             try:
-                files = capture.write_files(lake, write.listed, write.tables, write.lake.options.schemas)
+                files = capture.write_files(
+                    lake, write.listed, write.tables, write.lake.options.schemas, write.mode, rejects
+                )
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None
-            yield part_of(group, files)
+            done = WrittenChunk(files, capture.open_changes, None if rejects is None else rejects.finish())
+            yield part_of(group, done)
 
 
 def current_batches(
@@ -68,9 +93,10 @@ def current_batches(
                 group.messages.source(), reading.format, after=write.after, threads=1, **reading.options
             )
             try:
-                yield part_of(group, capture.write_listed(write.lake, write.listed, write.tables))
+                done = capture.write_listed(write.lake, write.listed, write.tables, write.mode, write.rejects_of(group))
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None
+            yield part_of(group, done)
 
 
 def _write_of(writes: Mapping[str, Write], group: Group) -> Write:

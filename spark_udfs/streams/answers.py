@@ -19,6 +19,7 @@ from wireformat.extras import needs
 from ..chunks.files import FileMessages
 from ..chunks.frames import Messages
 from ..chunks.groups import Plans
+from ..chunks.light_pass import OF_TRANSACTIONS
 from ..chunks.work import Ask
 from ..schemas import arrow_types, with_format
 from ..session import ROCKSDB, STATE_STORE
@@ -82,7 +83,7 @@ class StreamAnswers:
     def _plans(self) -> Plans:
         return {}  # the state of the query knows what is open
 
-    def _answer(self, ask: Ask, schema: pa.Schema, plans: Plans | None, **of_batches: bool) -> DataFrame:
+    def _answer(self, ask: Ask, schema: pa.Schema, plans: Plans | None, **of_batches: Any) -> DataFrame:
         """Returns the answers of all streams; `plans` is None if the question is about records, not transactions."""
         assert isinstance(self._messages, Messages), "files are no streaming DataFrame"
         df, positions = self._messages.df, self._messages.positions
@@ -118,11 +119,14 @@ class StreamAnswers:
 def check_stream(**options: Any) -> None:
     """Raises OptionError for options of `capture` that streaming DataFrames do not have."""
     for name, value in options.items():
-        if value is not None:
-            raise wf.OptionError(
-                f"option {name}: expected None for a streaming DataFrame: the checkpoint of a query has the position, "
-                "and each stream is one task"
+        if value not in (None, False):
+            reason = (
+                "the state of a query has nothing of the records that this option must know from earlier batches"
+                if name in OF_TRANSACTIONS
+                else "the checkpoint of a query has the position, and each stream is one task"
             )
+            expected = False if value is True else None
+            raise wf.OptionError(f"option {name}: expected {expected} for a streaming DataFrame: {reason}")
 
 
 def _record_batches(question: Question, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

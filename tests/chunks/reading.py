@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+import wireformat as wf
 from wireformat.chunks.capture import ChunkCapture
+from wireformat.chunks.records import needs_records, records_before, seen_records
 from wireformat.chunks.relations import needed_messages, relations_before, said_of_stream
-from wireformat.chunks.summary import ChunkSummary, summarized
+from wireformat.chunks.summary import ChunkSummary, counted_from, summarized
 from wireformat.options import ReadOptions
 from wireformat.stream.chunk_plan import PlannedStream, plan_chunks
+from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 from wireformat.stream.transactions import TransactionMachine
+
+_FILTERS = ("strict", "exclude_users", "skip_empty_xacts")
 
 
 class ChunkedReading:
@@ -37,14 +45,51 @@ class ChunkedReading:
         reading = ReadOptions.check(**options)
         needed = [(number, needed_messages(chunk)) for number, chunk in enumerate(chunks) if format == "pgoutput"]
         self._said = [*said_of_stream(needed, reading)]
-        self.summaries: list[ChunkSummary] = [summarized(self._capture(number)) for number in range(len(chunks))]
-        for summary in self.summaries:
+        self._firsts = [0, *accumulate(map(len, chunks))]
+        self._before = self.before(None)
+
+    @cached_property
+    def summaries(self) -> list[ChunkSummary]:
+        """What the light pass finds; raises the first error."""
+        found = [summarized(self._capture(number)) for number in range(len(self.chunks))]
+        for first, summary in zip(self._firsts, found, strict=False):
             if summary.error is not None:
-                raise summary.error
-        self.planned: PlannedStream = plan_chunks(
-            [summary.items for summary in self.summaries],
-            TransactionMachine(two_phase=two_phase, drop_resent=drop_resent),
+                raise counted_from(summary.error, first)
+        return found
+
+    @cached_property
+    def planned(self) -> PlannedStream:
+        """The plans of the chunks."""
+        machine: TransactionMachine[int] = TransactionMachine(
+            two_phase=self._options["two_phase"], drop_resent=self._options["drop_resent"]
         )
+        return plan_chunks([summary.items for summary in self.summaries], machine)
+
+    def before(self, tables: Sequence[str] | None) -> list[RecordsBefore]:
+        """Returns what each chunk must know of the records of the others."""
+        reading = ReadOptions.check(**{name: self._options[name] for name in _FILTERS if name in self._options})
+        names = [self._name_in(number) for number in range(len(self.chunks))]
+        if not needs_records(reading):
+            return [NOTHING_BEFORE] * len(self.chunks)
+        self._before = [NOTHING_BEFORE] * len(self.chunks)
+        seen = [seen_records(self._capture(number), tables, name) for number, name in enumerate(names)]
+        found = records_before(pickle.loads(pickle.dumps(seen)), self._format, reading)
+        return [one._replace(name=name) for one, name in zip(found, names, strict=True)]
+
+    def _name_in(self, chunk: int) -> Callable[[int], str]:
+        return lambda message: f"message {self._firsts[chunk] + message}"
+
+    def changes(self, **filters: Any) -> pa.Table:
+        """Returns all records, with their messages counted through all chunks."""
+        found, self._before = [], self.before(filters.get("tables"))
+        for number, first in enumerate(self._firsts[:-1]):
+            try:
+                rows = self._capture(number).changes(**filters).read_all()
+            except wf.WireformatError as error:
+                raise counted_from(error, first) from None
+            at = rows.column_names.index("message")
+            found.append(rows.set_column(at, rows.schema.field(at), pc.add(rows["message"], first)))
+        return pa.concat_tables(found)
 
     def captures(self) -> Iterator[ChunkCapture]:
         """Yields a capture of each chunk, in an order that is not that of the stream."""
@@ -67,6 +112,7 @@ class ChunkedReading:
             self._format,
             plan=None if planned is None else planned.plans[number],
             relations=relations_before(number, self._said),
+            before=self._before[number],
             **self._options,
         )
 

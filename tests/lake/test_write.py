@@ -383,6 +383,21 @@ def test_rejects(mode: str, format: str, tmp_path: Path) -> None:
     assert result.to_pylist()[0]["dropped"] == (2 if mode == "DROPMALFORMED" else 0)
 
 
+def test_open_changes_are_those_of_their_tables(tmp_path: Path) -> None:
+    """Also of a table that has no other changes; those of tables that are not written are in the last row."""
+
+    def transaction(number: int, *tables: str) -> list[wf.Event]:
+        row = wf.TupleData(names=("id",), values=(str(number),), types=("integer",))
+        found: list[wf.Event] = [wf.Begin(lsn=number, csn=number, first_lsn=number)]
+        found += [wf.Insert(lsn=number, table_schema="a", table_name=name, new=row) for name in tables]
+        return [*found, wf.Commit(lsn=number, xid=number)]
+
+    sent = [*transaction(1, "t", "v"), *transaction(2, "t", "t", "u", "v")[:-1]]
+    written = capture_of([*wf.encode(sent, "gaussdb-binary")]).write(tmp_path, tables=["a.t", "a.u"])
+    counts = [(row["table_name"], row["rows"], row["open"]) for row in written.to_pylist()]
+    assert counts == [("t", 1, 2), ("u", 0, 1), (None, 0, 1)]
+
+
 def test_modes_without_a_rejects_file(tmp_path: Path) -> None:
     messages = rows(("1", "integer"), ("2026-11-22", "date"))
     schemas = {"a.t": {"id": "integer", "v": "date"}}

@@ -305,6 +305,9 @@ def test_what_a_stream_cannot_answer(spark: SparkSession, set_conf: Callable[[st
     for option, value in (("after", "{}"), ("chunks", 3)):
         with pytest.raises(wf.OptionError, match=f"option {option}: expected None for a streaming DataFrame"):
             spark_udfs.capture(rows, "value", "pgoutput", **PLACE, **{option: value})
+    for option, value in (("strict", True), ("skip_empty_xacts", True), ("exclude_users", ["a"])):
+        with pytest.raises(wf.OptionError, match=f"option {option}: .* from earlier batches"):
+            spark_udfs.capture(rows, "value", "pgoutput", **PLACE, **{option: value})
     set_conf(STATE_STORE, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     with pytest.raises(wf.OptionError, match=f"set {STATE_STORE} to"):
         capture.committed()

@@ -48,6 +48,19 @@ def judged_batches(
         raise judged.named(error) from None
 
 
+def without_unread(rows: Any) -> Any:
+    """Returns a record batch, or rows as a scan noted them, without those that could not be read."""
+    import numpy as np
+    import pyarrow.compute as pc  # not loaded by programs that only decode
+
+    is_batch = isinstance(rows, pa.RecordBatch)
+    kinds = pa.array(UNREAD)
+    if not pc.any(pc.is_in(rows["kind"] if is_batch else rows.other_records["kind"], kinds)).as_py():
+        return rows
+    batch = rows if is_batch else rows.batch_of(np.arange(len(rows.kind_codes)))
+    return batch.filter(pc.invert(pc.is_in(batch["kind"], kinds)))
+
+
 class ReadSummary(NamedTuple):
     """What is known of whether some rows could be read.
 

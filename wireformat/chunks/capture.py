@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from ..arrow.change_table import checked_schema
 from ..arrow.committed.assembler import Transactions
 from ..arrow.noted.rows import NotedRows
+from ..arrow.schemas import widened
 from ..arrow.typed_tables.table import TypedPart
+from ..arrow.unread import without_unread
 from ..capture import Capture
 from ..capture_reading import Rows
 from ..errors import BadRows, counted
 from ..formats.pgoutput.relations import Relations
 from ..lake.lake import Lake
+from ..lake.rejects import Rejects
 from ..lake.write import Choice, TableFiles, Writer
 from ..options.table_names import one_table
 from ..sources.decoding import SourceDecoder
+from ..sources.groups import Table
 from ..sources.resumption import KnownRelations
 from ..sources.source import SourceMessages
+from ..sources.source_order import SourceOrder
 from ..stream.chunk_plan import ChunkPlan
+from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
 
 
 class ChunkCapture(Capture):
@@ -29,6 +38,8 @@ class ChunkCapture(Capture):
     messages    of the chunk: what Capture takes
     plan        what the chunk needs of the others for `committed`, `typed`, `messages` and `open`
     relations   of pgoutput, before the chunk
+    before      the records before the chunk, which `strict` and the filters of whole transactions need
+    skips_unread   leaves out records that could not be read: rejects take them
 
     What returns committed rows returns those of this chunk, also where their transactions are committed in a later one;
     nothing if the plan has no start. Whether any message could be read is not judged. The other options are those of
@@ -44,8 +55,12 @@ class ChunkCapture(Capture):
         *,
         plan: ChunkPlan | None = None,
         relations: Relations | None = None,
+        before: RecordsBefore = NOTHING_BEFORE,
+        skips_unread: bool = False,
         **options: Any,
     ) -> None:
+        self._skips_unread = skips_unread
+        self._records_before = before
         super().__init__(messages, format, **options)
         self._plan = ChunkPlan() if plan is None else plan
         self._relations_before = relations
@@ -55,10 +70,27 @@ class ChunkCapture(Capture):
         self._begin_reading()
         return super()._noted(self._make_decoder(self._options, None))
 
+    def all_records(self, columns: Sequence[str], tables: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """Yields all records, whatever their order and transactions.
+
+        columns   of the row-change table
+        tables    patterns: only row changes of these tables
+        """
+        options = replace(
+            self._options.filtered(tables=tables), strict=False, exclude_users=frozenset(), skip_empty_xacts=False
+        )
+        self._begin_reading()
+        return self._decoded(options, widened(checked_schema(columns, self._name), "kind", *SourceOrder.COLUMNS))
+
     @property
     def messages_read(self) -> int:
         """The number of messages, when all were read."""
         return self._messages or 0
+
+    @property
+    def open_changes(self) -> dict[Table, int]:
+        """How many changes of each table have not ended in the stream; known when `write_files` has returned."""
+        return self._open_changes
 
     @property
     def rows_dropped(self) -> int:
@@ -66,20 +98,32 @@ class ChunkCapture(Capture):
         return self._dropped or 0
 
     def write_files(
-        self, lake: Lake, listed: pa.Table, tables: Sequence[str] | None, schemas: Mapping[str, Any]
+        self,
+        lake: Lake,
+        listed: pa.Table,
+        tables: Sequence[str] | None,
+        schemas: Mapping[str, Any],
+        mode: str | None = None,
+        rejects: Rejects | None = None,
     ) -> list[TableFiles]:
         """Writes the committed changes of all tables to files that nobody sees yet; see `wireformat.lake.chunks`.
 
         lake      of this chunk
         listed    the list of the tables of the whole stream
+        mode      for values that do not fit; None for that of the capture, which is PERMISSIVE if there are rejects
 
         The other options are those of `Capture.write`.
         """
         self._listed = listed
         self._begin_reading()
         filtered = self._options.filtered(tables=tables)
-        stream = self.stream_of(filtered, self._options.mode)
-        return Writer(stream, lake, Choice(filtered, None, schemas), None, self._memory_limit).write_files()
+        stream = self.stream_of(filtered, mode or self._options.mode)
+        try:
+            return Writer(stream, lake, Choice(filtered, None, schemas), rejects, self._memory_limit).write_files()
+        except BaseException:
+            if rejects is not None:
+                rejects.discard()
+            raise
 
     def typed_by(self, part: TypedPart, table: str, keep: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
         """Yields the committed changes of a table, as `part` reads them."""
@@ -92,7 +136,8 @@ class ChunkCapture(Capture):
         return super()._noted(decoder)
 
     def _read(self, decoder: SourceDecoder, rows_of: Callable[[SourceMessages], Iterator[Rows]]) -> Iterator[Rows]:
-        yield from super()._read(decoder, rows_of)
+        for rows in chain(super()._read(decoder, rows_of), decoder.held_rows()):
+            yield without_unread(rows) if self._skips_unread else rows
         if self._plan.messages not in (None, self.messages_read):
             raise BadRows(
                 f"{counted(self._plan.messages or 0, 'message')} in a chunk, as when it was looked through",

@@ -28,7 +28,9 @@ def is_outside(facts: RecordFacts) -> bool:
 class EmptyTransactions(Generic[Record]):
     """Takes the records of a stream in order, and decides which are kept.
 
-    held   an opening that waits for a change, and its ORIGIN
+    held          an opening that waits for a change, and its ORIGIN
+    block         the xid of the block whose opening is held
+    has_changes   whether there were changes, by xid of streamed transactions
 
     pgoutput always sends the opening of a streamed block and of a transaction to be prepared: later blocks and COMMIT
     PREPARED refer to them. Only its records tell the first block, and the gid in BEGIN, so these are the ones to keep.
@@ -37,12 +39,12 @@ class EmptyTransactions(Generic[Record]):
 
     def __init__(self) -> None:
         self.held: tuple[Record, ...] = ()
-        self._block: int | None = None  # the xid of the block whose opening is held
-        self._has_changes: dict[int, bool] = {}  # by xid of streamed transactions
+        self.block: int | None = None
+        self.has_changes: dict[int, bool] = {}
 
     def begin_anew(self) -> None:
         """Drops what waits, as any opening does."""
-        self.held, self._block = (), None
+        self.held, self.block = (), None
 
     def take(self, facts: RecordFacts, record: Record) -> tuple[Record, ...]:
         """Returns the records that are kept, now that this one is known."""
@@ -61,8 +63,8 @@ class EmptyTransactions(Generic[Record]):
         held, self.held = self.held, ()
         if kind in ENDS or kind == "STREAM_STOP":
             return ()
-        if self._block is not None:
-            self._has_changes[self._block] = True
+        if self.block is not None:
+            self.has_changes[self.block] = True
         return *held, record
 
     def _open(self, facts: RecordFacts, record: Record) -> tuple[Record, ...]:
@@ -71,8 +73,8 @@ class EmptyTransactions(Generic[Record]):
             return (record,)
         self.held = (record,)
         if facts.kind == "STREAM_START" and facts.xid is not None:
-            self._block = facts.xid
-            self._has_changes.setdefault(facts.xid, False)
+            self.block = facts.xid
+            self.has_changes.setdefault(facts.xid, False)
         return ()
 
     def _stream_end(self, facts: RecordFacts, record: Record) -> tuple[Record, ...]:
@@ -80,5 +82,5 @@ class EmptyTransactions(Generic[Record]):
         if facts.xid is None:
             return (record,)
         is_whole = facts.subxid in (None, facts.xid)
-        found = self._has_changes.pop(facts.xid, True) if is_whole else self._has_changes.get(facts.xid, True)
+        found = self.has_changes.pop(facts.xid, True) if is_whole else self.has_changes.get(facts.xid, True)
         return (record,) if found else ()

@@ -98,8 +98,8 @@ def discard(lake: Lake, tables: Iterable[TableFiles]) -> None:
             lake.store.delete(file.unfinished)
 
 
-def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: int) -> pa.Table:
-    """Returns what was written, as `Capture.write` does."""
+def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: int, unread: int = 0) -> pa.Table:
+    """Returns what was written, as `Capture.write` does; unread are records that rejects have taken."""
     rows: list[dict[str, Any]] = [
         {
             "table_schema": table.name[0],
@@ -113,6 +113,6 @@ def result(lake: Lake, tables: Iterable[TableFiles], left_open: int, dropped: in
         }
         for table in tables
     ]
-    if left_open or dropped:
-        rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": 0})
+    if left_open or dropped or unread:
+        rows.append({"rows": 0, "files": 0, "open": left_open, "dropped": dropped, "corrupt": unread})
     return pa.Table.from_pylist(rows, RESULT)

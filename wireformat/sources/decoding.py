@@ -18,6 +18,7 @@ from ..formats.guess import Guess, guess_format, heads
 from ..formats.pgoutput.relations import Relations
 from ..options import ReadOptions
 from ..stream.reader import Located
+from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
 from .files import text_file_hint
 from .source import SourceMessages
 
@@ -30,6 +31,7 @@ class SourceDecoder:
     steps_over  whether `rows` steps over row changes of other tables
 
     counted     options whose `tables` say of which tables rows are only counted: `rows` may step over them
+    before      the records before the first message
     """
 
     def __init__(
@@ -40,9 +42,10 @@ class SourceDecoder:
         engine: str = "scan",
         threads: int | None = None,
         counted: ReadOptions | None = None,
+        before: RecordsBefore = NOTHING_BEFORE,
     ) -> None:
         self._options = options
-        self._engine = make_engine(format, options, engine, threads, counted)
+        self._engine = make_engine(format, options, engine, threads, counted, before)
         self.steps_over = counted is not None and isinstance(self._engine, ScanEngine)
         self._separator_bytes = len(format.separator)
         self._format = format.name
@@ -92,6 +95,13 @@ class SourceDecoder:
                     seen = ReadSummary()
                     seen = seen.and_of(rows) if isinstance(rows, pa.RecordBatch) else seen.and_of_source(rows)
                     self.is_read = self.is_read or seen.is_read
+
+    def held_rows(self) -> Iterator[pa.RecordBatch]:
+        """Yields the rows that wait for later messages, at the end of a part of a stream, if those keep them."""
+        from ..arrow.engine.transaction_filter import FilteredTransactions
+
+        if isinstance(self._engine, FilteredTransactions):
+            yield from self._engine.held_rows()
 
     def other_format(self) -> Guess | None:
         """Returns the format that the messages look like if none of them could be read and it is another format.

@@ -14,6 +14,7 @@ from ..formats.record_facts import RecordFacts
 from ..formats.registry import ROWS, find_row
 from ..formats.row import ORDERS
 from ..limits import STREAMED_TRANSACTIONS
+from .records_before import OrderBefore, index_of_message
 
 PARALLEL, SERIAL, TEXT, PGOUTPUT = ((family,) for family in ORDERS)
 POSTGRESQL = (*TEXT, *PGOUTPUT)
@@ -86,19 +87,30 @@ TABLE: tuple[Step, ...] = (
 
 
 class Order:
-    """Checks the order of the records of a stream.
+    """Checks the order of the records of a stream, or of a part of it.
 
-    open        the record that began the open transaction or block, and the index of its message
-    streamed    xid of each streamed transaction that has not ended, to the index of the message in which it began
+    before      the state before the first record, unless the stream begins there
+    name        returns what names a message in errors
+    open        the record that began the open transaction or block, and the index of its message, or what names it
+    streamed    xid of each streamed transaction that has not ended, to the message in which it began
     """
 
-    def __init__(self, format: str) -> None:
+    def __init__(
+        self, format: str, before: OrderBefore | None = None, name: Callable[[int], str] = index_of_message
+    ) -> None:
         self._format = format
         self._steps = _steps(format)
-        self._state = START
-        self._allowed = self._steps[START]
-        self.open: tuple[RecordFacts, int] | None = None
-        self.streamed: dict[int | None, int] = {}
+        self._state = START if before is None else before.state
+        self._allowed = self._steps[self._state]
+        self._name = name
+        self.open: tuple[RecordFacts, int | str] | None = None if before is None else before.open
+        self.streamed: dict[int | None, int | str] = {} if before is None else dict(before.streamed)
+
+    @property
+    def before_next(self) -> OrderBefore:
+        """The state before the next record."""
+        open = None if self.open is None else (self.open[0], self._named(self.open[1]))
+        return OrderBefore(self._state, open, {xid: self._named(begun) for xid, begun in self.streamed.items()})
 
     def passes(self, kind: str) -> bool:
         """Whether a record of this kind is allowed and changes nothing, so that `take` need not be called."""
@@ -117,9 +129,10 @@ class Order:
         self._state, self._allowed = BETWEEN, self._steps[BETWEEN]
         return True
 
-    def take(self, record: RecordFacts, *, message: int, number: int, lsn: int | None) -> None:
+    def take(self, record: RecordFacts, *, message: int | str, number: int, lsn: int | None) -> None:
         """Takes the next record. At a record that is out of order it raises OrderError and keeps its state.
 
+        message  its index, or what names it
         number   index of the record in its message
         """
         step = self._allowed.get(record.kind)
@@ -139,24 +152,29 @@ class Order:
                 self.open = None
             self._state, self._allowed = step.next, self._steps[step.next]
 
-    def _stream(self, xid: int | None, message: int) -> None:
+    def _stream(self, xid: int | None, message: int | str) -> None:
         if len(self.streamed) >= STREAMED_TRANSACTIONS and xid not in self.streamed:
             raise LimitExceeded(
-                f"limits.STREAMED_TRANSACTIONS is {STREAMED_TRANSACTIONS}, message {message} begins one more"
+                f"limits.STREAMED_TRANSACTIONS is {STREAMED_TRANSACTIONS}, {self._named(message)} begins one more"
             )
         self.streamed.setdefault(xid, message)
 
-    def _error(self, expected: str, record: RecordFacts, message: int, number: int, lsn: int | None) -> OrderError:
+    def _named(self, message: int | str) -> str:
+        return message if isinstance(message, str) else self._name(message)
+
+    def _error(
+        self, expected: str, record: RecordFacts, message: int | str, number: int, lsn: int | None
+    ) -> OrderError:
         return OrderError(
             expected,
             str(record),
             format=self._format,
-            message=message,
+            message=message if isinstance(message, int) else None,
             record=number,
             record_lsn=lsn,
             state=self._state,
-            open=None if self.open is None else f"{self.open[0]} since message {self.open[1]}",
-            streamed=tuple(f"xid {xid} since message {begun}" for xid, begun in self.streamed.items()),
+            open=None if self.open is None else f"{self.open[0]} since {self._named(self.open[1])}",
+            streamed=tuple(f"xid {xid} since {self._named(begun)}" for xid, begun in self.streamed.items()),
         )
 
 

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from ..formats.empty_transactions import ENDS, EmptyTransactions, is_outside
 from ..formats.record_facts import RecordFacts
+from .records_before import FilterBefore
 
 Record = TypeVar("Record")
 
@@ -20,14 +21,24 @@ class TransactionFilter(Generic[Record]):
 
     users       transactions whose BEGIN carries one of these names are left out
     skip_empty  transactions without changes are left out; see EmptyTransactions
+    before      the state before the first record, unless the stream begins there; call `hold` with the records held
 
     A record that cannot be read is always kept.
     """
 
-    def __init__(self, users: Collection[str], skip_empty: bool) -> None:
+    def __init__(self, users: Collection[str], skip_empty: bool, before: FilterBefore | None = None) -> None:
         self._users = frozenset(users)
         self._empty: EmptyTransactions[Record] | None = EmptyTransactions() if skip_empty else None
-        self._is_excluded = False
+        self._is_excluded = before is not None and before.is_excluded
+        if before is not None and self._empty is not None:
+            self._empty.block, self._empty.has_changes = before.block, dict(before.has_changes)
+
+    @property
+    def before_next(self) -> FilterBefore:
+        """The state before the next record."""
+        if self._empty is None:
+            return FilterBefore(self._is_excluded, 0, None, {})
+        return FilterBefore(self._is_excluded, len(self._empty.held), self._empty.block, dict(self._empty.has_changes))
 
     @property
     def passes_changes(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.arrow.columns.rows_from_events import build
-from wireformat.arrow.engine.order_check import _COLUMNS, OrderChecked, _record_facts
+from wireformat.arrow.engine.order_check import _COLUMNS, OrderChecked, record_facts
 from wireformat.arrow.schemas import CHANGES
 from wireformat.formats.record_facts import RecordFacts
 from wireformat.stream.reader import Located
@@ -40,7 +40,7 @@ EVENTS = [
 def test_a_row_has_the_facts_of_its_event(event: wf.Event) -> None:
     (batch,) = build([Located(3, 4, event)], CHANGES, 0)
     (row,) = batch.select(_COLUMNS).to_pylist()
-    assert _record_facts(row) == RecordFacts.of(event)
+    assert record_facts(row) == RecordFacts.of(event)
 
 
 class Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from types import TracebackType
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
@@ -17,6 +19,7 @@ from ...stream.attempts import Attempt, Fate
 from ...stream.capture_position import OpenTransaction
 from ...stream.chunk_plan import LaterFate
 from ...stream.chunk_start import AttemptKey, ChunkStart, key_of
+from ...stream.controls import DELIVERED_KINDS
 from ...stream.positions import Position
 from ...stream.saved_position import read_position, write_position
 from ...stream.transactions import TransactionMachine
@@ -137,6 +140,19 @@ class Transactions:
         schema = self.schema
         table = pa.Table.from_batches([batch.select(range(len(schema))) for batch in found], schema.remove_metadata())
         return table.replace_schema_metadata({**(schema.metadata or {}), POSITION: write_position(self.position)})
+
+    def open_changes(self) -> dict[tuple[str, str], int]:
+        """Returns how many row changes of each table are in transactions that have not ended."""
+        self._check_is_read("open")
+        found: Counter[tuple[str, str]] = Counter()
+        for batch in self._open_rows.rows_of(self._machine.open):
+            kinds = pa.array(DELIVERED_KINDS)
+            rows = batch.filter(pc.and_(pc.is_in(batch["kind"], kinds), batch["table_name"].is_valid()))
+            names = pa.table({name: rows[name] for name in ("table_schema", "table_name")})
+            counts = names.group_by(names.column_names).aggregate([([], "count_all")])
+            for schema, table, count in zip(*(column.to_pylist() for column in counts.columns), strict=True):
+                found[schema, table] += count
+        return dict(found)
 
     def continue_after(self, after: Position, open_xids: Collection[int | None]) -> None:
         """Continues after a position at which these streamed transactions were open; see TransactionMachine."""

@@ -7,6 +7,7 @@ from ...formats.registry import find_row
 from ...grammar.tuple_text import CHANGES
 from ...options import ReadOptions
 from ...options.checks import one_of
+from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from .declaration_engine import DeclarationEngine
 from .interface import Engine
 from .parallel import checked_threads
@@ -25,11 +26,13 @@ def make_engine(
     name: str = "scan",
     threads: int | None = 1,
     counted: ReadOptions | None = None,
+    before: RecordsBefore = NOTHING_BEFORE,
 ) -> Engine:
     """Returns the engine with this name; raises OptionError.
 
     threads   how many threads the scan uses to make record batches; None for as many as Arrow uses
     counted   options whose `tables` say of which tables rows are only counted, so that their cells may be bad
+    before    the records before the first one; `strict` and the filters of whole transactions need them
 
     A format without a scan is read by its declaration, whatever the name. So is gaussdb-text if the name of a known
     table contains a token such as ` INSERT:`, since the scan ends the name at the first token.
@@ -48,6 +51,6 @@ def make_engine(
     if options.strict:
         from .order_check import OrderChecked
 
-        engine = OrderChecked(engine, format.name)
+        engine = OrderChecked(engine, format.name, before)
     is_filtered = options.exclude_users or options.skip_empty_xacts or options.kinds is not None
-    return FilteredTransactions(engine, options) if is_filtered else engine
+    return FilteredTransactions(engine, options, before) if is_filtered else engine

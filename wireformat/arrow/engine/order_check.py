@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from ...formats.record_facts import RecordFacts
 from ...lsn import unsigned
 from ...stream.order import Order
 from ...stream.reader import Located
+from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..schemas import widened
 from .plain_transactions import plain_transactions
 
@@ -26,13 +27,14 @@ _FLAGS = {"true": True, "false": False}
 class OrderChecked:
     """Raises OrderError at the first record of another engine that is out of order. The engine must read all kinds.
 
+    before   the records before the first one
+
     Events and rows each keep their own state of the stream from call to call.
     """
 
-    def __init__(self, engine: Engine, format: str) -> None:
+    def __init__(self, engine: Engine, format: str, before: RecordsBefore = NOTHING_BEFORE) -> None:
         self._engine = engine
-        self._events = Order(format)
-        self._rows = Order(format)
+        self._events, self._rows = (Order(format, before.order, before.name) for _ in range(2))
 
     def set_relations(self, relations: Relations) -> None:
         """See Engine.set_relations."""
@@ -79,11 +81,12 @@ class OrderChecked:
             if not self._rows.passes(kinds[row]):
                 cells = {name: batch[name][row].as_py() for name in _COLUMNS}
                 lsn = None if cells["lsn"] is None else unsigned(cells["lsn"])
-                self._rows.take(_record_facts(cells), message=cells["message"], number=cells["record"], lsn=lsn)
+                self._rows.take(record_facts(cells), message=cells["message"], number=cells["record"], lsn=lsn)
             row += 1
 
 
-def _record_facts(row: dict[str, Any]) -> RecordFacts:
+def record_facts(row: Mapping[str, Any]) -> RecordFacts:
+    """Returns the facts of a row with the columns kind, xid and detail."""
     detail = dict(row["detail"] or ())
     return RecordFacts(
         row["kind"],

@@ -15,6 +15,7 @@ from ...formats.record_facts import RecordFacts
 from ...lsn import unsigned
 from ...options import ReadOptions
 from ...stream.reader import Located
+from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ...stream.transaction_filter import CHANGES, TransactionFilter
 from ..arrays import Array
 from ..schemas import widened
@@ -24,19 +25,29 @@ if TYPE_CHECKING:
     from .interface import Engine
 
 
+_ANOTHERS = -1
+"""In place of a row: one that waits, and that another engine has read."""
+
+
 class FilteredTransactions:
     """Filters the transactions of another engine, which must read all kinds: any record may decide what is kept.
 
     The option `kinds` is applied after this filter. The option `tables` is applied before it, so that a transaction
     without rows of the requested tables is empty.
+
+    before   the records before the first one. Those of them that wait are another's, and never returned
     """
 
-    def __init__(self, engine: Engine, options: ReadOptions) -> None:
+    def __init__(self, engine: Engine, options: ReadOptions, before: RecordsBefore = NOTHING_BEFORE) -> None:
         self._engine = engine
         self._options = options
-        self._events: TransactionFilter[Located] = _make_filter(options)
-        self._rows: TransactionFilter[int] = _make_filter(options)
+        users, skips_empty = options.exclude_users, options.skip_empty_xacts
+        self._events: TransactionFilter[Located] = TransactionFilter(users, skips_empty, before.filter)
+        self._rows: TransactionFilter[int] = TransactionFilter(users, skips_empty, before.filter)
+        self._rows.hold((_ANOTHERS,) * (before.filter.held if before.filter is not None else 0))
+        self._keeps_held = before.keeps_held
         self._held: pa.RecordBatch | None = None
+        self._names: list[str] = []
 
     @property
     def dropped(self) -> int:
@@ -60,8 +71,16 @@ class FilteredTransactions:
     def batches(self, messages: Any, schema: pa.Schema, first: int = 0) -> Iterator[pa.RecordBatch]:
         """See Engine.batches."""
         wider = widened(schema, "kind", "xid", "detail")
+        self._names = schema.names
         for batch in self._engine.batches(messages, wider, first):
             yield self._kept_rows(batch).select(schema.names)
+
+    def held_rows(self) -> Iterator[pa.RecordBatch]:
+        """Yields the rows that wait at the end of a part of a stream, if later records keep them."""
+        if self._keeps_held and self._held is not None:
+            kinds = self._held["kind"].to_pylist()
+            wanted = pa.array([self._options.keeps(kind, None) for kind in kinds], pa.bool_())
+            yield self._held.filter(wanted).select(self._names)
 
     def _kept(self, records: Iterable[Located]) -> Iterator[Located]:
         for record in records:
@@ -79,7 +98,8 @@ class FilteredTransactions:
         if self._held is not None:
             begin = len(self._held)
             batch = _joined(self._held, batch)
-            self._rows.hold(tuple(range(begin)))
+            anothers = (_ANOTHERS,) * self._rows.held.count(_ANOTHERS)
+            self._rows.hold((*anothers, *range(begin)))
         kinds: list[str] = batch["kind"].to_pylist()
         is_kept = {kind: self._options.keeps(kind, None) for kind in {*kinds}}
         plain = plain_transactions(batch.slice(begin)) if self._rows.may_pass_transactions else NO_TRANSACTIONS
@@ -107,9 +127,9 @@ class FilteredTransactions:
                     facts = _facts(batch, kinds)
                     names = _texts(batch, "username") if self._options.exclude_users else [None] * len(kinds)
                 taken = self._rows.take(facts(row), names[row], row)
-            kept += [one for one in taken if is_kept[kinds[one]]]
+            kept += [one for one in taken if one != _ANOTHERS and is_kept[kinds[one]]]
             row += 1
-        held = self._rows.held
+        held = [one for one in self._rows.held if one != _ANOTHERS]
         self._held = batch.take(pa.array(held, pa.int64())) if held else None
         rows = np.concatenate([*runs, np.array(kept, np.int64)])
         return batch if np.array_equal(rows, np.arange(len(kinds))) else batch.take(pa.array(rows))
@@ -148,10 +168,6 @@ _ASKED: tuple[tuple[str, frozenset[str], Callable[[pa.RecordBatch, str], list[An
     ("transactional", frozenset({"MESSAGE"}), _flags),
 )
 """The fields of RecordFacts after `kind`: the kinds of which the filters ask for it, and how rows say it."""
-
-
-def _make_filter(options: ReadOptions) -> TransactionFilter[Any]:
-    return TransactionFilter(options.exclude_users, options.skip_empty_xacts)
 
 
 def _joined(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,0 +1,112 @@
+"""The rejects of a write, in a folder: a file for each chunk that has some."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from wireformat.lake.options import LakeOptions
+from wireformat.lake.parquet import ParquetFile
+from wireformat.lake.rejects import SCHEMA, Rejects
+from wireformat.lake.store import HIDDEN
+
+from .groups import MessagesOfGroup
+from .work import named_errors
+
+_MESSAGE = "message"
+
+
+@dataclass(frozen=True)
+class RejectsFile:
+    """The rejects of a chunk; plain data.
+
+    path, unfinished   the name of the file, and the one that it has until it is published; None if there are no rejects
+    unread             the number of records that could not be read
+    """
+
+    path: str | None
+    unfinished: str | None
+    unread: int
+
+
+@dataclass(frozen=True)
+class RejectsFolder:
+    """The folder of the rejects of a stream, pickled to the workers.
+
+    options   of the write
+    write     the number of the write
+    fields    the columns order_by
+    """
+
+    folder: str
+    options: LakeOptions
+    write: int
+    fields: pa.Schema
+
+    def of_chunk(self, chunk: int, messages: MessagesOfGroup) -> ChunkRejects:
+        """Returns what takes the rejects of a chunk; see ChunkRejects."""
+        return ChunkRejects(self, f"{self._prefix}{chunk + 1:x}.parquet", messages)
+
+    def publish(self, files: Iterable[RejectsFile]) -> None:
+        """Gives the files of all chunks their names, in place of what an attempt to make the same write has left."""
+        store = self.options.store(self.folder)
+        own = {file.unfinished: file.path for file in files if file.unfinished is not None and file.path is not None}
+        for there in store.files():
+            if there.startswith((self._prefix, HIDDEN)) and there not in own:
+                store.delete(there)
+        for unfinished, path in own.items():
+            if unfinished != path:
+                store.move(unfinished, path)
+
+    def discard(self, files: Iterable[RejectsFile]) -> None:
+        """Removes the files of chunks that were not published."""
+        store = self.options.store(self.folder)
+        for file in files:
+            if file.unfinished is not None:
+                store.delete(file.unfinished)
+
+    @property
+    def _prefix(self) -> str:
+        return f"wireformat-{self.write:06d}-"
+
+
+class ChunkRejects(Rejects):
+    """Collects the rejects of a chunk, with the columns order_by in place of the index of the message."""
+
+    def __init__(self, folder: RejectsFolder, path: str, messages: MessagesOfGroup) -> None:
+        self._store = folder.options.store(folder.folder)
+        self._own = folder.fields
+        self._schema = pa.schema([*folder.fields, *(field for field in SCHEMA if field.name != _MESSAGE)])
+        self._file = ParquetFile(self._store, path, self._schema, {})
+        self._path = path
+        self._messages = messages
+        self._lock = threading.Lock()
+        self._rows = 0
+        self.unread = 0
+
+    def finish(self) -> RejectsFile:
+        """Ends the file, which nobody sees yet."""
+        if not self._rows:
+            self.discard()
+            return RejectsFile(None, None, self.unread)
+        return RejectsFile(self._path, self._file.close({}).unfinished, self.unread)
+
+    def close(self) -> None:
+        """Publishes the file, if there are rejects."""
+        if self._rows:
+            super().close()
+        else:
+            self.discard()
+
+    def _write(self, columns: Mapping[str, Any], count: int) -> None:
+        with self._lock:
+            messages = columns[_MESSAGE]
+            given = {**columns, **dict(zip(self._own.names, self._messages.columns(messages), strict=True))}
+            given["error"] = named_errors(columns["error"], messages, self._messages.name)
+            arrays = [given.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in self._schema]
+            self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+            self._rows += count
