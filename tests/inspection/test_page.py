@@ -97,13 +97,17 @@ def test_evil_names_are_shown_as_text(chromium: Browser, evil_page: Path) -> Non
 @needs_chromium
 def test_a_capture_of_20_megabytes_opens_at_once(chromium: Browser, tmp_path: Path) -> None:
     """Of the list only what is seen is drawn; hovering, keys, search and both colour schemes work."""
-    page = tmp_path / "page.html"
-    assert run("inspect", SAMPLE, "--html", page).exit_code == 0
+    page, capture = tmp_path / "page.html", tmp_path / "capture.parquet"
+    messages = pq.read_table(SAMPLE)["payload"].to_pylist()
+    messages += messages[:11]
+    assert sum(map(len, messages)) > 20_000_000
+    pq.write_table(pa.table({"payload": messages}), capture)
+    assert run("inspect", capture, "--html", page).exit_code == 0
     before = chromium.processor_seconds()
     chromium.open(page.as_uri())
     chromium.wait("document.querySelectorAll('.record').length > 0")
     assert chromium.processor_seconds() - before < 10
-    assert chromium.ask("document.getElementById('count').textContent") == "51934 of 51934 records"
+    assert chromium.ask("document.getElementById('count').textContent") == "79082 of 79082 records"
     assert chromium.ask("document.querySelectorAll('.record').length") < 200
 
     for _ in range(3):
@@ -120,14 +124,14 @@ def test_a_capture_of_20_megabytes_opens_at_once(chromium: Browser, tmp_path: Pa
     assert chromium.ask("document.querySelector('#tree .marked').title") == "lsn"
 
     chromium.ask("document.getElementById('list').scrollTop = 1e9")
-    chromium.wait("[...document.querySelectorAll('.record')].some(row => row.dataset.index === '51933')")
-    chromium.ask("document.querySelector('.record[data-index=\"51933\"]').click()")
-    assert "--records 51933" in chromium.ask("document.getElementById('hex').textContent")
+    chromium.wait("[...document.querySelectorAll('.record')].some(row => row.dataset.index === '79081')")
+    chromium.ask("document.querySelector('.record[data-index=\"79081\"]').click()")
+    assert "--records 79081" in chromium.ask("document.getElementById('hex').textContent")
 
     chromium.press("/")
     assert chromium.ask("document.activeElement.id") == "search"
     chromium.call("Input.insertText", text="delete")
-    chromium.wait("!document.getElementById('count').textContent.startsWith('51934 ')")
+    chromium.wait("!document.getElementById('count').textContent.startsWith('79082 ')")
     chromium.wait("document.querySelectorAll('.record').length > 0")
     assert chromium.ask("[...document.querySelectorAll('.record')].every(row => row.textContent.includes('DELETE'))")
     assert chromium.faults == []
