@@ -14,6 +14,8 @@ from .java_settings import short_queries
 
 __all__ = ["examples"]  # imported before any test: it loads hypothesis's profile
 
+gc.set_threshold(20_000, 20, 20)  # Python looks for garbage after 700 new objects, which takes a twelfth of a run
+
 
 def pytest_runtest_setup() -> None:
     """What a test starts finds the archive of Spark's classes that another process may have made by now."""
