@@ -43,9 +43,10 @@ def install(wheel: Path, folder: Path, *, dependencies: bool = False) -> Path:
 
     Returns its interpreter.
     """
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     python = folder / SCRIPTS / "python"
-    installed = run(folder, python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel)
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    installed = run(folder, *pip, "install", "--quiet", "--no-index", "--no-deps", wheel)
     assert installed.returncode == 0, installed.stderr
     if dependencies:
         (site,) = folder.rglob("site-packages")
