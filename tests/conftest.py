@@ -10,11 +10,16 @@ import pytest
 
 from . import examples, tiers, warm_up
 from .groups import group_of, rank_of
-from .java_settings import SHORT_QUERIES
+from .java_settings import short_queries
 
 __all__ = ["examples"]  # imported before any test: it loads hypothesis's profile
 
-os.environ.update(SHORT_QUERIES)
+gc.set_threshold(20_000, 20, 20)  # Python looks for garbage after 700 new objects, which takes a twelfth of a run
+
+
+def pytest_runtest_setup() -> None:
+    """What a test starts finds the archive of Spark's classes that another process may have made by now."""
+    os.environ.update(short_queries())
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m leaves out

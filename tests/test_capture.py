@@ -42,7 +42,12 @@ def check(messages: list[bytes], format: str, **options: Any) -> None:
     assert capture.open() == wf.arrow.open_transactions(changes)
     listed = wf.arrow.tables(changes)
     assert capture.tables() == listed
-    names = sorted({*zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)})
+    tables_of_rows, listed_tables = (
+        [*zip(rows["table_schema"].to_pylist(), rows["table_name"].to_pylist(), strict=True)]
+        for rows in (committed, listed)
+    )
+    untyped = {name for name, types in zip(listed_tables, listed["types"].to_pylist(), strict=True) if None in types}
+    names = sorted({*listed_tables})
     for name in names[:: max(1, len(names) // TABLES_CHECKED)]:
         table = written(name)
         try:
@@ -51,7 +56,7 @@ def check(messages: list[bytes], format: str, **options: Any) -> None:
             with pytest.raises(type(error)):
                 capture.typed(table).read_all()
             continue
-        if any(None in row["types"] for row in listed.to_pylist() if (row["table_schema"], row["table_name"]) == name):
+        if name in untyped:
             with pytest.raises(wf.BadRows, match="rows that name the types"):
                 capture.typed(table)
             continue
@@ -59,10 +64,7 @@ def check(messages: list[bytes], format: str, **options: Any) -> None:
         assert found.schema == expected.schema.remove_metadata()
         assert repr(found.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
         of_table = capture.committed(tables=[table]).read_all()
-        mask = [
-            (row["table_schema"], row["table_name"]) in (name, (None, None))
-            for row in committed.select(["table_schema", "table_name"]).to_pylist()
-        ]
+        mask = [of_row in (name, (None, None)) for of_row in tables_of_rows]
         assert of_table == committed.filter(pa.array(mask, pa.bool_()))
     check_all_tables(capture)
 

@@ -9,7 +9,7 @@ import sysconfig
 import venv
 from pathlib import Path
 
-from .java_settings import SHORT_QUERIES
+from .java_settings import short_queries
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = "Scripts" if sys.platform == "win32" else "bin"
@@ -22,7 +22,7 @@ def run(folder: Path, *command: object, given: str | None = None) -> subprocess.
     return subprocess.run(
         [*map(str, command)],
         cwd=folder,
-        env=OWN | SHORT_QUERIES,
+        env=OWN | short_queries(),
         input=given,
         capture_output=True,
         encoding="utf-8",
@@ -43,9 +43,10 @@ def install(wheel: Path, folder: Path, *, dependencies: bool = False) -> Path:
 
     Returns its interpreter.
     """
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     python = folder / SCRIPTS / "python"
-    installed = run(folder, python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel)
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    installed = run(folder, *pip, "install", "--quiet", "--no-index", "--no-deps", wheel)
     assert installed.returncode == 0, installed.stderr
     if dependencies:
         (site,) = folder.rglob("site-packages")

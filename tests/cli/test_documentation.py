@@ -25,6 +25,15 @@ def test_the_examples_are_found() -> None:
     assert len(EXAMPLES) == PAGE.count("\n$ ") == 13
 
 
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that the page's command makes."""
+    folder = tmp_path_factory.mktemp("capture")
+    (folder / CAPTURE.name).symlink_to(CAPTURE)
+    subprocess.run([sys.executable, *MAKES_CAPTURE], cwd=folder, check=True)
+    return folder / "capture.bin"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the examples are for a POSIX shell")
 @pytest.mark.parametrize(
@@ -34,9 +43,9 @@ def test_the_examples_are_found() -> None:
         for number, example in enumerate(EXAMPLES)
     ],
 )
-def test_example(command: str, printed: str, tmp_path: Path) -> None:
-    (tmp_path / "sample_capture.parquet").symlink_to(CAPTURE)
-    subprocess.run([sys.executable, *MAKES_CAPTURE], cwd=tmp_path, check=True)
+def test_example(command: str, printed: str, capture: Path, tmp_path: Path) -> None:
+    for path in (CAPTURE, capture):
+        (tmp_path / path.name).symlink_to(path)
     script = f'wireformat() {{ "{sys.executable}" -m wireformat.cli "$@"; }}\n{command}'
     done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, encoding="utf-8")
     assert done.stdout + done.stderr == printed

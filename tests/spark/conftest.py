@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_udfs
+import wireformat as wf
 
 from ..java_settings import leaving_classes
 
@@ -26,9 +27,20 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with leaving_classes(lambda: spark_udfs.local_session(2, app_name="tests", settings=SETTINGS)) as session:
-        spark_udfs.register(session)
-        yield session
+    session = leaving_classes(
+        lambda: spark_udfs.local_session(2, app_name="tests", settings=SETTINGS),
+        lambda session: raw_messages(session).committed().toArrow(),
+    )
+    spark_udfs.register(session)
+    yield session
+    session.stop()
+
+
+def raw_messages(session: SparkSession) -> spark_udfs.Capture:
+    """Returns a capture of a few messages."""
+    messages = wf.encode(wf.testing.stream(2, 12, seed=3, format="pgoutput"), "pgoutput")
+    df = session.createDataFrame([*enumerate(map(bytes, messages))], ["offset", "value"])
+    return spark_udfs.capture(df, "value", "pgoutput", order_by=["offset"])
 
 
 COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from wireformat.arrow.committed.batch import Rows, Stretch
+from wireformat.arrow.committed.batch import PlainTransactions, Rows
 from wireformat.arrow.committed.cells import Cells
-from wireformat.arrow.committed.facts import stretch_facts
+from wireformat.arrow.committed.facts import plain_transactions_facts
 from wireformat.arrow.committed.plain_transactions import are_plain, is_plain
 from wireformat.arrow.schemas import CHANGES
 from wireformat.lsn import signed
@@ -53,7 +53,7 @@ def test_plain_transactions() -> None:
 
 
 def test_resent_transactions_and_their_facts() -> None:
-    """In stretches of two transactions, behind every position."""
+    """In groups of two transactions, behind every position."""
     numbers = (None, 1, HIGH)
     ends = [*product(numbers, repeat=2)]
     positions = [Position(4, lsn, csn) for lsn, csn in product(numbers, (None, 1))]
@@ -66,7 +66,7 @@ def test_resent_transactions_and_their_facts() -> None:
         ]
         rows = Rows.of(batch_of(controls))
         for position in positions:
-            many = stretch_facts(rows, Stretch(np.array([0, 2]), np.array([1, 3])), position)
+            many = plain_transactions_facts(rows, PlainTransactions(np.array([0, 2]), np.array([1, 3])), position)
             after, resent, facts = position, [], []
             for begin, commit in zip(controls[::2], controls[1::2], strict=True):
                 facts.append(facts_of(begin, commit, after.transactions + 1))

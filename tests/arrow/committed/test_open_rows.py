@@ -105,7 +105,7 @@ LIMITS = st.fixed_dictionaries(
         "SHARED_BYTES": st.sampled_from([1, 3000, 6000, held_parts.SHARED_BYTES]),
         "MOVED_BYTES": st.sampled_from([1, held_parts.MOVED_BYTES]),
         "OUTPUT_BYTES": st.sampled_from([1, 1000, committed_rows.OUTPUT_BYTES]),
-        "STRETCH": st.sampled_from([1, transaction_rows.STRETCH]),
+        "FEWEST_TOGETHER": st.sampled_from([1, transaction_rows.FEWEST_TOGETHER]),
         "RECORDS_AT_ONCE": st.sampled_from([1, transaction_rows.RECORDS_AT_ONCE]),
     }
 )

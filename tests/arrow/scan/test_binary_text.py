@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -61,6 +62,7 @@ GOOD = {
 """Values of types, most of them good."""
 
 
+@cache
 def values_of(name: str) -> st.SearchStrategy[bytes]:
     """Values of a type, many of them good, and other bytes."""
     element = name.removesuffix("[]").removesuffix("vector")
@@ -82,6 +84,12 @@ def values_of(name: str) -> st.SearchStrategy[bytes]:
     return st.one_of(good, good, good, st.binary(max_size=20))
 
 
+@cache
+def readings_of(name: str) -> st.SearchStrategy[tuple[list[bytes], str]]:
+    """Values of a type, and an encoding."""
+    return st.tuples(st.lists(values_of(name), min_size=1, max_size=30), st.sampled_from(["utf-8", "utf-8", "gbk"]))
+
+
 def described(*types: str) -> bytes:
     return hand.relation(*(hand.column(b"c%d" % index, type_oid(name)) for index, name in enumerate(types)))
 
@@ -93,8 +101,7 @@ def inserts(values: Sequence[bytes]) -> list[bytes]:
 @pytest.mark.parametrize("name", WITH_TEXT)
 @given(st.data())
 def test_each_value_is_as_the_table_of_types_says(name: str, data: st.DataObject) -> None:
-    values = data.draw(st.lists(values_of(name), min_size=1, max_size=30))
-    encoding = data.draw(st.sampled_from(["utf-8", "utf-8", "gbk"]))
+    values, encoding = data.draw(readings_of(name))
     table = wf.arrow.changes([described(name), *inserts(values)], "pgoutput", mode="PERMISSIVE", encoding=encoding)
     for value, row in zip(values, table.slice(1).to_pylist(), strict=True):
         try:

@@ -27,13 +27,13 @@ from ..arrays import Array
 from ..row_changes import RowSource, record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
-from .batch import ControlRow, Rows, RowsBetween, Stretch, check_columns
+from .batch import ControlRow, PlainTransactions, Rows, RowsBetween, check_columns
 from .cells import Column
 from .chunk_end import ChunkEnd, end_of_chunk
-from .facts import stretch_facts, whole_transactions
+from .facts import plain_transactions_facts, whole_transactions
 from .open_rows import ORDINAL, ROW, OpenRows
 from .output import OUTPUT_BYTES, Output
-from .row_ranges import HERE, RowRange, gathered, row_indices
+from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices
 from .settled import SettledRows
 from .spill import RowSpill, Store
 from .state import read_state, write_state
@@ -120,7 +120,7 @@ class Transactions:
                     self._ended[self._open_at_start[attempt]] = fate
                 if facts is not None:
                     output.add(attempt, facts)
-                ended += [row_range for row_range, _ in attempt.handles if row_range[0] != HERE]
+                ended += [row_range for row_range, _ in attempt.handles if row_range[0] != CURRENT_BATCH]
         yield from output.settled()
         self._open_rows.release(ended)
         self._hold(rows)
@@ -289,15 +289,19 @@ class Transactions:
         self._columns = names
         self._open_rows.schema = pa.schema([*self.schema, *self._held_fields])
 
-    def _item(self, item: ControlRow | RowsBetween | Stretch, rows: Rows, output: Output) -> list[Fate[RowRange]]:
+    def _item(
+        self, item: ControlRow | RowsBetween | PlainTransactions, rows: Rows, output: Output
+    ) -> list[Fate[RowRange]]:
         machine = self._machine
         if isinstance(item, ControlRow):
-            return machine.take_control(item.control, (HERE, item.row, item.row + 1))
+            return machine.take_control(item.control, (CURRENT_BATCH, item.row, item.row + 1))
         if isinstance(item, RowsBetween):
             has_rows = rows.delivered[item.start : item.stop].any()  # otherwise all were stepped over
-            return machine.take_rows((HERE, item.start, item.stop) if has_rows else None, item.count, item.lone)
-        found = stretch_facts(rows, item, machine.position)
-        output.add_stretch(item, found.facts, found.resent & machine.drop_resent)
+            return machine.take_rows(
+                (CURRENT_BATCH, item.start, item.stop) if has_rows else None, item.count, item.lone
+            )
+        found = plain_transactions_facts(rows, item, machine.position)
+        output.add_plain_transactions(item, found.facts, found.resent & machine.drop_resent)
         return machine.take_whole(whole_transactions(rows, item, found.highest))
 
     def _rows_of_held(self, number: int) -> Rows:
@@ -382,7 +386,7 @@ def _ordinals(rows: Rows, attempts: Iterable[Attempt[RowRange]]) -> Array:
     for attempt in attempts:
         first = attempt.before
         for (number, start, stop), count in attempt.handles:
-            if number == HERE:
+            if number == CURRENT_BATCH:
                 ranges.append((start, stop, first))
             first += count
     starts, stops, firsts = np.array(ranges, np.int64).reshape(-1, 3).T

@@ -1,4 +1,4 @@
-"""Divides a batch of row changes into items: control records, the rows between them, and stretches of transactions."""
+"""Divides a batch of row changes into items: control records, the rows between them, and plain transactions."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
 _FLAGS = {"true": True, "false": False}
 
 
-STRETCH = 16
-"""The fewest plain transactions that are read together as a stretch."""
+FEWEST_TOGETHER = 16
+"""The fewest plain transactions in a row that are read together."""
 
 RECORDS_AT_ONCE = 4096
 """How many control records or facts of a batch are Python objects at a time."""
@@ -76,14 +76,14 @@ RowPosition = dict[str, Any]
 """The position of a row, as errors show it: message, record, and the kept columns as `note`."""
 
 
-class Stretch(NamedTuple):
+class PlainTransactions(NamedTuple):
     """Plain transactions that directly follow each other: the rows of their BEGINs, and of their COMMITs."""
 
     begins: Array
     commits: Array
 
 
-Item = ControlRow | RowsBetween | Stretch
+Item = ControlRow | RowsBetween | PlainTransactions
 """A part of a batch, as the machine takes it."""
 
 
@@ -184,17 +184,17 @@ class Rows:
         outside = self.counted_before[begins[1:]] - self.counted_through[commits[:-1] + 1]
         bounds = np.searchsorted(singles, begins)
         breaks = np.flatnonzero((outside > 0) | (bounds[1:] != bounds[:-1])) + 1
-        stretches = [
-            Stretch(begins[start:stop], commits[start:stop])
+        groups = [
+            PlainTransactions(begins[start:stop], commits[start:stop])
             for start, stop in zip([0, *breaks], [*breaks, len(begins)], strict=True)
-            if stop - start >= STRETCH
+            if stop - start >= FEWEST_TOGETHER
         ]
-        if sum(len(stretch.begins) for stretch in stretches) < len(begins):
+        if sum(len(group.begins) for group in groups) < len(begins):
             begins, commits = (
-                np.concatenate([stretch[side] for stretch in stretches]) if stretches else begins[:0] for side in (0, 1)
+                np.concatenate([group[side] for group in groups]) if groups else begins[:0] for side in (0, 1)
             )
             singles = self._outside(begins, commits)
-        yield from self._in_order(singles, stretches)
+        yield from self._in_order(singles, groups)
 
     def _outside(self, begins: Array, commits: Array) -> Array:
         """Returns the rows of control records and lone messages that are in none of these transactions."""
@@ -224,15 +224,15 @@ class Rows:
             return firsts
         return firsts[are_plain(self._cells, *(self._in_batch(ends[pair]) for pair in (firsts, firsts + 1)))]
 
-    def _in_order(self, singles: Array, stretches: list[Stretch]) -> Iterator[Item]:
-        """Yields the items of these single rows and stretches, and the rows between them."""
-        starts = np.concatenate([singles, np.array([stretch.begins[0] for stretch in stretches], np.int64)])
-        stops = np.concatenate([singles + 1, np.array([stretch.commits[-1] + 1 for stretch in stretches], np.int64)])
+    def _in_order(self, singles: Array, groups: list[PlainTransactions]) -> Iterator[Item]:
+        """Yields the items of these single rows and groups of transactions, and the rows between them."""
+        starts = np.concatenate([singles, np.array([group.begins[0] for group in groups], np.int64)])
+        stops = np.concatenate([singles + 1, np.array([group.commits[-1] + 1 for group in groups], np.int64)])
         order = np.argsort(starts)
         starts, stops = starts[order], stops[order]
         gap_starts, gap_stops = np.append(0, stops), np.append(starts, len(self.kind_codes))
         counts = self.counted_before[gap_stops] - self.counted_through[gap_starts]
-        items = chain(self._items_at(starts, order >= len(singles), iter(stretches)), [None])
+        items = chain(self._items_at(starts, order >= len(singles), iter(groups)), [None])
         for start, stop, count, item in zip(
             gap_starts.tolist(), gap_stops.tolist(), counts.tolist(), items, strict=True
         ):
@@ -241,19 +241,19 @@ class Rows:
             if item is not None:
                 yield item
 
-    def _items_at(self, rows: Array, are_stretches: Array, stretches: Iterator[Stretch]) -> Iterator[Item]:
-        """Yields the items that begin at these rows: control records, lone messages and stretches."""
-        are_controls = ~are_stretches & (self.kind_codes[rows] != _MESSAGE)
+    def _items_at(self, rows: Array, are_groups: Array, groups: Iterator[PlainTransactions]) -> Iterator[Item]:
+        """Yields the items that begin at these rows: control records, lone messages and groups of transactions."""
+        are_controls = ~are_groups & (self.kind_codes[rows] != _MESSAGE)
         for first in range(0, len(rows), RECORDS_AT_ONCE):
             window = slice(first, first + RECORDS_AT_ONCE)
             controls = iter(self._controls(rows[window][are_controls[window]]))
-            for row, is_control, is_stretch in zip(
-                rows[window].tolist(), are_controls[window].tolist(), are_stretches[window].tolist(), strict=True
+            for row, is_control, is_group in zip(
+                rows[window].tolist(), are_controls[window].tolist(), are_groups[window].tolist(), strict=True
             ):
                 if is_control:
                     yield ControlRow(row, next(controls))
                 else:
-                    yield next(stretches) if is_stretch else RowsBetween(row, row + 1, 1, True)
+                    yield next(groups) if is_group else RowsBetween(row, row + 1, 1, True)
 
     def _controls(self, rows: Array) -> list[Control]:
         """Returns the control records of these rows."""
@@ -296,7 +296,7 @@ class Rows:
     def position_of_item(self, item: Item) -> RowPosition:
         """Returns the position of the first row of an item: of rows between control records, the first that counts."""
         if not isinstance(item, RowsBetween):
-            return self.position_of(int(item.begins[0]) if isinstance(item, Stretch) else item.row)
+            return self.position_of(int(item.begins[0]) if isinstance(item, PlainTransactions) else item.row)
         rows = slice(item.start, item.stop + 1)
         row = item.start + int(np.argmax(self.counted_before[rows] > self.counted_through[item.start]))
         if self.source is None or self.counted_through[row] > self.counted_through[item.start]:

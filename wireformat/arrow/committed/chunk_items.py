@@ -11,8 +11,8 @@ from ...stream.controls import Control
 from ...stream.positions import Position
 from ...stream.transactions import WholeTransactions
 from ..row_changes import RowSource
-from .batch import ControlRow, Rows, RowsBetween, Stretch
-from .facts import stretch_facts, whole_transactions
+from .batch import ControlRow, PlainTransactions, Rows, RowsBetween
+from .facts import plain_transactions_facts, whole_transactions
 from .plain_transactions import is_plain
 
 
@@ -44,18 +44,18 @@ class ChunkItems:
             elif isinstance(item, ControlRow):
                 self._take_control(item.control)
             else:
-                self._take_stretch(rows, item)
+                self._take_plain_transactions(rows, item)
 
-    def _take_stretch(self, rows: Rows, stretch: Stretch) -> None:
-        count = len(stretch.begins)
+    def _take_plain_transactions(self, rows: Rows, plain: PlainTransactions) -> None:
+        count = len(plain.begins)
         known = 0
         if self._delivered is not None:
-            is_new = ~stretch_facts(rows, stretch, self._delivered).resent
+            is_new = ~plain_transactions_facts(rows, plain, self._delivered).resent
             known = int(is_new.argmax()) if is_new.any() else count
         for part in (slice(0, known), slice(known, count)):
-            own = Stretch(stretch.begins[part], stretch.commits[part])
+            own = PlainTransactions(plain.begins[part], plain.commits[part])
             if len(own.begins):
-                self._take_whole(whole_transactions(rows, own, stretch_facts(rows, own, Position()).highest))
+                self._take_whole(whole_transactions(rows, own, plain_transactions_facts(rows, own, Position()).highest))
 
     def _take_rows(self, rows: CountedRows) -> None:
         last = self.items[-1] if self.items else None

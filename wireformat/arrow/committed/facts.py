@@ -13,7 +13,7 @@ from ...stream.attempts import TransactionFacts
 from ...stream.positions import Position
 from ...stream.transactions import WholeTransactions
 from ..arrays import Array
-from .batch import Rows, Stretch
+from .batch import PlainTransactions, Rows
 from .cells import Column
 from .settled import SettledRows
 
@@ -39,11 +39,11 @@ def facts_batch(facts: Sequence[TransactionFacts]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*numbers, *signed], schema=TRANSACTION_FACTS)
 
 
-class StretchFacts(NamedTuple):
-    """The facts of the transactions of a stretch.
+class PlainTransactionsFacts(NamedTuple):
+    """The facts of plain transactions that directly follow each other.
 
     facts     TRANSACTION_FACTS, with one row per transaction
-    resent    bool[n]: whether the transaction has been sent before, in the stretch or before it
+    resent    bool[n]: whether the transaction has been sent before, among these or before them
     highest   the highest commit_lsn and csn, unsigned
     """
 
@@ -52,12 +52,12 @@ class StretchFacts(NamedTuple):
     highest: tuple[int | None, int | None]
 
 
-def stretch_facts(rows: Rows, stretch: Stretch, position: Position) -> StretchFacts:
-    """Returns the facts of the transactions of a stretch, as `facts_of` returns them for one transaction.
+def plain_transactions_facts(rows: Rows, plain: PlainTransactions, position: Position) -> PlainTransactionsFacts:
+    """Returns the facts of plain transactions, as `facts_of` returns them for one transaction.
 
-    position   of the stream before the stretch
+    position   of the stream before them
     """
-    begins, commits = stretch
+    begins, commits = plain
     count = len(begins)
     first, last = int(begins[0]), int(commits[-1]) + 1
     ends = {name: rows.numbers(name, commits) for name in ("xid", "csn", "commit_lsn", "lsn", "commit_time")}
@@ -74,12 +74,14 @@ def stretch_facts(rows: Rows, stretch: Stretch, position: Position) -> StretchFa
         *_names(rows, begins, commits, first, last),
     ]
     resent, highest = _resent(commit_lsn, csn, position)
-    return StretchFacts(pa.RecordBatch.from_arrays(facts, schema=TRANSACTION_FACTS), resent, highest)
+    return PlainTransactionsFacts(pa.RecordBatch.from_arrays(facts, schema=TRANSACTION_FACTS), resent, highest)
 
 
-def whole_transactions(rows: Rows, stretch: Stretch, highest: tuple[int | None, int | None]) -> WholeTransactions:
-    """Returns a stretch as the machine takes it."""
-    return WholeTransactions(rows.control(int(stretch.begins[0])), len(stretch.begins), *highest)
+def whole_transactions(
+    rows: Rows, plain: PlainTransactions, highest: tuple[int | None, int | None]
+) -> WholeTransactions:
+    """Returns plain transactions as the machine takes them."""
+    return WholeTransactions(rows.control(int(plain.begins[0])), len(plain.begins), *highest)
 
 
 def _names(rows: Rows, begins: Array, commits: Array, first: int, last: int) -> tuple[pa.Array, pa.Array]:

@@ -14,7 +14,7 @@ from ...errors import OptionError, StateError
 from ...stream.attempts import Attempt
 from ...stream.saved import BEGIN_ANEW
 from ..arrays import Array
-from .row_ranges import HERE, RowRange, gathered, row_indices, taken
+from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices, taken
 from .spill import Handle, Store, checked_store
 
 SHARED_BYTES = 256 << 10
@@ -179,9 +179,9 @@ class OpenRows:
 
         here       the batch, with the column ROW
         kept       bool[n]: whether the row is kept
-        attempts   the attempts with row ranges HERE, which follow all their other row ranges
+        attempts   the attempts with row ranges CURRENT_BATCH, which follow all their other row ranges
         """
-        self._move_all(*_moves(attempts, {HERE}), {HERE: here}, kept)
+        self._move_all(*_moves(attempts, {CURRENT_BATCH}), {CURRENT_BATCH: here}, kept)
 
     def hold_taken(
         self, take: Callable[[Array], pa.RecordBatch], kept: Array, attempts: Iterable[Attempt[RowRange]]
@@ -190,7 +190,7 @@ class OpenRows:
 
         take   returns some of the rows, with the column ROW
         """
-        ranges, moves = _moves(attempts, {HERE})
+        ranges, moves = _moves(attempts, {CURRENT_BATCH})
         if not moves:
             return
         batch_of, starts, stops, move_of = np.array(ranges, np.int64).T
@@ -198,7 +198,7 @@ class OpenRows:
         open = open[kept[open]]
         bounds = (np.searchsorted(open, rows).tolist() for rows in (starts, stops))
         moved = [*zip(batch_of.tolist(), *bounds, move_of.tolist(), strict=True)]
-        self._move_all(moved, moves, {HERE: take(open)})
+        self._move_all(moved, moves, {CURRENT_BATCH: take(open)})
 
     def compact(self, open: Callable[[], Iterable[Attempt[RowRange]]]) -> None:
         """Rewrites the open rows of sparse batches if there are many dead rows.
@@ -303,9 +303,9 @@ def _moves(
     for attempt in attempts:
         handles = attempt.handles
         first = 0
-        if HERE in emptied:
+        if CURRENT_BATCH in emptied:
             first = len(handles)
-            while first and handles[first - 1][0][0] == HERE:
+            while first and handles[first - 1][0][0] == CURRENT_BATCH:
                 first -= 1
         candidates, handles[first:] = handles[first:], []
         last = None

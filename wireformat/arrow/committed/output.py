@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ...stream.attempts import Attempt, TransactionFacts
 from ..arrays import Array
-from .batch import RECORDS_AT_ONCE, Rows, Stretch
+from .batch import RECORDS_AT_ONCE, PlainTransactions, Rows
 from .facts import committed_rows, facts_batch
-from .row_ranges import HERE, RowRange, gathered, row_indices
+from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices
 from .settled import SettledRows
 
 OUTPUT_BYTES = 2 << 20
@@ -66,13 +66,13 @@ class Output:
         if len(self._new_facts) == RECORDS_AT_ONCE:
             self._take_new_facts()
 
-    def add_stretch(self, stretch: Stretch, facts: pa.RecordBatch, resent: Array) -> None:
-        """Adds the rows of a stretch, without the transactions that were sent before."""
+    def add_plain_transactions(self, plain: PlainTransactions, facts: pa.RecordBatch, resent: Array) -> None:
+        """Adds the rows of plain transactions, without those that were sent before."""
         self._take_new_facts()
         count = len(resent)
         numbers = self._count + np.arange(count)
         firsts = np.zeros(count, np.int64)
-        ranges = np.stack([np.full(count, HERE), stretch.begins + 1, stretch.commits, firsts, numbers])
+        ranges = np.stack([np.full(count, CURRENT_BATCH), plain.begins + 1, plain.commits, firsts, numbers])
         self._ranges.append(ranges[:, ~resent])
         self._facts.append(facts)
         self._count += count
@@ -110,11 +110,13 @@ class Output:
         count = ranges.shape[1]
         done = 0
         if count and self._rows.source is not None:
-            is_here = ranges[0] == HERE
-            bounds = (np.flatnonzero(is_here[1:] != is_here[:-1]) + 1).tolist()
+            is_current = ranges[0] == CURRENT_BATCH
+            bounds = (np.flatnonzero(is_current[1:] != is_current[:-1]) + 1).tolist()
             rows_before = np.concatenate([[0], np.cumsum(ranges[2] - ranges[1])])
             for start, stop in zip([0, *bounds], [*bounds, count], strict=True):
-                if is_here[start] and (rows_before[stop] - rows_before[start] >= SETTLED_ROWS or stop - start == count):
+                if is_current[start] and (
+                    rows_before[stop] - rows_before[start] >= SETTLED_ROWS or stop - start == count
+                ):
                     if done < start:
                         yield done, start, False
                     yield start, stop, True
@@ -125,7 +127,9 @@ class Output:
     def _bounds(self, ranges: Array) -> Iterator[tuple[int, int]]:
         """Yields bounds that divide the ranges into groups of about OUTPUT_BYTES. No range is divided."""
         sources, source_of = np.unique(ranges[0], return_inverse=True)
-        sizes = [self._rows.row_bytes if source == HERE else self._row_bytes(source) for source in sources.tolist()]
+        sizes = [
+            self._rows.row_bytes if source == CURRENT_BATCH else self._row_bytes(source) for source in sources.tolist()
+        ]
         ends = np.cumsum((ranges[2] - ranges[1]) * np.array(sizes)[source_of])
         bounds = np.flatnonzero(np.diff(ends // OUTPUT_BYTES, prepend=0)).tolist()
         for start, stop in zip([0, *bounds], [*bounds, ranges.shape[1]], strict=True):
@@ -137,7 +141,7 @@ class Output:
         batches: dict[int, pa.RecordBatch] = {}
         found = []
         for source in sources:
-            rows = self._rows if source == HERE else self._held(source)
+            rows = self._rows if source == CURRENT_BATCH else self._held(source)
             indices, range_of, ordinals = self._delivered(rows, ranges, np.flatnonzero(ranges[0] == source))
             if len(sources) > 1 or rows.source is not None:  # only the delivered rows of each batch stay in memory
                 batches[source] = rows.batch_of(indices)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..arrays import Array
 
-HERE = -1
+CURRENT_BATCH = -1
 """The number of the batch that is being read; held batches are numbered from 0."""
 
 RowRange = tuple[int, int, int]

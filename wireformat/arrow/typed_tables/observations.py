@@ -50,7 +50,7 @@ class Observations:
 
     def __init__(self) -> None:
         self._found: dict[tuple[Table, int, str], Observation] = {}
-        self._tables: dict[Table, _Segments] = {}
+        self._tables: dict[Table, _TableSegments] = {}
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
@@ -66,7 +66,7 @@ class Observations:
         for table, indices in tables:
             firsts, codes = grouped(combined_codes([rows.layouts[indices], relation_codes[indices]]))
             facts = [_facts(rows, int(index)) for index in indices[firsts]]
-            segments = self._tables.setdefault(table, _Segments()).take(rows, indices, codes, facts)
+            segments = self._tables.setdefault(table, _TableSegments()).take(rows, indices, codes, facts)
             groups = combined_codes([segments - segments[0], codes])
             by_group = np.argsort(groups, kind="stable")
             for group in np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1):
@@ -85,8 +85,8 @@ class Observations:
         return [*self._found.values()]
 
 
-class _Segments:
-    """The segments of a table's rows, which come in order."""
+class _TableSegments:
+    """Divides the rows of a table, which come in order, into segments; see Observations."""
 
     def __init__(self) -> None:
         self._versions = TableVersions()
@@ -99,7 +99,7 @@ class _Segments:
         """Whether no order of these facts changes the version."""
 
     def take(self, rows: ChangeRows, indices: Array, codes: Array, facts: Sequence[str]) -> Array:
-        """Returns int64[n]: the segment of each row of the table; see Observations."""
+        """Returns int64[n]: the segment of each row of the table."""
         if self._is_settled and self._told.issuperset(facts):
             return np.full(len(indices), self._segment)
         epochs = self._epochs_of(rows, indices, codes, facts)
