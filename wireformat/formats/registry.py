@@ -63,7 +63,12 @@ ROWS: dict[str, FormatRow] = {
             signatures=("batched json", "batched line", "parallel line", "bare commit", "json row"),
             cannot_say=("facts", "empty tuples", "clob", "unsent values", *_TEXT_NAMES, *_NEVER, "lsn"),
             options=WRITE_OPTIONS,
-            scan=Scan(f"{_KERNELS}.json_changes:scan_gaussdb_json", True, f"{_LINES}:PARALLEL"),
+            scan=Scan(
+                f"{_KERNELS}.json_changes:scan_gaussdb_json",
+                quoted=True,
+                lines=f"{_LINES}:PARALLEL",
+                faults=f"{_FAULTS}.row_texts:find_json_faults",
+            ),
         ),
         FormatRow(
             name="gaussdb-text",
@@ -79,6 +84,7 @@ ROWS: dict[str, FormatRow] = {
                 f"{_KERNELS}.text_changes:scan_gaussdb_text",
                 lines=f"{_LINES}:PARALLEL",
                 prepare=f"{_KERNELS}.known_tables:KnownTables",
+                faults=f"{_FAULTS}.row_texts:find_unquoted_faults",
             ),
         ),
         FormatRow(
@@ -94,7 +100,12 @@ ROWS: dict[str, FormatRow] = {
             ),
             cannot_say=("facts", "empty tuples", "clob", "unsent values", *_TEXT_NAMES, _NEVER[1], "lsn"),
             options=_serial_options("include-originid"),
-            scan=Scan(f"{_KERNELS}.json_changes:scan_mppdb_json", True, f"{_LINES}:MPPDB"),
+            scan=Scan(
+                f"{_KERNELS}.json_changes:scan_mppdb_json",
+                quoted=True,
+                lines=f"{_LINES}:MPPDB",
+                faults=f"{_FAULTS}.row_texts:find_json_faults",
+            ),
         ),
         FormatRow(
             name="opengauss-test-decoding",
@@ -106,7 +117,12 @@ ROWS: dict[str, FormatRow] = {
             signatures=(*_SERIAL_SIGNATURES, "commit with csn", "commit at a time", "quoted row", "serial ddl"),
             cannot_say=("facts", "one image", "clob", *_TEXT_NAMES, _NEVER[1], "lsn"),
             options=_serial_options(),
-            scan=Scan(f"{_KERNELS}.text_changes:scan_opengauss_text", True, f"{_LINES}:TEST_DECODING"),
+            scan=Scan(
+                f"{_KERNELS}.text_changes:scan_opengauss_text",
+                quoted=True,
+                lines=f"{_LINES}:TEST_DECODING",
+                faults=f"{_FAULTS}.row_texts:find_quoted_faults",
+            ),
         ),
         FormatRow(
             name="sql-decoding",
@@ -145,6 +161,7 @@ ROWS: dict[str, FormatRow] = {
                 lines=f"{_LINES}:POSTGRES_SCANNED",
                 messages=True,
                 rare=f"{_KERNELS}.rare_lines:walk_rare_lines",
+                faults=f"{_FAULTS}.row_texts:find_quoted_faults",
             ),
         ),
         FormatRow(

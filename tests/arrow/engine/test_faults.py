@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from ...engines import agree
 from ...strategies import mutated
 
 BINARY, PGOUTPUT = "gaussdb-binary", "pgoutput"
+TEXTS = ("gaussdb-json", "mppdb-json", "gaussdb-text", "test-decoding", "opengauss-test-decoding")
 NEW, CELL = handmade.new, handmade.cell
 IMAGE, TEXT, CHANGE = handmade_pgoutput.image, handmade_pgoutput.text, handmade_pgoutput.change
 VALUES = (TEXT(b"1"), TEXT("é".encode()))
@@ -76,7 +78,47 @@ PGOUTPUT_CASES: dict[str, tuple[int, bytes]] = {
     "an unknown relation": (fields.UNKNOWN, CHANGE(b"I", IMAGE(b"N", *VALUES), oid=UNKNOWN_OID)),
     "an unknown relation, cut": (fields.BAD_LENGTH, CHANGE(b"I", IMAGE(b"N", *VALUES), oid=UNKNOWN_OID)[:-1]),
 }
+OF_TABLE = {"table_schema": "public", "table_name": "orders"}
+GOOD_ROW = wf.Insert(**OF_TABLE, new=wf.TupleData(("a",), ("some \xc3\xa9",), ("text",)))
+TEXT_CASES: dict[str, wf.RowChange] = {
+    "a value": wf.Insert(
+        **OF_TABLE, new=wf.TupleData(("a", "B", "c"), ("1", None, "caf\xe9 \xff"), ("integer", "text", "text"))
+    ),
+    "a value after quotes": wf.Insert(**OF_TABLE, new=wf.TupleData(("a", "b"), ("it's", "\xe9"), ("text", "text"))),
+    "a name": wf.Insert(**OF_TABLE, new=wf.TupleData(("a", "\xe9b"), ("1", "2"), ("integer", "integer"))),
+    "an old value": wf.Delete(**OF_TABLE, old=wf.TupleData(("a", "b"), ("x", "y\xe4\xb8"), ("text", "text"))),
+    "both images": wf.Update(
+        **OF_TABLE,
+        new=wf.TupleData(("a",), ("\xe9 new",), ("text",)),
+        old=wf.TupleData(("a",), ("old \xe9",), ("text",)),
+    ),
+    "only the new image": wf.Update(
+        **OF_TABLE, new=wf.TupleData(("a",), ("new \xe9",), ("text",)), old=wf.TupleData(("a",), ("old",), ("text",))
+    ),
+}
+NAMED_IN_QUOTES = "a name"
+"""In JSON its quotes are escaped, and the declaration reads it."""
+
+
+def text_messages(format: str, event: wf.RowChange) -> list[bytes]:
+    """A message of a text format, in Latin-1."""
+    is_batched = format.startswith("gaussdb")
+    options = {"sending-batch": 1} if is_batched else None
+    return [*wf.encode([replace(event, lsn=7 if is_batched else None)], format, options=options, encoding="latin-1")]
+
+
 CASES = {
+    **{
+        f"{format}: {name}": (format, fields.BAD_TEXT, text_messages(format, event))
+        for format in TEXTS
+        for name, event in TEXT_CASES.items()
+        if "json" not in format or name != NAMED_IN_QUOTES
+    },
+    "an unknown kind": (
+        "mppdb-json",
+        fields.BAD_KIND,
+        [text_messages("mppdb-json", GOOD_ROW)[0].replace(b"INSERT", b"MERGE")],
+    ),
     **{name: (BINARY, fault, [binary(body)]) for name, (fault, body) in BINARY_CASES.items()},
     **{
         f"{PGOUTPUT}: {name}": (PGOUTPUT, fault, [handmade_pgoutput.DESCRIBED, row])
@@ -86,6 +128,7 @@ CASES = {
 GOOD = {
     BINARY: [binary(handmade.INSERT), binary(handmade.DELETE)],
     PGOUTPUT: [handmade_pgoutput.DESCRIBED, CHANGE(b"I", IMAGE(b"N", *VALUES))],
+    **{format: text_messages(format, GOOD_ROW) for format in TEXTS},
 }
 
 
@@ -124,7 +167,7 @@ def test_the_declaration_is_not_asked(monkeypatch: pytest.MonkeyPatch, case: str
     assert found == [fault]
 
 
-@pytest.mark.parametrize("format", [BINARY, PGOUTPUT])
+@pytest.mark.parametrize("format", GOOD)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=st.data(),

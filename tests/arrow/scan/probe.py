@@ -10,14 +10,17 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numba
 import numba.core.dispatcher
 import pyarrow as pa
 
 import wireformat as wf
+from wireformat.arrow.engine import faults
 from wireformat.arrow.jit import compiler as compiled
 from wireformat.arrow.typed_tables.readers.compiled_reader import FEW_TEXTS
 from wireformat.formats.registry import find_format
@@ -76,6 +79,14 @@ TYPED = list(wf.encode([wf.Begin(lsn=1, csn=1, first_lsn=1), *_CHANGES, wf.Commi
 """Messages of a transaction with rows of one table."""
 
 
+_BAD_EVENT = wf.Insert(lsn=1, table_schema="s", table_name="t", new=wf.TupleData(("a",), ("\xe9",), ("text",)))
+BAD_BYTES = {
+    format: next(iter(wf.encode([replace(_BAD_EVENT, lsn=lsn)], format, encoding="latin-1")))
+    for format, lsn in ((FORMAT, 1), ("gaussdb-json", 1), ("gaussdb-text", 1), ("test-decoding", None))
+} | {"pgoutput": change(b"I", image(b"N"), oid=7)}
+"""For each walk that looks for faults, a message that cannot be read."""
+
+
 def entry_points() -> dict[str, Any]:
     """The compiled functions that Python calls, by name."""
     names = [module.name for module in pkgutil.walk_packages(wf.arrow.__path__, "wireformat.arrow.")]
@@ -132,6 +143,9 @@ def use_everything() -> str:
             digest.update(repr(wf.arrow.encode(copy, format).to_pylist()).encode())
     for format, messages in ((FORMAT, TYPED), ("test-decoding", [b"BEGIN 1", b"COMMIT 1"])):
         digest.update(repr(_skipped(format, messages)).encode())
+    with patch.object(faults, "FEW", 0):
+        for format, bad in BAD_BYTES.items():
+            digest.update(repr(rows(wf.arrow.changes([bad], format, mode="PERMISSIVE"))).encode())
     digest.update(repr(wf.Capture(TYPED, FORMAT).typed("s.t").read_all().to_pylist()).encode())
     return digest.hexdigest()
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import BadLength, BadTag, BadText, DecodeError, ShortData, TrailingBytes, UnknownRelation
+from ...errors import BadLength, BadTag, BadText, BadValue, DecodeError, ShortData, TrailingBytes, UnknownRelation
 from ...limits import BATCH_TEXT_BYTES
 from ...options import ReadOptions
 from ..arrays import Array
@@ -58,9 +58,13 @@ _WORDS: dict[int, tuple[type[DecodeError], str, str]] = {
     fields.NO_CELL: (ShortData, _CELLS, _RECORD_END),
     fields.TRAILING: (TrailingBytes, _RECORD_END, "%d more byte{got_s}"),
     fields.WRONG_COUNT: (BadLength, "%d cell{expected_s}, a cell a column of the relation", "%d"),
+    fields.BAD_KIND: (BadValue, "INSERT, UPDATE or DELETE", "other bytes"),
     fields.UNKNOWN: (UnknownRelation, "a relation that an earlier message describes", "oid %d"),
 }
 """Of each fault its error, what it expects, and what it has got."""
+
+_INSIDE = (fields.BAD_TEXT, fields.BAD_KIND)
+"""The faults of which the byte in the field is known."""
 
 _LSN_MARK, _SPOT_MARK = 0xFEDCBA98_FEDCBA98, bytes.fromhex("fedcba98")
 _TAG_TEXTS = [repr(chr(byte)) if 32 < byte < 127 else f"0x{byte:02X}" for byte in range(256)]
@@ -134,12 +138,14 @@ class FaultFinder:
         walk = load_fault_walk(self._format)
         if walk is None:
             return NO_FAULTS
-        rows = step.notes.rows
+        rows, cells, text = step.notes
         messages = np.searchsorted(step.message_batch.indexes, rows[MESSAGE, declined])
         facts = np.zeros((fields.FAULT_FIELDS, len(declined)), np.int64)
         walk(
             step.message_batch.buffer,
             rows,
+            cells,
+            text,
             declined,
             messages,
             step.dictionary,
@@ -190,8 +196,6 @@ class FaultFinder:
         names = str(schema, encoding, "replace"), str(table, encoding, "replace")
         if is_written:
             return Table(".".join(names), names)
-        if any("\0" in name for name in names):
-            return NO_TABLE
         return Table(".".join(names), None if any("\ufffd" in name for name in names) else names)
 
     def texts(self, faults: Faults, tables: list[Table], step: Step) -> list[str]:
@@ -217,7 +221,7 @@ class FaultFinder:
             ]
             if fault.has_cell:
                 columns.append((facts[CELL, of_shape] - 1).tolist())
-            if fault.fault == fields.BAD_TEXT:
+            if fault.fault in _INSIDE:
                 columns.append(facts[INSIDE, of_shape].tolist())
             if fault.has_lsn:
                 lsns = chosen[LSN, of_shape].view(np.uint64)
@@ -270,7 +274,7 @@ class _Fault(NamedTuple):
             message_offset="%d",
             record="%d",
             path=".".join(filter(None, path)) or None,
-            field_offset="%d" if self.fault == fields.BAD_TEXT else None,
+            field_offset="%d" if self.fault in _INSIDE else None,
             record_lsn=_LSN_MARK if self.has_lsn else None,
             table="%s" if self.has_table else None,
             spot=_SPOT_MARK if self.is_shown else b"",

@@ -30,6 +30,7 @@ from ..scan.notes import (
     FIRST_STEPPED,
     FIRST_STEPPED_RECORD,
     FRAMING,
+    GOOD,
     LSN,
     MAPS,
     MESSAGE,
@@ -56,7 +57,7 @@ from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
 from .faults import FaultFinder, Faults, Step
-from .second_look import SecondLook
+from .second_look import SecondLook, empty_texts
 
 
 class BatchScan:
@@ -324,9 +325,10 @@ class Scanner:
         second_look = SecondLook(message_batch, text[: batch_scan.text_used], batch_scan.known_bytes, self._options)
         error: DecodeError | None = None
         all_rows = count
-        is_declined = second_look.is_declined(rows, cells, unfinished)
+        is_declined = second_look.is_declined(rows, unfinished)
         declined = unfinished[is_declined & (rows[STATUS, unfinished] != DECLINED_REST)]
         faults = self._fault_finder.find(batch_scan.noted(), declined)
+        empty_texts(rows, cells, unfinished[is_declined & (rows[STATUS, unfinished] == GOOD)])
         if len(faults.rows):
             count = faults.stop(count)
             is_left = ~np.isin(unfinished, faults.rows) & (unfinished < count)

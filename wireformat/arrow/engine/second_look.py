@@ -68,21 +68,16 @@ class SecondLook:
             self._message = batch_index, self._message_batch.message(batch_index)
         return self._message[1]
 
-    def is_declined(self, rows: Array, cells: Array, unfinished: Array) -> Array:
-        """Returns which of these rows the declaration must read, as far as it is known without a look at their texts.
-
-        All texts of such a row are then noted as empty, so that the gather can still build columns from the notes.
-        """
+    def is_declined(self, rows: Array, unfinished: Array) -> Array:
+        """Returns which of these rows the declaration must read, as far as that is known before texts are decoded."""
         is_declined: Array = rows[STATUS, unfinished] != GOOD
         if self._is_strict_utf8:
-            is_invalid = ~is_declined & (rows[NEEDS, unfinished] & TRANSCODE != 0)  # else the scan notes no need
-            _empty_texts(rows, cells, unfinished[is_invalid])
-            is_declined |= is_invalid
+            is_declined |= rows[NEEDS, unfinished] & TRANSCODE != 0  # else the scan notes no need
         return is_declined
 
     def finish(self, rows: Array, cells: Array, row: int) -> bool:
         """Writes the texts that the row still needs. Returns False if the declaration must read the record, and notes
-        all texts as empty; see `is_declined`."""
+        all texts as empty; see `empty_texts`."""
         needs = int(rows[NEEDS, row])
         begins = rows[ENDS : ENDS + len(MAPS), row - 1] if row else np.zeros(len(MAPS), np.int64)
         maps = [cells[map_index, :, begins[map_index] : rows[ENDS + map_index, row]] for map_index in range(len(MAPS))]
@@ -92,7 +87,7 @@ class SecondLook:
             if needs & BINARY_TEXT:
                 self._write_binary_texts(maps)
         except ValueError:
-            _empty_texts(rows, cells, np.array([row]))
+            empty_texts(rows, cells, np.array([row]))
             return False
         return True
 
@@ -182,8 +177,8 @@ class SecondLook:
         return self._message_batch.buffer[start : start + length].tobytes()
 
 
-def _empty_texts(rows: Array, cells: Array, indexes: Array) -> None:
-    """Notes all texts of these rows as empty."""
+def empty_texts(rows: Array, cells: Array, indexes: Array) -> None:
+    """Notes all texts of these rows as empty, so that columns can be built of the notes."""
     rows[_NO_TEXTS[:, np.newaxis], indexes] = 0
     for map_index in range(len(MAPS)):
         ends = rows[ENDS + map_index]

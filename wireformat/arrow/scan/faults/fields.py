@@ -3,15 +3,15 @@
 A walk reads a record as its declaration does, and stops at the same byte. It says nothing of a record that it finds
 nothing wrong with, or that it does not take: the declaration reads those.
 
-    walk(buffer, rows, chosen, messages, dictionary, settings, rule, faults) -> None
+    walk(buffer, rows, cells, text, chosen, messages, dictionary, settings, rule, faults) -> None
 
-    buffer, rows   as in ScanArrays
-    chosen         int64[n]: the rows of the records to look at
-    messages       int64[n]: their messages, as indexes in the message batch
-    dictionary     as in ScanArrays
-    settings       as in ScanInput
-    rule           which bytes are text; see UTF8_TEXT
-    faults         int64[FAULT_FIELDS, n], zeros, filled
+    buffer, rows, cells, text   as in ScanArrays
+    chosen                      int64[n]: the rows of the records to look at: the scan has declined them, or has noted
+                                them and found a text that is not UTF-8
+    messages                    int64[n]: their messages, as indexes in the message batch
+    dictionary, settings        as in ScanArrays
+    rule                        which bytes are text; see UTF8_TEXT
+    faults                      int64[FAULT_FIELDS, n], zeros, filled
 """
 
 from __future__ import annotations
@@ -25,10 +25,15 @@ RELATION_ID = 14  # of a row whose relation the scan does not know; else -1
 FAULT_FIELDS = 15
 
 NO_FAULT, BAD_TEXT, SHORT, BAD_LENGTH, BAD_FIELD_TAG, BAD_CELL_TAG, NO_CELL, TRAILING, WRONG_COUNT, UNKNOWN = range(10)
+BAD_KIND = 10
 """Faults. UNKNOWN is a row of an unknown relation, WRONG_COUNT one that has more or fewer cells than its relation."""
 
-FIELDS = ("", "table_schema", "table_name", "tag", "cells", "name", "type_oid", "value", "cell", "relation_id")
-IN_SCHEMA, IN_NAME, IN_TAG, IN_CELLS, IN_CELL_NAME, IN_TYPE, IN_VALUE, IN_CELL, IN_RELATION_ID = range(1, len(FIELDS))
+FIELDS = (
+    *("", "table_schema", "table_name", "tag", "cells", "name", "type_oid", "value", "cell", "relation_id"),
+    *("type", "op_type"),
+)
+IN_SCHEMA, IN_NAME, IN_TAG, IN_CELLS, IN_CELL_NAME, IN_OID, IN_VALUE, IN_CELL, IN_RELATION_ID = range(1, 10)
+IN_TYPE, IN_KIND = range(10, len(FIELDS))
 
 IMAGES = ("", "new", "old")
 IN_NEW, IN_OLD = range(1, len(IMAGES))

@@ -20,10 +20,10 @@ from .fields import (
     IN_CELL_NAME,
     IN_CELLS,
     IN_NEW,
+    IN_OID,
     IN_OLD,
     IN_SCHEMA,
     IN_TAG,
-    IN_TYPE,
     IN_VALUE,
     RELATION_ID,
     SAYS_TABLE,
@@ -44,6 +44,8 @@ MOST_HIGH_BYTE = 6
 def find_binary_faults(
     buffer: Array,
     rows: Array,
+    cells: Array,
+    text: Array,
     chosen: Array,
     messages: Array,
     dictionary: Array,
@@ -75,7 +77,7 @@ def _looks_like_a_row(buffer: Array, start: Int, stop: Int) -> bool:
 
 @inner
 def _note_names(buffer: Array, at: Int, stop: Int, faults: Array, index: Int) -> None:
-    """Notes the names of schema and table, if the record is long enough for both."""
+    """Notes the names of schema and table, if the record is long enough for both, and they are names."""
     faults[SCHEMA + 1, index] = faults[TABLE + 1, index] = -1
     schema = at + 2
     if schema > stop:
@@ -84,11 +86,20 @@ def _note_names(buffer: Array, at: Int, stop: Int, faults: Array, index: Int) ->
     if table > stop:
         return
     length = read_16(buffer, table - 2)
-    if length > stop - table:
+    if length > stop - table or _holds_zero(buffer, schema, table - 2) or _holds_zero(buffer, table, table + length):
         return
     faults[SCHEMA, index], faults[SCHEMA + 1, index] = schema, table - 2 - schema
     faults[TABLE, index], faults[TABLE + 1, index] = table, length
     faults[SAYS_TABLE, index] = 1
+
+
+@inner
+def _holds_zero(buffer: Array, start: Int, stop: Int) -> bool:
+    """Whether the bytes are no name, since no name has a zero byte."""
+    for at in range(start, stop):
+        if buffer[at] == 0:
+            return True
+    return False
 
 
 @inner
@@ -134,7 +145,7 @@ def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, ind
             return at
         if at > name and buffer[name] == QUOTE and (rule != UTF8_TEXT or not _is_quoted(buffer, name, at)):
             return np.int64(STOPPED)
-        faults[FIELD, index] = IN_TYPE
+        faults[FIELD, index] = IN_OID
         at = check_room(at, stop, 4, faults, index)
         if at < 0:
             return at

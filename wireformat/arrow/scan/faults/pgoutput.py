@@ -59,6 +59,8 @@ IMAGE_AT = 5
 def find_pgoutput_faults(
     buffer: Array,
     rows: Array,
+    cells: Array,
+    text: Array,
     chosen: Array,
     messages: Array,
     dictionary: Array,

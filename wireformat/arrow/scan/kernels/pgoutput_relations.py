@@ -59,6 +59,17 @@ START, LENGTH, HASH, SEEN_ENTRY, INDEX, SEEN_FIELDS = range(6)
 """Fields of a slot of a Relation message: its bytes among those that are kept, their hash, the entry of the relation in
 the dictionary, and its index in the table of relations. LENGTH is 0 if the slot is free."""
 
+MOST_AT_ONCE = 64
+"""How many Relation messages Python reads before the compiled walk goes on."""
+
+
+def _found(pairs: list[tuple[int, int]]) -> Array:
+    """Returns entries and indexes as `_follow` takes them."""
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+NONE_FOUND = _found([])
+
 MOST_KEPT = 1 << 24
 """Bytes of Relation messages that are kept."""
 
@@ -151,12 +162,14 @@ class _Walk:
         codes, described = np.empty(count, np.int64), np.empty((2, count), np.int64)
         state = np.zeros(2, np.int64)
         message = learned = 0
-        entry = index = -1
+        found = NONE_FOUND
         while True:
             in_block = int(relations.block is not None)
             state[USED] = known.used
-            if len(self._cache) < len(known.slots):  # there are many relations; those in the cache are found again
-                self._cache = np.zeros((len(known.slots), 2), np.int64)
+            if len(self._cache) < len(known.slots):  # there are many relations
+                larger, filled = np.zeros((len(known.slots), 2), np.int64), self._cache[self._cache[:, KEY] != 0]
+                larger[filled[:, KEY] & len(larger) - 1] = filled
+                self._cache = larger
             message = _follow(
                 message_batch.buffer,
                 message_batch.starts,
@@ -165,8 +178,7 @@ class _Walk:
                 in_block,
                 self._roles,
                 self._generation,
-                entry,
-                index,
+                found,
                 self._cache,
                 known.text,
                 known.slots,
@@ -177,24 +189,24 @@ class _Walk:
             known.used = int(state[USED])
             data = message_batch.message(message) if message < count else b""
             record = data[ENVELOPE_BYTES if data[:1] == ENVELOPE_TAG else 0 :]
-            if record[:1] == RELATION_TAG_BYTE and not in_block and len(record) <= MOST_KEPT:
-                relation = read_relation(record, False, self._options.encoding, self._options.encoding_errors)
-                if relation is not None:
-                    known.make_room(len(record))
-                    index = known.table.index(relation)
-                    entry = known.table.entry(relation)
+            if record[:1] == RELATION_TAG_BYTE and not in_block:
+                found = self._read_relations(message_batch, message)
+                if len(found):
                     continue
-            found = Described(described[0, : state[DESCRIBED]], described[1, : state[DESCRIBED]], known.table.relations)
-            learned = found.learn(relations, learned, count)
+            listed = Described(
+                described[0, : state[DESCRIBED]], described[1, : state[DESCRIBED]], known.table.relations
+            )
+            learned = listed.learn(relations, learned, count)
             if message == count:
-                return codes, found
+                return codes, listed
             if self._roles[record[0]] == ASKS:
                 at = 5 if in_block else 1
                 entry = known.table.entry(relations.find(int.from_bytes(record[at : at + 4], "big")))
+                found = _found([(entry, -1)])
                 continue
             codes[message] = in_block
             message += 1
-            entry = -1
+            found = NONE_FOUND
             head = record[:ASIDE_BYTES]
             if head[:1] == MESSAGE_TAG_BYTE and not is_aside(head):
                 continue  # it has a transaction id, and says nothing
@@ -202,6 +214,26 @@ class _Walk:
             with suppress(DecodeError):  # it will be told when the record is read
                 for frame in self._reader.frames(data):
                     self._reader.read(data, frame, self._options)
+
+    def _read_relations(self, message_batch: MessageBatch, message: int) -> Array:
+        """Reads Relation messages outside of blocks, from this message on, as many as follow each other.
+
+        Returns int64[n, 2]: of each its entry in the dictionary, and its index in the table.
+        """
+        known, size = self._known, 0
+        found: list[tuple[int, int]] = []
+        for index in range(message, min(message + MOST_AT_ONCE, len(message_batch.starts))):
+            data = message_batch.message(index)
+            record = data[ENVELOPE_BYTES:] if data[:1] == ENVELOPE_TAG else data
+            if record[:1] != RELATION_TAG_BYTE or len(record) > MOST_KEPT:
+                break
+            relation = read_relation(record, False, self._options.encoding, self._options.encoding_errors)
+            if relation is None:
+                break
+            size += len(record)
+            found.append((known.table.entry(relation), known.table.index(relation)))
+        known.make_room(size)
+        return _found(found)
 
 
 USED, DESCRIBED = range(2)
@@ -217,8 +249,7 @@ def _follow(
     in_block: Int,
     roles: Array,
     generation: Int,
-    entry: Int,
-    index: Int,
+    found: Array,
     cache: Array,
     text: Array,
     slots: Array,
@@ -232,10 +263,10 @@ def _follow(
     in_block      1 if a streamed block is open before it, else 0
     roles         uint8[256], of each kind of message
     generation    what else the keys of the cache include; with another one, the cache is empty
-    entry, index  what Python has found for the first message: its relation's entry in the dictionary and, if it is a
-                  Relation message, its index in the table; -1 if it has found nothing
+    found         int64[n, 2], what Python has found for the first messages: the relation's entry in the dictionary and,
+                  of a Relation message, its index in the table
     cache         int64[n, 2], relations by their number; see KEY
-    text          uint8[n], the Relation messages that are kept, with room for the first message
+    text          uint8[n], the Relation messages that are kept, with room for those that were found
     slots         int64[n, SEEN_FIELDS], Relation messages; see START
     codes         int64[m], filled
     described     int64[2, m], filled: messages that describe a relation, and its index
@@ -248,6 +279,9 @@ def _follow(
         role = roles[buffer[at]] if at < stop else NOTHING
         size = stop - at
         codes[message] = 0
+        entry, index = np.int64(-1), np.int64(-1)
+        if message - begin < len(found):
+            entry, index = found[message - begin, 0], found[message - begin, 1]
         is_relation = role == TELLS and in_block == 0
         number = np.int64(0)
         if role == ASKS:
@@ -310,5 +344,4 @@ def _follow(
             entry = cache[slot, ENTRY]
         cache[slot, KEY], cache[slot, ENTRY] = key, entry
         codes[message] = 2 * entry + in_block
-        entry = np.int64(-1)
     return len(starts)

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable
 from itertools import accumulate
 from json.encoder import encode_basestring
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,21 @@ from ....pgtypes import type_name
 from ...arrays import Array
 from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
 from ..dictionary import DICTIONARY, DICTIONARY_TEXT
-from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELL_NAME, CELL_QUOTED, CELL_TYPE, CELLS, UNDECIDED
+from ..relations.entries import (
+    CELL_ENTRIES,
+    CELL_FACTS,
+    CELL_NAME,
+    CELL_QUOTED,
+    CELL_TYPE,
+    CELLS,
+    DETAIL_COUNT,
+    DETAILS,
+    UNDECIDED,
+)
 
 MOST_TEXT = 1 << 24
-"""Bytes of relations that are kept for the next message batch: those of some 20,000 tables."""
+"""Bytes of the texts of relations that are kept for the next message batch, and of their pairs: those of some 20,000
+tables or more."""
 
 MOST_TEXT_OF_BATCH = 1 << 28
 """Bytes of relations that one message batch may need: pairs are int32, and a scan's own text follows them."""
@@ -42,13 +54,14 @@ class RelationTable:
         self._indexes: dict[int, int] = {}
         self._entries: list[int] = []
         self._pairs = array("i")
+        self._columns: dict[tuple[Any, ...], array[int]] = {}
         self._dictionary = DICTIONARY
         self._text = bytearray()
         self._text_bytes = b""
 
     def forget_much(self) -> bool:
         """Begins anew where a stream has described very many tables; returns whether it does."""
-        if len(self._text) <= MOST_TEXT:
+        if max(len(self._text), self._pairs.itemsize * len(self._pairs)) <= MOST_TEXT:
             return False
         self._clear()
         return True
@@ -84,42 +97,69 @@ class RelationTable:
 
     def _add(self, relation: Relation) -> int:
         """Returns the first entry of an added relation, or 0 if there is no room for its text."""
+        columns = (
+            relation.replica_identity,
+            relation.columns,
+            relation.type_oids,
+            relation.typmods,
+            relation.key_columns,
+        )
+        pairs = self._columns.get(columns)
+        if pairs is None:
+            pairs = self._columns_pairs(relation)
+            if pairs is None:
+                return 0
+            self._columns[columns] = pairs
+        texts = [relation.table_schema.encode(), relation.table_name.encode(), b"%d" % relation.relation_id]
+        entry, used = len(DICTIONARY) + len(self._pairs) // 2, len(DICTIONARY_TEXT) + len(self._text)
+        if len(self._text) + sum(map(len, texts)) > MOST_TEXT_OF_BATCH:
+            return 0
+        at = len(self._pairs) + 2
+        self._pairs.extend(pairs)
+        for text in texts:
+            self._pairs[at], self._pairs[at + 1] = ~used, len(text)
+            at += 2
+            used += len(text)
+        self._text += b"".join(texts)
+        return entry
+
+    def _columns_pairs(self, relation: Relation) -> array[int] | None:
+        """Returns the pairs of a relation, those of its names left out, and adds their texts; None if there is no room.
+
+        Relations that have the rest in common share them.
+        """
         names, oids, keys = relation.columns, relation.type_oids, frozenset(relation.key_columns)
         count, forms = len(names), [*map(form_of, oids)]
         hexed = [index for index, form in enumerate(forms) if form & FORM == HEX_FORM]
         if hexed and len({*names}) < count:  # names are listed once, and the scan tells columns by their index
             forms, hexed = [DECLINED_FORM if index in hexed else form for index, form in enumerate(forms)], []
-        texts = (
-            relation.table_schema,
-            relation.table_name,
-            str(relation.relation_id),
-            relation.replica_identity,
-            _as_json(names),
-            str([*oids]),
-            str([*relation.typmods]),
-            _as_json(relation.key_columns),
-            *names,  # one after the other, and so are the types: the gather then copies those of a row as one text
-            *map(type_name, oids),
-            *[encode_basestring(names[index]) for index in hexed],
-        )
-        text = "".join(texts).encode()
-        lengths = [*map(len, texts)]
-        if sum(lengths) < len(text):  # not all of it is ASCII
-            lengths = [len(one.encode()) for one in texts]
+        texts = [
+            text.encode()
+            for text in (
+                relation.replica_identity,
+                _as_json(names),
+                str([*oids]),
+                str([*relation.typmods]),
+                _as_json(relation.key_columns),
+                *names,  # one after the other, and so are the types: the gather then copies those of a row as one text
+                *map(type_name, oids),
+                *[encode_basestring(names[index]) for index in hexed],
+            )
+        ]
+        text = b"".join(texts)
         if len(self._text) + len(text) > MOST_TEXT_OF_BATCH:
-            return 0
+            return None
+        lengths = [*map(len, texts)]
         starts = [~at for at in accumulate(lengths, initial=len(DICTIONARY_TEXT) + len(self._text))]
         self._text += text
-        head, first_type, first_quoted = CELLS - 1, CELLS - 1 + count, CELLS - 1 + 2 * count
-        pairs = [count, UNDECIDED] + [0] * 2 * (head + CELL_ENTRIES * count)
+        head, first_type, first_quoted = DETAIL_COUNT - 1, DETAIL_COUNT - 1 + count, DETAIL_COUNT - 1 + 2 * count
+        pairs = array("i", [count, UNDECIDED] + [0] * 2 * (CELLS - 1 + CELL_ENTRIES * count))
         for half, numbers in enumerate((starts, lengths)):
-            pairs[2 + half : 2 * CELLS : 2] = numbers[:head]
+            pairs[2 * (DETAILS + 1) + half : 2 * CELLS : 2] = array("i", numbers[:head])
             for item, first in ((CELL_NAME, head), (CELL_TYPE, first_type)):
-                pairs[2 * (CELLS + item) + half :: 2 * CELL_ENTRIES] = numbers[first : first + count]
+                pairs[2 * (CELLS + item) + half :: 2 * CELL_ENTRIES] = array("i", numbers[first : first + count])
             for index, number in zip(hexed, numbers[first_quoted:], strict=False):
                 pairs[2 * (CELLS + CELL_ENTRIES * index + CELL_QUOTED) + half] = number
-        pairs[2 * (CELLS + CELL_FACTS) :: 2 * CELL_ENTRIES] = [name in keys for name in names]
-        pairs[2 * (CELLS + CELL_FACTS) + 1 :: 2 * CELL_ENTRIES] = forms
-        entry = len(DICTIONARY) + len(self._pairs) // 2
-        self._pairs.extend(pairs)
-        return entry
+        pairs[2 * (CELLS + CELL_FACTS) :: 2 * CELL_ENTRIES] = array("i", [name in keys for name in names])
+        pairs[2 * (CELLS + CELL_FACTS) + 1 :: 2 * CELL_ENTRIES] = array("i", forms)
+        return pairs
