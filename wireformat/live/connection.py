@@ -38,7 +38,7 @@ class Connection:
     dsn            connection string or URL of libpq
     driver         psycopg or gaussdb
     replicates     False makes a plain connection, for SQL alone
-    stop           a statement that waits is cancelled, and a copy ends, when it is set
+    stop           a connection or statement that waits is cancelled, and a copy ends, when it is set
 
     Raises Stopped, ServerError, whose texts have no password, and what `find_target` raises.
     """
@@ -76,8 +76,11 @@ class Connection:
             event = selectors.EVENT_READ if status == polling.READING else selectors.EVENT_WRITE
             with selectors.DefaultSelector() as selector:
                 selector.register(connection.socket, event)
-                if not selector.select(max(deadline - time.monotonic(), 0)):
-                    return f"no answer within {self.target.seconds:.0f} seconds"
+                while not selector.select(min(max(deadline - time.monotonic(), 0), STOP_SECONDS)):
+                    if self._stop.is_set():
+                        raise Stopped
+                    if time.monotonic() >= deadline:
+                        return f"no answer within {self.target.seconds:.0f} seconds"
             status = connection.connect_poll()
         return None if status == polling.OK else self._words(connection.get_error_message())
 
