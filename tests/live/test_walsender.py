@@ -328,6 +328,18 @@ def test_a_connection_string_that_cannot_be_read_is_not_repeated(dsn: str, tmp_p
     assert "secret" not in "".join(traceback.format_exception(raised.value)).replace("test_a", "")
 
 
+@pytest.mark.parametrize("text", ["s\0x", "s\udcff"])
+@pytest.mark.parametrize("name", ["slot", "publication", "options"])
+def test_texts_that_no_server_has(name: str, text: str, tmp_path: Path) -> None:
+    """libpq would end them at the zero byte: of another slot, all would be well."""
+    given: dict[str, Any] = {"publication": "p", **FAST, name: {"origin": text} if name == "options" else text}
+    with (
+        serving(Walsender(plays([]), end=1)) as server,
+        pytest.raises(wf.OptionError, match="names and options: expected valid text"),
+    ):
+        wf.live.follow(server.dsn, tmp_path / "lake", **given)
+
+
 def test_options_are_checked(tmp_path: Path) -> None:
     wrong: dict[str, dict[str, Any]] = {
         "option driver: expected": {"driver": "other"},
