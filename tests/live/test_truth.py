@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import wireformat as wf
 from wireformat.live import Finding
 from wireformat.live.connection import Connection
+from wireformat.live.sink import Sink
 
 from ..servers.installations import installations
 from ..servers.server import running
-from .databases import Database, database
+from .databases import Database, database, told
 
 
 def lake_with_rows(db: Database, folder: Path) -> Path:
@@ -88,6 +90,33 @@ def test_a_slot_that_is_read_by_somebody_else(db: Database, tmp_path: Path) -> N
     with Connection(db.dsn) as other:
         other.start(db.slot, 0, {"proto_version": "1", "publication_names": "p"})
         assert f"{db.slot} is active: process" in refusal(db, lake)
+
+
+@pytest.mark.parametrize("options", [{"snapshot": True}, {"via": "sql"}])
+def test_two_runs_while_the_server_does_not_stream(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """Tables are copied, or read by SQL functions: the server does not know that the slot is in use. The second run
+    would write to the lake at the same time, or to another one, and confirm what the first one has not."""
+    monkeypatch.setattr("wireformat.live.slots.CLAIM_SECONDS", 0.1)
+    write, refused = Sink.write, list[str]()
+
+    def and_another(self: Sink, messages: Any, *rest: Any) -> Any:
+        if not isinstance(messages, list) and not refused:
+            with pytest.raises(wf.ServerError) as raised:
+                db.follow(tmp_path / "other", **options)
+            refused.append(str(raised.value))
+        return write(self, messages, *rest)
+
+    if "via" in options:
+        db.execute(f"select pg_create_logical_replication_slot('{db.slot}', 'pgoutput')")
+    db.execute("insert into t values (1, 'a', 1)")
+    with monkeypatch.context() as patch:
+        patch.setattr(Sink, "write", and_another)
+        db.follow(tmp_path / "lake", create_slot=True, **options)
+    assert "another process copies its tables, or reads it" in refused[0]
+    assert told(tmp_path / "lake") == [("insert", 1)]
+    db.follow(tmp_path / "lake", **options)
 
 
 @pytest.mark.server

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import threading
+import time
 import traceback
 from pathlib import Path
 from random import Random
@@ -11,6 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from psycopg.conninfo import make_conninfo
 
 import wireformat as wf
 from wireformat.live import Progress
@@ -243,6 +247,20 @@ def test_a_server_that_does_not_come_back(tmp_path: Path) -> None:
     assert any(progress.state.startswith("connecting again: ") for progress in seen)
 
 
+def test_a_stop_while_a_server_does_not_answer(tmp_path: Path) -> None:
+    """The connection is taken, and nothing comes: a run ends soon, however long it may wait."""
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        dsn = f"host=127.0.0.1 port={server.getsockname()[1]} connect_timeout=60"
+        timer = threading.Timer(0.2, stop.set)
+        timer.start()
+        begun = time.monotonic()
+        with pytest.raises(wf.ServerError, match="stopped before anything was written"):
+            wf.live.follow(dsn, tmp_path, publication="p", stop=stop, **FAST)
+        timer.join()
+    assert time.monotonic() - begun < 20
+
+
 def test_an_error_that_stays_is_raised_at_once(tmp_path: Path) -> None:
     def play(session: Session, number: int) -> None:
         session.fail("42704", 'publication "p" does not exist')
@@ -252,13 +270,16 @@ def test_an_error_that_stays_is_raised_at_once(tmp_path: Path) -> None:
     assert len(server.starts) == 1
 
 
-@pytest.mark.parametrize("how", ["dsn", "url", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"])
+@pytest.mark.parametrize("how", ["dsn", "quotes", "url", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"])
 def test_no_password_is_told(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "pa$$ word-of-the-reader"
     with serving(Walsender(plays([]), password="another", end=1)) as server:
         dsn = server.dsn
         if how == "dsn":
             dsn += f" password='{secret}'"
+        elif how == "quotes":
+            secret = "'pa\\ss' \"  word-of=the"
+            dsn = make_conninfo(dsn, password=secret)
         elif how == "url":
             dsn = f"postgresql://reader:pa$$%20word-of-the-reader@127.0.0.1:{server.port}/shop?sslmode=disable"
         elif how == "PGPASSWORD":
@@ -305,6 +326,18 @@ def test_a_connection_string_that_cannot_be_read_is_not_repeated(dsn: str, tmp_p
     with pytest.raises(wf.OptionError, match="option dsn: expected a connection string") as raised:
         wf.live.follow(dsn, tmp_path, slot="s")
     assert "secret" not in "".join(traceback.format_exception(raised.value)).replace("test_a", "")
+
+
+@pytest.mark.parametrize("text", ["s\0x", "s\udcff"])
+@pytest.mark.parametrize("name", ["slot", "publication", "options"])
+def test_texts_that_no_server_has(name: str, text: str, tmp_path: Path) -> None:
+    """libpq would end them at the zero byte: of another slot, all would be well."""
+    given: dict[str, Any] = {"publication": "p", **FAST, name: {"origin": text} if name == "options" else text}
+    with (
+        serving(Walsender(plays([]), end=1)) as server,
+        pytest.raises(wf.OptionError, match="names and options: expected valid text"),
+    ):
+        wf.live.follow(server.dsn, tmp_path / "lake", **given)
 
 
 def test_options_are_checked(tmp_path: Path) -> None:

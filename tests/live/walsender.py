@@ -83,6 +83,8 @@ class Walsender:
             return [{name: {"wal_level": "logical", "server_encoding": "UTF8"}[name]}]
         if "pg_is_in_recovery" in query:
             return [{"standby": "f"}]
+        if "pg_try_advisory_lock" in query:
+            return [{"claimed": "t"}]
         if "pg_catalog.pg_publication " in query:
             return [{"pubname": "p", "pubupdate": "t", "pubdelete": "t"}]
         return []

@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from ..errors import ServerError
+from ..errors import OptionError, ServerError
 from ..lsn import lsn_text
 from .driver import Target, find_target
 from .messages import Gathered
@@ -38,7 +38,7 @@ class Connection:
     dsn            connection string or URL of libpq
     driver         psycopg or gaussdb
     replicates     False makes a plain connection, for SQL alone
-    stop           a statement that waits is cancelled, and a copy ends, when it is set
+    stop           a connection or statement that waits is cancelled, and a copy ends, when it is set
 
     Raises Stopped, ServerError, whose texts have no password, and what `find_target` raises.
     """
@@ -76,8 +76,11 @@ class Connection:
             event = selectors.EVENT_READ if status == polling.READING else selectors.EVENT_WRITE
             with selectors.DefaultSelector() as selector:
                 selector.register(connection.socket, event)
-                if not selector.select(max(deadline - time.monotonic(), 0)):
-                    return f"no answer within {self.target.seconds:.0f} seconds"
+                while not selector.select(min(max(deadline - time.monotonic(), 0), STOP_SECONDS)):
+                    if self._stop.is_set():
+                        raise Stopped
+                    if time.monotonic() >= deadline:
+                        return f"no answer within {self.target.seconds:.0f} seconds"
             status = connection.connect_poll()
         return None if status == polling.OK else self._words(connection.get_error_message())
 
@@ -101,11 +104,11 @@ class Connection:
 
     def identifier(self, name: str) -> str:
         """Returns a name, quoted for a statement."""
-        return bytes(self._escaping.escape_identifier(name.encode())).decode()
+        return bytes(self._escaping.escape_identifier(_checked(name))).decode()
 
     def literal(self, text: str) -> str:
         """Returns a text, quoted for a statement."""
-        return bytes(self._escaping.escape_literal(text.encode())).decode()
+        return bytes(self._escaping.escape_literal(_checked(text))).decode()
 
     def query(self, sql: str) -> list[dict[str, str | None]]:
         """Returns the rows of a statement, or of the last of several, as texts by the names of columns."""
@@ -295,4 +298,12 @@ def _may_pass(text: str) -> bool:
 
 def _option_literal(text: str) -> str:
     """Returns the value of an option of START_REPLICATION, whose grammar knows no backslashes, unlike that of SQL."""
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + _checked(text).decode().replace("'", "''") + "'"
+
+
+def _checked(text: str) -> bytes:
+    """Returns a name or value as UTF-8. libpq would end it at a zero byte, and so mean another one."""
+    data = text.encode("utf-8", "surrogatepass")
+    if b"\0" in data or data.decode("utf-8", "replace") != text:
+        raise OptionError("names and options: expected valid text without zero bytes")
+    return data

@@ -21,7 +21,7 @@ from .messages import is_stop
 from .plugins import Asked, ask
 from .progress import Progress
 from .sink import Sink, is_full
-from .slots import Slot, System, create_slot, find_slot, find_system, retained_bytes
+from .slots import Slot, System, claim, create_slot, find_slot, find_system, retained_bytes
 from .snapshot import Snapshot, take_snapshot
 from .transaction_ends import Cutter, FirstBytes, ends_of
 
@@ -118,6 +118,9 @@ class Follower:
         """Connects, checks that the slot goes on where the lake ends, and writes until there is a reason to stop."""
         connection = self.connect()
         try:
+            if self.via == "sql" or self._copies_tables():
+                claim(connection, self.slot)
+                self.position = self.sink.position()
             system, slot = self._checked(connection)
             self.timeline = system.timeline
             asked = ask(connection, slot.plugin, self.publications, self.plugin_options, self.via)
@@ -132,6 +135,12 @@ class Follower:
             connection.close()
             raise
         self._write_stream(connection, asked)
+
+    def _copies_tables(self) -> bool:
+        """Whether rows are copied before the server streams; then it does not keep others from the slot."""
+        if self.position is None:
+            return self.snapshot
+        return self.position.slot is not None and self.position.slot.copied is not None
 
     def _write_stream(self, connection: Connection, asked: Asked, until: int | None = None) -> None:
         """Writes what the slot sends until there is a reason to stop; closes the connection.

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import ServerError
 from ..lsn import lsn_text, lsn_value
 from .connection import Connection
+
+CLAIM_SECONDS = 5.0
+"""How long a server may take to notice that a process which has read a slot is gone."""
+
+_CLAIM_STEP_SECONDS = 0.1
 
 
 class System(NamedTuple):
@@ -139,6 +146,22 @@ def create_slot(connection: Connection, name: str, plugin: str, *, failover: boo
     slot = find_slot(connection, name)
     assert slot is not None, "it has just been created"
     return slot
+
+
+def claim(connection: Connection, name: str) -> None:
+    """Keeps others from a slot until the connection is closed: the server does so only while it streams.
+
+    Raises ServerError if another process has claimed it.
+    """
+    key = int.from_bytes(sha256(f"wireformat {name}".encode()).digest()[:8], "big", signed=True)
+    deadline = time.monotonic() + CLAIM_SECONDS
+    while connection.query(f"select pg_catalog.pg_try_advisory_lock({key}) as claimed")[0]["claimed"] != "t":
+        connection.check_stopped()
+        if time.monotonic() >= deadline:
+            raise ServerError(
+                f"slot {name}: another process copies its tables, or reads it; stop one of them", is_temporary=True
+            )
+        time.sleep(_CLAIM_STEP_SECONDS)
 
 
 def drop_slot(connection: Connection, name: str) -> None:
