@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -98,7 +98,7 @@ def chunk_of(df: DataFrame, positions: PositionColumns, chunks: int) -> Column:
     the same chunk.
     """
     starts = _chunk_starts(df, positions, chunks) if chunks > 1 else []
-    return _search(positions.columns, starts, 0, len(starts))
+    return _search(positions, starts)
 
 
 def _chunk_starts(df: DataFrame, positions: PositionColumns, chunks: int) -> list[Row]:
@@ -116,19 +116,38 @@ def _chunk_starts(df: DataFrame, positions: PositionColumns, chunks: int) -> lis
     return [start for start, previous in zip(chosen, [None, *chosen], strict=False) if start != previous]
 
 
-def _search(columns: Sequence[Column], starts: Sequence[Row], low: int, high: int) -> Column:
-    """Returns the number of starts that are at or before the row, by binary search between low and high."""
-    if low == high:
-        return F.lit(low)
-    middle = (low + high) // 2
-    return F.when(_before(columns, starts[middle]), _search(columns, starts, low, middle)).otherwise(
-        _search(columns, starts, middle + 1, high)
-    )
+def _search(positions: PositionColumns, starts: Sequence[Row]) -> Column:
+    """Returns the number of starts that are at or before the row.
+
+    Every task gets the expression, and reads it again: it has the starts as two literals, since a tree of comparisons
+    takes seconds to read where there are thousands of them.
+    """
+    if not starts:
+        return F.lit(0)
+    group = math.isqrt(len(starts) - 1) + 1
+    groups = [starts[first : first + group] for first in range(0, len(starts), group)]
+    firsts = F.expr(_array([_literal(positions, of_group[0]) for of_group in groups]))
+    all_groups = F.expr(_array([_array([_literal(positions, start) for start in of_group]) for of_group in groups]))
+
+    def found(position: Column) -> Column:
+        groups_before = F.size(F.filter(firsts, lambda start: start <= position))
+        last_group = F.element_at(all_groups, F.greatest(groups_before, F.lit(1)))
+        in_last = F.size(F.filter(last_group, lambda start: start <= position))
+        return F.when(groups_before == 0, 0).otherwise((groups_before - 1) * group + in_last)
+
+    position = F.struct(*[column.alias(f"_{index}") for index, column in enumerate(positions.columns)])
+    return F.element_at(F.transform(F.array(position), found), 1)  # so that the position is computed once
 
 
-def _before(columns: Sequence[Column], start: Sequence[Any]) -> Column:
-    """Returns whether the row precedes the start of a chunk."""
-    first, value = columns[0], F.lit(start[0])
-    if len(columns) == 1:
-        return first < value
-    return (first < value) | ((first == value) & _before(columns[1:], start[1:]))
+def _array(literals: Iterable[str]) -> str:
+    return f"array({', '.join(literals)})"
+
+
+def _literal(positions: PositionColumns, start: Row) -> str:
+    """Returns a position in SQL."""
+    kinds = (field.dataType.simpleString() for field in positions.fields)
+    named = []
+    for index, (value, kind) in enumerate(zip(start, kinds, strict=True)):
+        shown = f"decode(X'{value.encode().hex()}', 'UTF-8')" if isinstance(value, str) else f"CAST({value} AS {kind})"
+        named.append(f"'_{index}', {shown}")
+    return f"named_struct({', '.join(named)})"

@@ -18,6 +18,7 @@ from wireformat.formats.registry import find_format
 from .position_errors import no_position
 from .relations import Key, MessageRun, Timeline
 from .schemas import MESSAGE, arrow_schema, change_names
+from .workers import settle
 
 SHOWN_CHARACTERS = 64
 """The number of characters of a kept string that an error shows."""
@@ -129,13 +130,14 @@ class Task:
             yield from self._engine.batches(messages[run.start : run.stop], self._schema, first + run.start)
 
     def close(self) -> None:
-        """Logs the number of records that DROPMALFORMED skipped."""
+        """Logs the number of records that DROPMALFORMED skipped; call it at the end of the task."""
         if self._engine.dropped:
             logging.getLogger(__package__).warning(
                 "DROPMALFORMED left out %s of %s in this task",
                 counted(self._engine.dropped, "record"),
                 self.plan.format,
             )
+        settle()
 
 
 class _Order(NamedTuple):

@@ -20,6 +20,7 @@ from wireformat.stream.positions import Position
 from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 
 from ..batches import BATCH_BYTES
+from ..workers import settle
 from .files import file_groups
 from .groups import Group, NotSorted, OtherPartitions, Plans, Ranges, groups
 
@@ -61,17 +62,19 @@ class Reading:
     def groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
         """Yields the groups of a task."""
         if self.from_files:
-            return file_groups(batches, self.format)
-        task = None if self.plans is None else TaskContext.get()
-        return groups(
-            batches,
-            self.streams,
-            self.order,
-            self.plans,
-            self.ranges,
-            is_planned=self.is_planned,
-            partition=None if task is None else task.partitionId(),
-        )
+            yield from file_groups(batches, self.format)
+        else:
+            task = None if self.plans is None else TaskContext.get()
+            yield from groups(
+                batches,
+                self.streams,
+                self.order,
+                self.plans,
+                self.ranges,
+                is_planned=self.is_planned,
+                partition=None if task is None else task.partitionId(),
+            )
+        settle()
 
     def rank(self, stream: str, chunk: int) -> int:
         """Returns the index of a chunk among those of a stream."""

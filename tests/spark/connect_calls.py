@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructType
@@ -74,6 +75,16 @@ class Input:
     def questions(self, where: str = "true", **options: Any) -> spark_udfs.Capture:
         """The capture of the messages."""
         return spark_udfs.capture(self.capture.where(where), "payload", "pgoutput", **PLACE, **options)
+
+    @cached_property
+    def files(self) -> spark_udfs.Capture:
+        """The capture of the messages in files, which the workers read."""
+        folder = self.folder / "messages"
+        folder.mkdir()
+        messages = read_capture(CAPTURE).messages
+        for number, part in enumerate((messages[:HALF], messages[HALF:])):
+            pq.write_table(pa.table({"payload": pa.array(part, pa.binary())}), folder / f"{number}.parquet")
+        return spark_udfs.capture(paths=folder, format="pgoutput", mode="PERMISSIVE")
 
     @cached_property
     def records(self) -> DataFrame:
@@ -143,6 +154,12 @@ CALLS: dict[str, Callable[[Input], DataFrame]] = {
     "capture.write": lambda data: (
         data.questions(mode="PERMISSIVE").write(str(data.folder / "lake")).drop("folder", "files")
     ),
+    "capture.changes of files": lambda data: data.files.changes(),
+    "capture.committed of files": lambda data: data.files.committed(),
+    "capture.tables of files": lambda data: data.files.tables(),
+    "capture.typed of files": lambda data: data.files.typed("public.by_key"),
+    "capture.latest of files": lambda data: data.files.latest("public.long_by_key", keys=["id"]),
+    "capture.write of files": lambda data: data.files.write(str(data.folder / "files")).drop("folder", "files"),
     "decode of a stream": lambda data: data.streamed(
         data.raw, lambda rows: spark_udfs.decode(rows, "payload", keep=["seq"])
     ),

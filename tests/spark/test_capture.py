@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.positions import MOST_CHUNKS, PositionColumns, chunk_of
 from wireformat.options.table_names import written
 from wireformat.stream.capture_position import CapturePosition
 
@@ -496,3 +497,18 @@ def test_local_relations_beside_files(one_stream: tuple[DataFrame, list[bytes]],
     local = spark.createDataFrame(rows_of("one", messages, range(half)))
     both = local.unionAll(df.where(f"{OFFSET} >= {half}").select(*local.columns))
     rows_there(both, messages)
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 7, 300, MOST_CHUNKS])
+def test_the_chunks_of_messages(spark: SparkSession, chunks: int) -> None:
+    """Each has the messages from one start to the next, in the order of all columns."""
+    places = [(f"é{number % 5}", number * 7919 % 10_007, -number) for number in range(10_007)]
+    df = spark.createDataFrame(places, "stream string, offset int, part long")
+    positions = PositionColumns.check(df, ["offset", "part"], ["stream"])
+    rows = df.select("stream", "offset", "part", chunk_of(df, positions, chunks).alias("chunk")).collect()
+    found = [chunk for *_, chunk in sorted(tuple(row) for row in rows)]
+    assert found == sorted(found)
+    sizes = [found.count(chunk) for chunk in range(chunks)]
+    assert sum(sizes) == len(places)
+    assert min(sizes) > 0
+    assert max(sizes) < 3 * len(places) / chunks + 3
