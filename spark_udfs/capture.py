@@ -46,11 +46,11 @@ from .chunks.work import (
 )
 from .chunks.writing import current_batches, file_batches
 from .given_messages import messages_of_files, messages_of_frame, positions_after
-from .latest import checked_rows, latest_of_whole_rows, latest_rows
 from .schemas import arrow_schema, arrow_types, change_names, with_format
 from .streams.answers import StreamAnswers, check_stream
-from .typed_columns import arrow_columns, spark_columns
-from .typed_rows import TypedRows
+from .tables.latest import checked_rows, latest_of_whole_rows, latest_rows
+from .tables.typed_columns import arrow_columns, spark_columns
+from .tables.typed_rows import TypedRows
 
 if TYPE_CHECKING:
     pass

@@ -12,10 +12,10 @@ import wireformat as wf
 from wireformat.options.checks import number, shown
 from wireformat.stream.capture_position import CapturePosition
 
-from .carriers import column_of
 from .chunks.files import FileMessages
 from .chunks.frames import Messages
 from .chunks.groups import stream_key
+from .decoding.carriers import column_of
 from .fields import check_frame, field_of
 from .positions import MOST_CHUNKS, PositionColumns
 

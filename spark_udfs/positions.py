@@ -13,7 +13,7 @@ from pyspark.sql.types import IntegralType, StringType, StructField
 import wireformat as wf
 from wireformat.options.checks import texts
 
-from .carriers import column_of
+from .decoding.carriers import column_of
 from .fields import field_of
 from .position_errors import no_position
 

@@ -79,7 +79,7 @@ MOST_FILES = 16
 
 PICKLES = {
     "wireformat.arrow.committed.spill": "files in a temporary folder, which the same process reads",
-    "spark_udfs.frames": "measures how large a row is for Spark",
+    "spark_udfs.decoding.frames": "measures how large a row is for Spark",
     **dict.fromkeys(
         (f"spark_udfs.chunks.{name}" for name in ("files", "frames", "groups", "light_pass", "work")),
         "summaries and plans of chunks, between the driver and the tasks of one capture",
@@ -254,6 +254,16 @@ def test_nothing_is_pickled_that_outlives_the_process() -> None:
         if PICKLERS & {name.split(".")[0] for _, name in imports(ROOT, path)}
     }
     assert found == {*PICKLES}
+
+
+MOST_FILES = 18
+"""Of a folder: a reader takes in about fifteen names at once."""
+
+
+def test_no_folder_has_many_files() -> None:
+    folders = [folder for package in ("wireformat", "spark_udfs") for folder in (ROOT / package).rglob("*/")]
+    counts = {str(folder.relative_to(ROOT)): len([*folder.glob("*.py")]) for folder in folders}
+    assert {name: count for name, count in counts.items() if count > MOST_FILES} == {}
 
 
 MADE_UP = {

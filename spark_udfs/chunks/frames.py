@@ -16,8 +16,8 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from wireformat.arrow.unread import ReadSummary
 from wireformat.chunks.relations import NEEDED_TAGS
 
+from ..decoding.relations import is_of_kind
 from ..positions import MOST_CHUNKS, PositionColumns, chunk_of
-from ..relations import is_of_kind
 from .groups import Range, stream_key
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import wireformat as wf
 from wireformat.chunks.relations import needed_messages
 from wireformat.stream.chunk_plan import ChunkPlan
 
+from ..decoding.task import shown_value
 from ..position_errors import not_unique
-from ..task import shown_value
 
 if TYPE_CHECKING:
     from wireformat.chunks.summary import ChunkSummary

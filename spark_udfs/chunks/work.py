@@ -19,7 +19,7 @@ from wireformat.errors import counted
 from wireformat.stream.positions import Position
 from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 
-from ..batches import BATCH_BYTES
+from ..decoding.batches import BATCH_BYTES
 from ..workers import settle
 from .files import file_groups
 from .groups import Group, NotSorted, OtherPartitions, Plans, Ranges, groups

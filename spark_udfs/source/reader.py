@@ -24,7 +24,7 @@ from wireformat.chunks.capture import ChunkCapture
 from wireformat.stream.capture_position import SlotPosition
 
 from ..schemas import arrow_types, as_declared, change_names, with_format
-from ..typed_columns import spark_columns, typed_part
+from ..tables.typed_columns import spark_columns, typed_part
 from .described import check_columns, describe
 from .options import SlotOptions
 from .ranges import FORMAT, SlotRanges

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from spark_udfs.arguments import OPTIONS, read_arguments
-from spark_udfs.scalar_functions import wal_decode, wal_decode_pandas
-from spark_udfs.table_function import WalChanges
+from spark_udfs.sql.arguments import OPTIONS, read_arguments
+from spark_udfs.sql.scalar_functions import wal_decode, wal_decode_pandas
+from spark_udfs.sql.table_function import WalChanges
 
 from ..engines import FORMAT
 from .messages import transaction

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from spark_udfs.batches import BATCH_BYTES, decode_batches, row_ranges, value_bytes
-from spark_udfs.scalar_functions import wal_decode
+from spark_udfs.decoding.batches import BATCH_BYTES, decode_batches, row_ranges, value_bytes
+from spark_udfs.decoding.task import Kept, Plan
 from spark_udfs.schemas import rows_of_message, rows_of_table
-from spark_udfs.task import Kept, Plan
+from spark_udfs.sql.scalar_functions import wal_decode
 
 from ..engines import FORMAT
 from .messages import transaction

@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 import wireformat as wf
-from spark_udfs.data_source import WireformatSource
+from spark_udfs.source.data_source import WireformatSource
 from wireformat.chunks.files import survey
 
 from ..servers.captures import read_capture

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import spark_udfs
 import wireformat as wf
-from spark_udfs.task import SHOWN_CHARACTERS, Kept, Plan, Task
+from spark_udfs.decoding.task import SHOWN_CHARACTERS, Kept, Plan, Task
 
 from ..engines import FORMAT
 from .messages import TORN, transaction

@@ -14,7 +14,7 @@ import pytest
 
 import spark_udfs
 import wireformat as wf
-from spark_udfs.unconverted import Unconverted
+from spark_udfs.decoding.unconverted import Unconverted
 
 from ..engines import FORMAT
 from .messages import TORN, transaction
@@ -31,7 +31,7 @@ def sample() -> list[bytes]:
     return messages
 
 
-def rows_of(frames: list[pd.DataFrame], reader: spark_udfs.frame_readers.FrameReader) -> list[dict[str, Any]]:
+def rows_of(frames: list[pd.DataFrame], reader: spark_udfs.decoding.frame_readers.FrameReader) -> list[dict[str, Any]]:
     """The rows as Arrow, which has its own nulls; every column is of an ArrowDtype, and none is our own array."""
     found = []
     for frame in frames:
@@ -128,7 +128,7 @@ def test_it_travels() -> None:
 
 @pytest.mark.parametrize("name", ["typed", "untyped"])
 def test_bad_input(name: str) -> None:
-    def reader(**options: Any) -> spark_udfs.frame_readers.FrameReader:
+    def reader(**options: Any) -> spark_udfs.decoding.frame_readers.FrameReader:
         if name == "typed":
             return spark_udfs.typed_reader("public.t", SCHEMA, committed=False, **options)
         return spark_udfs.change_reader(columns=["kind"], **options)

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import wireformat as wf
-from spark_udfs.latest import latest
+from spark_udfs.tables.latest import latest
 
 from ..typed_histories import COLUMNS, KEYS, Replica, Row, Values, history, typed_table, with_own_relation_id
 

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import spark_udfs
 import wireformat as wf
+from spark_udfs.decoding.relations import Timeline, _collected, needed_rows
 from spark_udfs.fields import field_of
 from spark_udfs.positions import PositionColumns
-from spark_udfs.relations import Timeline, _collected, needed_rows
 
 from ..handmade_pgoutput import (
     DESCRIBED,

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import wireformat as wf
 from spark_udfs.logs import log_unknown_prepared
-from spark_udfs.transactions_function import WalTransactions
+from spark_udfs.sql.transactions_function import WalTransactions
 
 from ..histories import table
 from .many_streams import (

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.spark
 def frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Says how many objects the garbage collector of the worker looks through, after a decoding has ended."""
     from spark_udfs import workers
-    from spark_udfs.batches import decode_batches
-    from spark_udfs.task import Plan
+    from spark_udfs.decoding.batches import decode_batches
+    from spark_udfs.decoding.task import Plan
 
     yield from ()
     gc.unfreeze()

@@ -19,7 +19,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from .carriers import column_of
+from ..decoding.carriers import column_of
 from .typed_rows import TypedRows, free_names
 
 COMES, SETS, GOES = 1, 0, -1

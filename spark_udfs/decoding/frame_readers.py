@@ -16,7 +16,7 @@ from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import flag, shown
 from wireformat.options.keywords import checks_keywords
 
-from .typed_columns import spark_columns
+from ..tables.typed_columns import spark_columns
 from .unconverted import frame_of
 
 _PAYLOAD = pa.schema([pa.field("payload", pa.binary())])

@@ -27,10 +27,10 @@ from wireformat.arrow.typed_tables.typed_changes import (
 from wireformat.options.checks import texts
 from wireformat.options.keywords import checks_keywords
 
-from .fields import check_frame, field_of
+from ..fields import check_frame, field_of
+from ..positions import position_field
 from .latest_by_key import rows_by_key
 from .latest_by_row import rows_by_value
-from .positions import position_field
 from .typed_rows import TypedRows, table_columns
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 import wireformat as wf
 
+from ..decoding.batches import rows_with_kept
+from ..decoding.task import Kept, Plan, Task
 from .arguments import read_arguments
-from .batches import rows_with_kept
-from .task import Kept, Plan, Task
 
 NAME = "wal_changes"
 

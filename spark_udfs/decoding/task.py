@@ -15,10 +15,10 @@ from wireformat.errors import counted
 from wireformat.formats.guess import named
 from wireformat.formats.registry import find_format
 
-from .position_errors import no_position
+from ..position_errors import no_position
+from ..schemas import MESSAGE, arrow_schema, change_names
+from ..workers import settle
 from .relations import Key, MessageRun, Timeline
-from .schemas import MESSAGE, arrow_schema, change_names
-from .workers import settle
 
 SHOWN_CHARACTERS = 64
 """The number of characters of a kept string that an error shows."""

@@ -11,10 +11,10 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.errors import counted
 
+from ..decoding.task import Plan, Task
+from ..decoding.unconverted import series_of
+from ..schemas import change_names, change_struct
 from .arguments import read_arguments
-from .schemas import change_names, change_struct
-from .task import Plan, Task
-from .unconverted import series_of
 
 RESULT_BYTES = 0x7FFFFFFF
 """The size limit of the rows of one batch: a scalar function returns one array per batch, and an Arrow string column

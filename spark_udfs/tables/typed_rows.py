@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from wireformat.arrow.row_changes import RELATION_ID_COLUMN
 from wireformat.arrow.typed_tables.typed_changes import IMAGES
 
-from .carriers import column_of
+from ..decoding.carriers import column_of
 
 _SIGN = -(2**63)
 

@@ -16,9 +16,9 @@ from wireformat.formats.registry import find_format_name
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
 
-from .schemas import arrow_types, as_declared, change_fields, change_names
-from .source.options import SlotOptions, names_slot
-from .typed_columns import spark_columns, typed_part
+from ..schemas import arrow_types, as_declared, change_fields, change_names
+from ..tables.typed_columns import spark_columns, typed_part
+from .options import SlotOptions, names_slot
 
 if TYPE_CHECKING:
     from wireformat.chunks.files import FileChunk, Survey
@@ -118,7 +118,7 @@ class WireformatSource(DataSource):
     def schema(self) -> StructType:
         """Returns the columns. Those of a table are found by a look through the files, or in the server's catalogue."""
         if names_slot(self.options):
-            from .source.reader import schema_of  # loads numba
+            from .reader import schema_of  # loads numba
 
             return schema_of(SlotOptions.check(self.options))
         options = SourceOptions.check(self.options)
@@ -142,7 +142,7 @@ class WireformatSource(DataSource):
             raise wf.OptionError(
                 "option path: files are read with spark.read; a stream needs url, slot and publication"
             )
-        from .source.reader import SlotStreamReader  # loads numba
+        from .reader import SlotStreamReader  # loads numba
 
         return SlotStreamReader(SlotOptions.check(self.options), schema)
 

@@ -12,13 +12,13 @@ import wireformat as wf
 from wireformat.options.checks import one_of, texts
 from wireformat.options.keywords import checks_keywords
 
+from ..fields import check_frame, field_of
+from ..positions import PositionColumns
+from ..schemas import arrow_types, change_fields, change_names
 from .batches import decode_batches
 from .carriers import ARROW_CANNOT, IN_ARROW, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
-from .fields import check_frame, field_of
 from .frames import decode_frames
-from .positions import PositionColumns
 from .relations import Timeline, needed_rows
-from .schemas import arrow_types, change_fields, change_names
 from .task import Kept, Plan
 
 

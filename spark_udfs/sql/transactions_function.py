@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 import wireformat as wf
 
-from .logs import log_unknown_prepared
-from .position_errors import check_positions, out_of_order
-from .schemas import change_names, committed_table
+from ..logs import log_unknown_prepared
+from ..position_errors import check_positions, out_of_order
+from ..schemas import change_names, committed_table
 
 if TYPE_CHECKING:
     from wireformat.arrow.unread import ReadSummary

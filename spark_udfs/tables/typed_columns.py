@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 
-from .schemas import arrow_types
+from ..schemas import arrow_types
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.table import TypedPart

@@ -7,10 +7,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import arrow_udtf
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
-from .data_source import WireformatSource
+from ..schemas import rows_of_message, rows_of_table, rows_of_transactions
+from ..source.data_source import WireformatSource
 from .lsn_functions import LSN_FUNCTIONS
 from .scalar_functions import wal_decode, wal_decode_pandas
-from .schemas import rows_of_message, rows_of_table, rows_of_transactions
 from .table_function import WalChanges
 from .transactions_function import WalTransactions
 

@@ -19,9 +19,9 @@ from wireformat.formats.pgoutput.reader import PgOutput
 from wireformat.formats.pgoutput.relations import CLOSES, OPENS, TELLS, Relations, Said, role_of
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
+from ..position_errors import no_position, not_unique
+from ..positions import PositionColumns
 from .carriers import column_of
-from .position_errors import no_position, not_unique
-from .positions import PositionColumns
 
 STREAM, POSITION, PAYLOAD = "stream", "position", "payload"
 

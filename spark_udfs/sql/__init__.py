@@ -1,0 +1,1 @@
+"""The SQL functions, and `register`, which makes them known to a session."""
