@@ -37,7 +37,7 @@ class ArraySource:
             yield SourceMessages(self.name, array, array.nbytes)
 
 
-JOINED_BYTES = 1 << 20
+JOINED_BYTES = 4 << 20
 """Arrays are joined up to this size, which costs less than to read them one by one."""
 
 
@@ -47,12 +47,16 @@ def _joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
     size = 0
     for array in arrays:
         if small and (size + array.nbytes > JOINED_BYTES or array.type != small[0].type):
-            yield pa.concat_arrays(small)
+            yield _concatenated(small)
             small, size = [], 0
         small.append(array)
         size += array.nbytes
     if small:
-        yield pa.concat_arrays(small) if len(small) > 1 else small[0]
+        yield _concatenated(small)
+
+
+def _concatenated(arrays: list[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)  # which copies a single one, too
 
 
 class IterableSource:
