@@ -132,7 +132,7 @@ class Task:
     def close(self) -> None:
         """Logs the number of records that DROPMALFORMED skipped; call it at the end of the task."""
         if self._engine.dropped:
-            logging.getLogger(__package__).warning(
+            logging.getLogger("spark_udfs").warning(
                 "DROPMALFORMED left out %s of %s in this task",
                 counted(self._engine.dropped, "record"),
                 self.plan.format,

@@ -144,7 +144,7 @@ def _facts(rows: TypedRows) -> dict[str, Any]:
 
 def _tell_of_earlier_tables(relations: Sequence[int], rows: TypedRows) -> None:
     if not rows.streams:
-        logging.getLogger(__package__).warning(earlier_tables(relations))
+        logging.getLogger("spark_udfs").warning(earlier_tables(relations))
 
 
 def _check(facts: dict[str, Any], faults: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ def test_messages_that_were_read_are_not_held(tmp_path: Path) -> None:
                 read += len(batch)
             del batch
             assert pa.total_allocated_bytes() - before < 5 * len(MESSAGE)
-            assert group.messages.note(7) == "name=stream, offset=7"
+            assert group.messages.name(7) == "name=stream, offset=7"
     assert read == COUNT
 
 

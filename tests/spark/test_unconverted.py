@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 import wireformat as wf
-from spark_udfs import unconverted
+from spark_udfs.decoding import unconverted
 from spark_udfs.decoding.unconverted import Unconverted, is_open, series_of
 from spark_udfs.schemas import rows_of_message, rows_of_table
 from spark_udfs.sql.scalar_functions import wal_decode, wal_decode_pandas
