@@ -14,8 +14,8 @@ _loaded = 0
 def settle() -> None:
     """Lets the garbage collector skip what has been loaded; call it at the end of a task.
 
-    After each task, Spark has the collector look through all objects of the worker. With numba and pyarrow that takes
-    65 ms, more than a small task. Outside of a worker it does nothing.
+    After each task, Spark has the collector look through all objects of the worker. With numba and pyarrow loaded,
+    that takes longer than a small task. Outside of a worker it does nothing.
     """
     global _loaded
     if TaskContext.get() is not None and len(sys.modules) != _loaded:
