@@ -24,9 +24,9 @@ PIECE_BYTES = 4 << 20
 
 PIECE_SECONDS = 0.05
 
-NAP_SECONDS = 0.001
+NAP_SECONDS = 0.0003
 """When all has been read, more gathers for so long: a server sends about 4 KB at a time, and each read costs as much as
-many messages."""
+many messages. Three times as long, and a server that sends small transactions waits for room in its socket."""
 
 STATUS_SECONDS = 10.0
 """How often the server hears how far we are, if there is nothing new to say. Its wal_sender_timeout is 60 s."""

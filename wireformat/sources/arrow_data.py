@@ -37,20 +37,23 @@ class ArraySource:
             yield SourceMessages(self.name, array, array.nbytes)
 
 
-JOINED_BYTES = 4 << 20
-"""Arrays are joined up to this size, which costs less than to read them one by one."""
+JOINED_BYTES, JOINED_MESSAGES = 4 << 20, 1 << 14
+"""Arrays are joined up to this size, which costs less than to read them one by one; and up to so many messages, since
+what a scan notes of small ones is many times as large."""
 
 
 def _joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
     """Yields the arrays, small ones that follow each other as one: each array costs as much as many messages."""
     small: list[pa.Array] = []
-    size = 0
+    size = count = 0
     for array in arrays:
-        if small and (size + array.nbytes > JOINED_BYTES or array.type != small[0].type):
+        is_full = size + array.nbytes > JOINED_BYTES or count + len(array) > JOINED_MESSAGES
+        if small and (is_full or array.type != small[0].type):
             yield _concatenated(small)
-            small, size = [], 0
+            small, size, count = [], 0, 0
         small.append(array)
         size += array.nbytes
+        count += len(array)
     if small:
         yield _concatenated(small)
 
