@@ -7,7 +7,6 @@ import pytest
 
 from wireformat.sources.arrow_data import JOINED_BYTES, JOINED_MESSAGES, arrow_source
 
-
 THIRD = JOINED_MESSAGES // 3
 
 
