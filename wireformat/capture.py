@@ -205,7 +205,7 @@ class Capture(CaptureReading):
 
     @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
-        """Returns the rows of a table as it stands at the end of the capture.
+        """Returns the rows that a table has at the end of the capture.
 
         keys     the columns that identify a row. None takes the replica identity, if the stream states it; where it is
                  the whole row, equal rows are counted. []: the whole row

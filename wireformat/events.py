@@ -88,7 +88,7 @@ class Begin(Event):
     csn: int | None = None
     """Commit sequence number: the order of commits in GaussDB and openGauss."""
     first_lsn: int | None = None
-    """Where the transaction's first change lies in the log."""
+    """Where the transaction's first change is in the log."""
     xid: int | None = None
     commit_lsn: int | None = None
     """Where its commit lies in the log."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 PLAIN_NAME = "[a-z_][a-z0-9_]*"
-"""A name that stands without quotes, if it is no keyword: a regular expression, ASCII only."""
+"""A name that needs no quotes, unless it is a keyword: a regular expression, ASCII only."""
 
 _PLAIN = re.compile(PLAIN_NAME)
 _PART = re.compile(r'"((?:[^"]|"")+)"|(\*|[^."*]+)')
@@ -62,7 +62,7 @@ def quote_identifier(name: str, keywords: frozenset[str] = KEYWORDS) -> str:
 def unquote_identifier(text: str) -> str:
     """The name that a printed identifier stands for.
 
-    A text that does not begin with a double quote is the name as it stands. Raises ValueError if a quoted one is not
+    A text that does not begin with a double quote is the name itself. Raises ValueError if a quoted one is not
     closed at its end or holds a single double quote.
     """
     if not text.startswith('"'):
@@ -83,7 +83,7 @@ def split_pattern(text: str) -> tuple[str | None, str | None]:
     parts = _two_parts(text)
     if parts is None:
         hint = f', or "*.{text}" for every schema'
-        raise _not_two_parts(text, hint, ": a * stands for a whole part; a name with a * in it is in double quotes")
+        raise _not_two_parts(text, hint, ": a * matches a whole part; a name with a * in it is in double quotes")
     return parts
 
 

@@ -67,5 +67,5 @@ PREFIX_BYTES = 1 << 16
 where it ends: prefixes are names of applications. It bounds the places that are tried."""
 
 OPEN_TRANSACTIONS_BYTES = 256 << 20
-"""How many bytes of rows of open transactions are held in memory where nobody says otherwise; more go to files. Servers
+"""The default for how many bytes of rows of open transactions are held in memory; more go to files. Servers
 begin to stream a transaction at 64 MiB (logical_decoding_work_mem), so some large ones fit."""

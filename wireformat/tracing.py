@@ -17,7 +17,7 @@ class Note(NamedTuple):
 
     start, stop  first byte in the message, one past the last
     path         the field in the record, such as `new.cells[3].value.length`; a word of the grammar has the path of
-                 what it stands in
+                 what surrounds it
     rule         the rule of the format that took the bytes
     value        what they say; None for NULL and for a word of the grammar
     """
@@ -82,7 +82,7 @@ _ACTIVE: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def active_trace() -> Trace | None:
-    """The trace of what reads a record now; None where nobody asks."""
+    """Returns the trace that the current reading fills; None if no trace was asked for."""
     return _ACTIVE.get()
 
 

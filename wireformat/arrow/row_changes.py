@@ -19,7 +19,7 @@ HIDDEN_KINDS = {
     "STREAM_CHANGE": "a change of which nothing but its transaction was sent",
     "CORRUPT": "a record that could not be read",
 }
-"""Kinds that may have changed any table, and why nobody can tell which."""
+"""Kinds that may have changed any table, and why it is unknown which."""
 
 TABLE_COLUMNS = ("kind", "table_schema", "table_name", "new", "old", "unchanged", "types")
 """The columns of the row-change table that `tables` and `typed` cannot do without."""

@@ -94,7 +94,7 @@ POSITION = b"wireformat.position"
 SEQUENCE = pa.struct(
     [pa.field("commit_lsn", pa.int64(), nullable=False), pa.field("ordinal", pa.int64(), nullable=False)]
 )
-"""Where a committed row stands in its stream: unique, and sortable as unsigned numbers."""
+"""The position of a committed row in its stream: unique, and sortable as unsigned numbers."""
 
 
 def committed_schema(changes: pa.Schema) -> pa.Schema:

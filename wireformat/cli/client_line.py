@@ -46,7 +46,7 @@ from ..pgtypes import type_oid
 
 
 class Word(NamedTuple):
-    """A part of the line: what stands before a field of the event, and how the field is printed."""
+    """A part of the line: the text before a field of the event, and how the field is printed."""
 
     before: str
     field: str
@@ -54,7 +54,7 @@ class Word(NamedTuple):
 
 
 def client_line(event: Event) -> str:
-    """The line of one event, without its line feed. A field that is None is left out with what stands before it."""
+    """The line of one event, without its line feed. A field that is None is left out with the text before it."""
     head, words = LINES[type(event)]
     parts = [f"current_lsn: {lsn_text(event.lsn)} " if event.lsn is not None else "", head]
     for before, field, text in words:
@@ -78,7 +78,7 @@ def _value(value: str | Unchanged | None) -> str:
 
 @lru_cache(maxsize=256)
 def _cell_heads(names: tuple[str, ...], types: tuple[str, ...]) -> list[str]:
-    """What stands before each value; a stream has few tables, so few of these."""
+    """Returns the text before each value; a stream has few tables, so few of these."""
     return [f"{quote_identifier(name)}[typid = {type_oid(type)}]: " for name, type in zip(names, types, strict=True)]
 
 

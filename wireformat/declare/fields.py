@@ -271,7 +271,7 @@ class Tagged(Construct):
     fields      tag to (name, declaration), in the order in which they are written
     in_order    whether they must be read in that order too
 
-    The result holds only the fields that are there. In paths a field stands beside the group, not inside it.
+    The result holds only the fields that are there. In paths, a field is beside the group, not inside it.
     """
 
     def __init__(self, fields: Mapping[int, tuple[str, Construct]], *, in_order: bool) -> None:

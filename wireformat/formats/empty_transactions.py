@@ -21,7 +21,7 @@ _ELSEWHERE = frozenset({"HEARTBEAT", "COMMIT_PREPARED", "ROLLBACK_PREPARED"})
 
 
 def is_outside(facts: RecordFacts) -> bool:
-    """Whether a record belongs to no open transaction, wherever it stands."""
+    """Whether a record belongs to no open transaction, whatever surrounds it."""
     return facts.kind in _ELSEWHERE or (facts.kind == "MESSAGE" and facts.transactional is False)
 
 

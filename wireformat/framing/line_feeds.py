@@ -1,9 +1,9 @@
 """The records of test-decoding in a file of pg_recvlogical, which puts a line feed after each.
 
 Records hold line feeds of their own, so the grammar decides. Names, strings and gids are quoted, and a line feed is the
-end only outside of quotes. Of a message the size decides: a prefix has no quotes, and ends at the first place where a
-size stands and a line feed follows that many bytes. A line feed is never taken for a part of a prefix if a record
-begins after it.
+end only outside of quotes. For a message, the size decides: a prefix has no quotes, and ends before the first size that
+is followed by as many bytes and a line feed. A line feed after which a record begins is never taken for a part of a
+prefix.
 
     file     = ( record 0A )*
 

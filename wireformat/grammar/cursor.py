@@ -69,7 +69,7 @@ class Cursor:
             raise TrailingBytes(expected, counted(self.stop - self.at, "more byte"), **self.where(path))
 
     def quoted(self, quote: bytes, path: str) -> bytes:
-        """What stands between this quote and the next single one, doubled ones undone; raises ShortData."""
+        """Returns the bytes between this quote and the next single one, doubled ones undone; raises ShortData."""
         data, start = self.data, self.at + 1
         end = data.find(quote, start, self.stop)
         twice = quote * 2

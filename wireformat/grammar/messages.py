@@ -1,4 +1,4 @@
-"""Messages of test-decoding, whose prefix stands raw and whose content is as long as the size says.
+"""Messages of test-decoding, whose prefix is written raw and whose content is as long as the size says.
 
     message: transactional: 1 prefix: app, sz: 5 content:hello
     streaming message: transactional: 1 prefix: app, sz: 5            without the content
@@ -19,7 +19,7 @@ from .literals import encoded
 MESSAGE, STREAMED = b"message: transactional: ", b"streaming message: transactional: 1 prefix: "
 
 CONTENT = re.compile(rb", sz: ([0-9]{1,10}) content:")
-"""What stands between prefix and content."""
+"""What separates prefix and content."""
 
 SIZE = re.compile(rb", sz: ([0-9]{1,10})")
 """What follows the prefix of a streamed message."""

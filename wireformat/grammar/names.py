@@ -50,7 +50,7 @@ def read_relation(cursor: Cursor) -> tuple[str, str]:
 
 
 def unquoted(cursor: Cursor) -> str:
-    """The name that all that follows is, quoted or as it stands; raises DecodeError with the path `name`."""
+    """Returns all that follows as a name, quoted or plain; raises DecodeError with the path `name`."""
     if not cursor.sees(b'"'):
         return cursor.rest("name")
     start = cursor.at + 1

@@ -6,7 +6,7 @@
     values  = '(' literal ( ', ' literal )* [ ', ' ] ')'
     columns = name ' = ' literal ( ' and ' name ' = ' literal )*
 
-An INSERT names no columns: they are `$1`, `$2`, … Nothing names types: in their place stands the form of each literal,
+An INSERT names no columns: they are `$1`, `$2`, … Nothing names types: the form of each literal takes their place,
 as `?number`. The comma at the end is what dropped columns leave. Source: openGauss's sql_decoding.
 """
 
@@ -66,7 +66,7 @@ def write_change(event: RowChange, encoding: str) -> bytes:
 
 
 def form_of(value: Value, type: str) -> str:
-    """What stands in the place of a type for a value of this type."""
+    """Returns what takes the place of a type for a value of this type."""
     if value is None or isinstance(value, Unchanged):
         return LITERAL_TYPES + ("null" if value is None else "unchanged")
     writer = WRITERS.get(type)

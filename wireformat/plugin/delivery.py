@@ -138,7 +138,7 @@ class Delivery:
             yield from self._decide(self._open, origin)
 
     def _content(self, event: Event) -> Iterator[Event]:
-        """Everything that stands between the marks."""
+        """Yields everything between the marks."""
         open = self._open
         session = isinstance(event, (Relation, Type)) and not (open and isinstance(open.begin, StreamStart))
         if open is None or open.fate == GIVE or session:

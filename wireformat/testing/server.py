@@ -35,7 +35,7 @@ from .tables import LONG, MAKE, Column, Key, Table, Values, text_value
 class Plan(NamedTuple):
     """What a stream is made from: the arguments of `stream`, and what its format can say.
 
-    abilities    what there is beside plain transactions: truncate, prepared, streamed, relations, unsent
+    abilities    what occurs beside plain transactions: truncate, prepared, streamed, relations, unsent
     is_adapted   whether the events are adapted to the format
     order        the family of orders of its records; see FormatRow.order
     """

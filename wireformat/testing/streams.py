@@ -37,7 +37,7 @@ def stream(
 
     tables           how many tables, or which ones
     transactions     how many begin
-    format           decides what there is: streamed transactions in `pgoutput`, prepared ones there and in
+    format           decides what occurs: streamed transactions in `pgoutput`, prepared ones there and in
                      `test-decoding`, TRUNCATE in all but the parallel styles
     changes          the most row changes of a transaction
     schema_changes   whether tables get more columns, and integer columns become bigint

@@ -100,7 +100,7 @@ _DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
     "transactional": "true".__eq__,
     **dict.fromkeys(("binary", "columns", "type_oids", "typmods", "key_columns"), lambda text: tuple(json.loads(text))),
 }
-"""How events hold what `detail` says, where that is no text."""
+"""How events hold what `detail` says, where that is not a text."""
 
 FEW_TEXTS = 32
 """Up to this number of texts it is faster to copy them one by one than to set up an Arrow array."""

@@ -1,4 +1,4 @@
-"""`ChunkEnd`: what a chunk of a stream leaves for the next one, if nobody has seen that one yet."""
+"""`ChunkEnd`: what a chunk of a stream leaves for the next one, which has not been read yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`latest`: the table as it stands after its typed changes, whole or batch by batch."""
+"""`latest`: the rows that a table has after its typed changes, whole or batch by batch."""
 
 from __future__ import annotations
 

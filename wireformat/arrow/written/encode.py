@@ -48,7 +48,7 @@ def encode(
     engine      "scan" writes `gaussdb-binary` and `pgoutput` with compiled code, "declaration" all with events
     returns     a chunked array of binary values, one for each message
 
-    Raises OptionError, TypeError, and EncodeError for a row that is no record, or that the format cannot express.
+    Raises OptionError, TypeError, and EncodeError for a row that is not a record, or that the format cannot express.
     """
     chosen = find_format(format)
     one_of("engine", engine, ("scan", "declaration"))

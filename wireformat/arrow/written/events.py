@@ -76,7 +76,7 @@ class RowEvents:
     def events(self, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Event]]:
         """Yields events with the index of their row. Rows of one TRUNCATE become one event, at the first of them.
 
-        Raises EncodeError for a row that is no event.
+        Raises EncodeError for a row that is not an event.
         """
         truncated: list[Row] = []
         first = 0

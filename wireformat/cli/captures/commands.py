@@ -177,7 +177,7 @@ def latest(
         list[str] | None, typer.Option(metavar="LIST", help="Key columns; default: the replica identity.")
     ] = None,
 ) -> None:
-    """Print or write the rows of a table as it stands at the end of the stream."""
+    """Print or write the rows that a table has at the end of the stream."""
     options = _options(locals())
     output, to = _result(output, to, as_json)
     with exit_codes():

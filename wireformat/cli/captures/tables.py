@@ -83,7 +83,7 @@ def latest(
     keys: Sequence[str] | None,
     **options: Any,
 ) -> None:
-    """Prints or writes the rows of a table as it stands at the end; see `typed`."""
+    """Prints or writes the rows that a table has at the end; see `typed`."""
     with opened(paths, readings=2, on_screen=output is None, **options) as capture:
         found = capture.latest(table, keys=keys)
         _shown_or_written(found.to_batches(), found.schema, output, to, paths, rows)

@@ -113,7 +113,7 @@ def inspect(
 
 
 def _unread(pieces: Iterable[Slice]) -> Iterator[tuple[Slice, None]]:
-    """Records of which nobody knows yet what they say."""
+    """Returns records that have not been read yet."""
     return ((piece, None) for piece in pieces)
 
 

@@ -17,7 +17,7 @@ from ...grammar.unquoted import write_unquoted
 from .layouts import Part, RowParts, Value, ValueWriter, image_cells
 
 WriteTable = Callable[[str, str, str], bytes]
-"""Schema and table in an encoding to what stands between `table ` and the mark of the kind."""
+"""Schema and table in an encoding to the bytes between `table ` and the mark of the kind."""
 
 
 def quoted_rows(dialect: Dialect) -> RowParts:

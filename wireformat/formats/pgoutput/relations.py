@@ -54,7 +54,7 @@ def role_of(kind: type[Event]) -> int:
 
 
 class Lost(NamedTuple):
-    """A Relation message of which no more than this number could be read: nobody knows how the table looks now."""
+    """A Relation message of which only this number could be read: the table's columns are unknown from here on."""
 
     relation_id: int
 
