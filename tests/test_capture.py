@@ -60,9 +60,12 @@ def check(messages: list[bytes], format: str, **options: Any) -> None:
             with pytest.raises(wf.BadRows, match="rows that name the types"):
                 capture.typed(table)
             continue
-        found = capture.typed(table).read_all()
-        assert found.schema == expected.schema.remove_metadata()
-        assert repr(found.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
+        alone = wf.Capture(messages, format, **options)  # it reads the rows with the list, unless they are many
+        found, of_two_readings = alone.typed(table).read_all(), capture.typed(table).read_all()
+        assert (alone.position, alone.unknown_prepared) == (capture.position, capture.unknown_prepared)
+        for rows_of_table in (found, of_two_readings):
+            assert rows_of_table.schema == expected.schema.remove_metadata()
+            assert repr(rows_of_table.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
         of_table = capture.committed(tables=[table]).read_all()
         mask = [of_row in (name, (None, None)) for of_row in tables_of_rows]
         assert of_table == committed.filter(pa.array(mask, pa.bool_()))
@@ -219,6 +222,39 @@ def test_what_can_be_read_once_is_not_read_twice(verb: Any) -> None:
     messages, format = stream("18-pgoutput-1")
     with pytest.raises(wf.OptionError, match="messages can be read only once"):
         verb(wf.Capture(iter(messages), format))
+
+
+@pytest.mark.parametrize(
+    ("limit", "readings"), [(1 << 28, 1), (8 * 1024, 2)], ids=["changes that are kept", "changes that are many"]
+)
+@pytest.mark.parametrize("verb", ["typed", "latest"])
+def test_a_table_is_read_once_if_its_changes_fit_into_memory(verb: str, limit: int, readings: int) -> None:
+    messages, format = stream("18-pgoutput-1")
+    messages = pa.array(messages, pa.large_binary())
+    read: list[int] = []
+    capture = wf.Capture(messages, format, memory_limit=limit, progress=read.append)
+    found = getattr(capture, verb)("public.by_key")
+    found = found if verb == "latest" else found.read_all()
+    assert sum(read) == readings * messages.nbytes
+    assert capture._held is None
+    expected = wf.Capture(messages, format).typed("public.by_key", schema=capture.tables()).read_all()
+    if verb == "typed":
+        assert found == expected
+        assert len(expected) > 1
+    whole = wf.Capture(messages, format)
+    whole.committed().read_all()
+    assert (capture.position, capture.dropped, capture.unknown_prepared) == (whole.position, 0, ())
+
+
+def test_an_error_of_the_order_comes_with_the_rows() -> None:
+    """Not with the list of tables, which is there all the same."""
+    messages, format = stream("18-pgoutput-1")
+    begins = [index for index, message in enumerate(messages) if message[:1] == b"B"]
+    capture = wf.Capture([*messages[: begins[-1]], *messages[begins[-1] + 1 :]], format)
+    rows = capture.typed("public.by_key")
+    assert rows.schema.names[0] == "id"
+    with pytest.raises(wf.OrderError):
+        rows.read_all()
 
 
 def test_what_can_be_read_once_is_read_once() -> None:

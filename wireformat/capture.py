@@ -158,19 +158,22 @@ class Capture(CaptureReading):
         """Returns the committed changes of one table, with real column types.
 
         table    `public.orders`; names with a dot in double quotes
-        schema   the columns of the result. None reads the capture once more, before, to find them, unless `tables` has
-                 done so. Otherwise a mapping of column to SQL type, a pyarrow Schema, or the result of `tables`
+        schema   the columns of the result. None reads the capture to find them, unless `tables` has done so. If the
+                 changes of the table fit into an eighth of `memory_limit`, they are kept for the result, else the
+                 capture is read once more. Otherwise a mapping of column to SQL type, a pyarrow Schema, or the result
+                 of `tables`
 
         The other options, the columns and the types are those of `wireformat.arrow.typed`; what happens with values
         that do not fit is the mode of the capture. evolution is "union" or "error". Raises BadCell and BadRows.
         """
         one_of("evolution", evolution, ("union", "error"))
+        kept = kept_fields(keep, committed_schema(self._schema))
+        names = [field.name for field in kept]
         if schema is None:
-            self._check_repeatable("without a schema this call reads it twice: pass schema")
-            schema = self._listed_table(table)
+            self._check_repeatable("without a schema this call may read it twice: pass schema")
+            schema = self._listed_table(table, names)
             if evolution == "error":
                 check_one_version(schema, table)
-        kept = kept_fields(keep, committed_schema(self._schema))
         part = TypedPart(
             table,
             schema=schema,
@@ -180,9 +183,9 @@ class Capture(CaptureReading):
             format=self._name,
         )
         self._begin_reading()
-        return pa.RecordBatchReader.from_batches(
-            part.schema, self._typed(one_table(table), part, [field.name for field in kept])
-        )
+        wanted = one_table(table)
+        held = self._take_held(wanted, names)
+        return pa.RecordBatchReader.from_batches(part.schema, self._typed(wanted, part, names, held))
 
     @checks_keywords
     def typed_all(

@@ -18,10 +18,11 @@ from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.noted.tables import NotedTables
 from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.listed import check_listed, of_table, replica_identity
+from .arrow.typed_tables.rows import ChangeRows
 from .arrow.typed_tables.table import TypedPart
 from .arrow.typed_tables.tables import POSITION, TablesFound
 from .arrow.unread import judged_rows
-from .errors import OptionError, OrderError, add_hint
+from .errors import OptionError, OrderError, WireformatError, add_hint
 from .formats.base import Format
 from .formats.pgoutput.relations import Relations
 from .formats.registry import find_format, find_format_name
@@ -33,7 +34,7 @@ from .options.table_names import one_table, written
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
 from .sources.groups import Table, groups_of_tables
-from .sources.handed_rows import HandedRows, grouped_rows, joined_parts, rows_of_loose_messages
+from .sources.handed_rows import HandedRows, HeldRows, grouped_rows, joined_parts, rows_of_loose_messages
 from .sources.resumption import KnownRelations, Resumption
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
@@ -44,6 +45,9 @@ from .stream.records_before import NOTHING_BEFORE
 from .stream.transactions import TWO_PHASE
 
 Rows = TypeVar("Rows", pa.RecordBatch, Any)
+
+_HELD_SHARE = 8
+"""The part of the memory limit that the rows of a table may take that are held while the tables are listed."""
 
 BEFORE_ALL = -1
 """The message of rows that were known before the first message."""
@@ -119,6 +123,7 @@ class CaptureReading:
         self._was_read = False
         self._listed: pa.Table | None = None
         self._listed_alone: dict[tuple[str, str], pa.Table] = {}
+        self._held: HeldRows | None = None
         self._position: CapturePosition | None = self._after
         self._unknown_prepared: tuple[str, ...] | None = None
         self._dropped: int | None = None
@@ -262,16 +267,26 @@ class CaptureReading:
             if rows is not None:
                 yield rows
 
-    def _typed(self, table: tuple[str, str], part: TypedPart, keep: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _typed(
+        self, table: Table, part: TypedPart, keep: Sequence[str], held: HeldRows | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the typed changes of a table.
+
+        keep   columns of the committed rows that are kept
+        held   its rows, if they have been read
+        """
         all_dropped = 0
         of_table = replace(self._options, tables=(table,))
-        for rows, position in grouped_rows(self._committed(of_table), table, keep):
+        groups = grouped_rows(self._committed(of_table), table, keep) if held is None else held.groups
+        for rows, position in groups:
             found, dropped = (None, 0) if rows is None else part.read(rows)
             if position is not None:
                 self._position = position
             all_dropped += dropped
             if found is not None and len(found):
                 yield found
+        if held is not None:
+            self._dropped, self._unknown_prepared = held.dropped, held.unknown_prepared
         self._dropped = (self._dropped or 0) + all_dropped
 
     def _typed_all(self, filtered: ReadOptions, options: TypedOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -345,17 +360,67 @@ class CaptureReading:
             tables.finish()
             self._listed = found.listed(self._name, POSITION)
 
-    def _list_alone(self, wanted: tuple[str, str]) -> pa.Table:
-        """Returns the list of tables, or what it says of one table if the capture has that; see `_list`."""
+    def _list_alone(self, wanted: Table, keep: Sequence[str] = ()) -> pa.Table:
+        """Returns the list of tables, or what it says of one table if the capture has that; see `_list`.
+
+        Where it reads the capture, it holds the rows of the table, unless there are many.
+
+        keep   columns of the committed rows that are held
+        """
         if self._listed is None and wanted not in self._listed_alone:
-            listed = self._list(replace(self._options, tables=(wanted,)))
+            try:
+                listed = self._list_and_hold(wanted, tuple(keep))
+            except WireformatError:  # the list may be there all the same; then who reads the rows gets the error
+                self._held = None
+                listed = self._list(replace(self._options, tables=(wanted,)))
             self._listed_alone[wanted] = of_table(listed, wanted)
         alone = self._listed_alone.get(wanted)
         return alone if alone is not None and alone.num_rows and self._listed is None else self._all_tables()
 
-    def _listed_table(self, table: str) -> pa.Table:
-        """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns."""
-        listed = self._list_alone(one_table(table))
+    def _list_and_hold(self, wanted: Table, keep: tuple[str, ...]) -> pa.Table:
+        """Reads the capture; returns what `_list` returns, and holds the rows of a table."""
+        self._begin_reading()
+        self._held = None
+        found = TablesFound()
+        tables = NotedTables(found)
+        all_rows: Iterator[Any] = iter(())
+
+        def listing(rows: Iterable[Any]) -> Iterator[Any]:
+            nonlocal all_rows
+            all_rows = iter(rows)
+            for known in self._known_relations():
+                tables.take(known)
+            for item in all_rows:
+                tables.take(item)
+                yield item
+
+        groups: list[tuple[ChangeRows | None, CapturePosition | None]] = []
+        of_table = replace(self._options, tables=(wanted,))
+        size = 0
+        for rows, position in grouped_rows(self._committed(of_table, through=listing), wanted, keep):
+            groups.append((rows, position))
+            size += 0 if rows is None else rows.nbytes
+            if size > self._memory_limit // _HELD_SHARE:
+                groups.clear()
+                break
+        else:
+            self._held = HeldRows(wanted, keep, groups, self._dropped or 0, self._unknown_prepared)
+        for item in all_rows:
+            tables.take(item)
+        tables.finish()
+        return found.listed(self._name, POSITION)
+
+    def _take_held(self, table: Table, keep: Sequence[str]) -> HeldRows | None:
+        """Returns the rows of a table if they are held; then they are not held any more."""
+        held, self._held = self._held, None
+        return held if held is not None and (held.table, held.keep) == (table, tuple(keep)) else None
+
+    def _listed_table(self, table: str, keep: Sequence[str] = ()) -> pa.Table:
+        """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns.
+
+        keep   see `_list_alone`
+        """
+        listed = self._list_alone(one_table(table), keep)
         check_listed(listed, table, self._name)
         return listed
 

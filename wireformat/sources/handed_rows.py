@@ -28,6 +28,22 @@ class HandedRows(NamedTuple):
     position: CapturePosition | None
 
 
+class HeldRows(NamedTuple):
+    """The rows of one table, read while the tables were listed.
+
+    table, keep        as `grouped_rows` takes them
+    groups             as it yields them
+    dropped            the number of records that DROPMALFORMED left out
+    unknown_prepared   see `Capture.unknown_prepared`
+    """
+
+    table: tuple[str, str]
+    keep: tuple[str, ...]
+    groups: list[tuple[ChangeRows | None, CapturePosition | None]]
+    dropped: int
+    unknown_prepared: tuple[str, ...] | None
+
+
 def as_batch(rows: CommittedRows, kind: str | None = None) -> pa.RecordBatch:
     """Returns committed rows as a record batch.
 

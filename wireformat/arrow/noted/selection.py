@@ -127,7 +127,7 @@ class NotedSelection:
 
     @cached_property
     def nbytes(self) -> int:
-        """About the size in memory."""
+        """See Selection."""
         return len(self.values.source) + self.values.pairs.nbytes + 100 * len(self.layout_codes)
 
     def _image(self, names: Sequence[Names | None], starts: Array) -> Image:

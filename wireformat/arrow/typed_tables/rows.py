@@ -162,6 +162,11 @@ class ChangeRows:
         return combined_codes([self.kinds, *(column.codes for column in columns)])
 
     @property
+    def nbytes(self) -> int:
+        """About the size in memory."""
+        return sum(selection.nbytes for selection in self.selections)
+
+    @property
     def are_changes(self) -> bool:
         """Whether all rows are an INSERT, UPDATE or DELETE."""
         return bool((self.kinds <= TABLE_DELETE).all())

@@ -32,6 +32,10 @@ class Selection(Protocol):
         """The number of rows."""
 
     @property
+    def nbytes(self) -> int:
+        """About the size in memory."""
+
+    @property
     def new(self) -> Image:
         """See the class."""
 
@@ -79,6 +83,11 @@ class BatchSelection:
     def __len__(self) -> int:
         """See Selection."""
         return len(self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """See Selection."""
+        return self.batch.nbytes
 
     @property
     def new(self) -> Image:

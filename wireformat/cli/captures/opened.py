@@ -22,11 +22,10 @@ from ..progress import progress
 
 @contextmanager
 def opened(
-    paths: Sequence[str], *, readings: int, on_screen: bool, format: str, column: str | None, **options: Any
+    paths: Sequence[str], *, on_screen: bool, format: str, column: str | None, **options: Any
 ) -> Iterator[Capture]:
     """Yields the capture of some files and folders; its errors become those of the command.
 
-    readings    how often the command reads it
     on_screen   the command prints to the terminal: then there is no progress bar
 
     Raises Failed.
@@ -40,7 +39,7 @@ def opened(
             except OSError as error:  # one that names no file is of a damaged one
                 code = BAD_DATA if error.filename is None else BAD_USAGE
                 raise Failed(_with_given_names(text_of_os_error(error), copies), code) from None
-            advance = held.enter_context(progress(sources * readings, on_screen=on_screen))
+            advance = held.enter_context(progress(sources, on_screen=on_screen))
             yield Capture(files, format, column=column, progress=advance, **options)
     except OptionError as error:
         raise Failed(_with_given_names(str(error), copies), BAD_USAGE) from None

@@ -31,7 +31,7 @@ SHOWN = pa.schema(
 
 def tables(paths: Sequence[str], output: Path | None, *, to: str | None, **options: Any) -> None:
     """Prints the tables of a stream, or writes what `Capture.tables` returns. Raises Failed."""
-    with opened(paths, readings=1, on_screen=False, **options) as capture:
+    with opened(paths, on_screen=False, **options) as capture:
         listed = capture.tables()
     if output is not None:
         _written(listed.to_batches(), listed.schema, output, to, paths)
@@ -66,7 +66,7 @@ def typed(
 
     Raises Failed.
     """
-    with opened(paths, readings=2, on_screen=output is None, **options) as capture:
+    with opened(paths, on_screen=output is None, **options) as capture:
         found = capture.typed(table, complete=complete)
         _shown_or_written(found, found.schema, output, to, paths, rows)
         if output is not None and capture.dropped:
@@ -84,7 +84,7 @@ def latest(
     **options: Any,
 ) -> None:
     """Prints or writes the rows that a table has at the end; see `typed`."""
-    with opened(paths, readings=2, on_screen=output is None, **options) as capture:
+    with opened(paths, on_screen=output is None, **options) as capture:
         found = capture.latest(table, keys=keys)
         _shown_or_written(found.to_batches(), found.schema, output, to, paths, rows)
 

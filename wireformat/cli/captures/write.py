@@ -46,7 +46,7 @@ def write(
     """
     if go_on and _is_there(folder):
         options["after"] = lake.position(folder)
-    with opened(paths, readings=1, on_screen=False, **options) as capture:
+    with opened(paths, on_screen=False, **options) as capture:
         found = capture.write(
             folder,
             format=lake_format,
