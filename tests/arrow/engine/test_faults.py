@@ -174,7 +174,7 @@ def test_the_declaration_is_not_asked(monkeypatch: pytest.MonkeyPatch, case: str
     reading=st.fixed_dictionaries(
         {
             "mode": st.sampled_from(["PERMISSIVE", "DROPMALFORMED"]),
-            "encoding": st.sampled_from(["utf-8", "gbk"]),
+            "encoding": st.sampled_from(["utf-8", "gbk", "gb18030", "euc_jp", "koi8-r"]),
             "encoding_errors": st.sampled_from(["strict", "replace"]),
             "tables": st.sampled_from([None, ["public.*"]]),
         }

@@ -43,7 +43,7 @@ from .fields import (
     UNKNOWN,
     WRONG_COUNT,
 )
-from .texts import NO_NULL, check_room, check_sized, note_fault
+from .texts import NO_NULL, begin_record, check_room, check_sized, note_fault
 
 CELL_TAGS = np.zeros(256, np.bool_)
 CELL_TAGS[[NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL]] = True
@@ -66,10 +66,14 @@ def find_pgoutput_faults(
     dictionary: Array,
     settings: Array,
     rule: Int,
+    begin: Int,
     faults: Array,
+    texts: Array,
 ) -> None:
     """See fields.py. Rows in streamed blocks are not taken."""
-    for index in range(len(chosen)):
+    for index in range(begin, len(chosen)):
+        if not begin_record(faults, texts, index, begin):
+            continue
         start = rows[BODY, chosen[index]]
         stop = start + rows[BODY + 1, chosen[index]]
         kind = KIND_OF_BYTE[buffer[start]]
@@ -86,7 +90,7 @@ def find_pgoutput_faults(
                 faults[SCHEMA + part, index] = dictionary[relation + SCHEMA_ENTRY, part] if relation > 0 else -1
                 faults[TABLE + part, index] = dictionary[relation + TABLE_ENTRY, part] if relation > 0 else -1
             count = np.int64(dictionary[relation + COLUMNS, 0]) if relation > 0 else np.int64(-1)
-            _walk(buffer, start + IMAGE_AT, stop, kind, count, rule, faults, index)
+            _walk(buffer, start + IMAGE_AT, stop, kind, count, rule, faults, texts, index)
 
 
 @inner
@@ -98,7 +102,9 @@ def _looks_like_a_row(buffer: Array, start: Int, kind: Int) -> bool:
 
 
 @inner
-def _walk(buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: Int, faults: Array, index: Int) -> None:
+def _walk(
+    buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: Int, faults: Array, texts: Array, index: Int
+) -> None:
     """Reads a row change, from its first row image on.
 
     columns   how many the relation has; -1 if it is not known
@@ -108,7 +114,7 @@ def _walk(buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: Int,
     if buffer[at] != NEW_TAG:
         first_image = np.int64(IN_OLD)
         faults[IMAGE, index] = IN_OLD
-        at, has_binary = _walk_image(buffer, at + 1, stop, rule, faults, index)
+        at, has_binary = _walk_image(buffer, at + 1, stop, rule, faults, texts, index)
         if at < 0:
             return
         if kind == UPDATE and (at == stop or buffer[at] != NEW_TAG):
@@ -118,7 +124,7 @@ def _walk(buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: Int,
         faults[IMAGE, index] = IN_NEW
         if first_image == IN_OLD and stop - second >= 2:
             second_count = read_16(buffer, second)
-        at, _ = _walk_image(buffer, at + 1, stop, rule, faults, index)
+        at, _ = _walk_image(buffer, at + 1, stop, rule, faults, texts, index)
         if at < 0:
             return
     faults[IMAGE, index], faults[CELL, index], faults[FIELD, index] = 0, 0, 0
@@ -141,7 +147,9 @@ def _note_count(faults: Array, index: Int, image: Int, at: Int, columns: Int, co
 
 
 @inner
-def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, index: Int) -> tuple[Int, bool]:
+def _walk_image(
+    buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, texts: Array, index: Int
+) -> tuple[Int, bool]:
     """Reads one row image; returns where it ends, or STOPPED, and whether it has binary values."""
     has_binary = False
     faults[FIELD, index], faults[CELL, index] = IN_CELLS, 0
@@ -162,7 +170,7 @@ def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, ind
         if tag == TEXT_CELL or tag == BINARY_CELL:
             is_binary = tag == BINARY_CELL
             has_binary = has_binary or is_binary
-            at = check_sized(buffer, at, stop, 4, NO_NULL, ANY_TEXT if is_binary else rule, faults, index)
+            at = check_sized(buffer, at, stop, 4, NO_NULL, ANY_TEXT if is_binary else rule, faults, texts, index)
             if at < 0:
                 return at, has_binary
     return at, has_binary
