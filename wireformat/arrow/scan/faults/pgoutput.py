@@ -6,7 +6,6 @@ import numpy as np
 
 from ....formats.pgoutput.messages import (
     BINARY_CELL,
-    LEAST_ROW_BYTES,
     NULL,
     TEXT_CELL,
     UNCHANGED_CELL,
@@ -51,8 +50,11 @@ CELL_TAGS[[NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL]] = True
 MOST_HIGH_BYTE = 6
 """A row image whose number of columns has a higher first byte is not recognised as one; see formats/signatures.py."""
 
-IMAGE_AT = 5
-"""Where the first row image begins."""
+IMAGE_AT, XID_BYTES = 5, 4
+"""Where the first row image begins outside of streamed blocks; in one, a transaction id is before the relation."""
+
+LEAST_IMAGE_BYTES = 4
+"""A tag, the number of cells, and the tag of a cell."""
 
 
 @compiled
@@ -70,7 +72,7 @@ def find_pgoutput_faults(
     faults: Array,
     texts: Array,
 ) -> None:
-    """See fields.py. Rows in streamed blocks are not taken."""
+    """See fields.py."""
     for index in range(begin, len(chosen)):
         if not begin_record(faults, texts, index, begin):
             continue
@@ -78,27 +80,27 @@ def find_pgoutput_faults(
         stop = start + rows[BODY + 1, chosen[index]]
         kind = KIND_OF_BYTE[buffer[start]]
         code = settings[RELATION_CODES + messages[index]]
+        image = start + IMAGE_AT + XID_BYTES * (code & 1)
         if (
             (kind == INSERT or kind == UPDATE or kind == DELETE)
-            and stop - start >= LEAST_ROW_BYTES
-            and code & 1 == 0
-            and _looks_like_a_row(buffer, start, kind)
+            and stop - image >= LEAST_IMAGE_BYTES
+            and _looks_like_an_image(buffer, image, kind)
         ):
             relation = code >> 1
-            faults[RELATION_ID, index] = -1 if relation > 0 else read_32(buffer, start + 1)
+            faults[RELATION_ID, index] = -1 if relation > 0 else read_32(buffer, image - 4)
             for part in range(2):
                 faults[SCHEMA + part, index] = dictionary[relation + SCHEMA_ENTRY, part] if relation > 0 else -1
                 faults[TABLE + part, index] = dictionary[relation + TABLE_ENTRY, part] if relation > 0 else -1
             count = np.int64(dictionary[relation + COLUMNS, 0]) if relation > 0 else np.int64(-1)
-            _walk(buffer, start + IMAGE_AT, stop, kind, count, rule, faults, texts, index)
+            _walk(buffer, image, stop, kind, count, rule, faults, texts, index)
 
 
 @inner
-def _looks_like_a_row(buffer: Array, start: Int, kind: Int) -> bool:
+def _looks_like_an_image(buffer: Array, at: Int, kind: Int) -> bool:
     """Whether the record is recognised as one of pgoutput, and holds a row image that may come first."""
-    tag = buffer[start + IMAGE_AT]
+    tag = buffer[at]
     is_image = (tag == NEW_TAG and kind != DELETE) or ((tag == KEY_TAG or tag == OLD_TAG) and kind != INSERT)
-    return is_image and buffer[start + IMAGE_AT + 1] <= MOST_HIGH_BYTE and CELL_TAGS[buffer[start + IMAGE_AT + 3]]
+    return is_image and buffer[at + 1] <= MOST_HIGH_BYTE and CELL_TAGS[buffer[at + 3]]
 
 
 @inner
