@@ -41,6 +41,10 @@ from .generate import BINARY, JSON, PGOUTPUT, TEXT
 GOOD, BAD = b"some length", b"some l\xffngth"
 """What is in each row, and what is in its place in a corrupt one: no text in UTF-8, GBK and EUC-JP."""
 
+STREAMED_ROWS = 500
+"""Of a streamed block. A server streams a transaction when its changes need more than logical_decoding_work_mem; these
+need about the least that can be set, 64 kB."""
+
 Make = Callable[[int], Any]
 
 ROWS: Mapping[str, tuple[str, Make]] = {
@@ -123,7 +127,7 @@ def _corners() -> Iterator[Corner]:
         name, make = f"{format}: names in quotes", quoted(format)
         yield Corner(name, format, make, ROWS[format][0])
         yield from corrupt(name, format, make, ROWS[format][0])
-    name, make = f"{PGOUTPUT}: streamed blocks of {ROWS_PER_TRANSACTION} rows", streamed(ROWS_PER_TRANSACTION)
+    name, make = f"{PGOUTPUT}: streamed blocks of {STREAMED_ROWS} rows", streamed(STREAMED_ROWS)
     yield Corner(name, PGOUTPUT, make, P)
     yield from corrupt(name, PGOUTPUT, make, P)
 

@@ -179,6 +179,18 @@ def test_the_declaration_is_not_asked(monkeypatch: pytest.MonkeyPatch, case: str
     assert found == [fault]
 
 
+def test_names_in_quotes_where_wrong_bytes_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        row_of(NEW(CELL(name, 25, value))[:-1])
+        for name, value in ((b'"A"', b"\xff."), (b'"A\x8f"', b"x."), (b'"\xe9"', b"x."), (b'"A', b"x."))
+    ]
+    for encoding in ("utf-8", "gbk", "euc_jp"):
+        options = {"mode": "PERMISSIVE", "encoding": encoding, "encoding_errors": "replace"}
+        agree([*map(binary, rows)], **options)
+    monkeypatch.setattr(Scanner, "_read", None)
+    assert wf.arrow.changes([binary(rows[0])], BINARY, **options)["kind"].to_pylist() == ["CORRUPT"]
+
+
 @pytest.mark.parametrize("case", STREAMED_CASES)
 def test_of_a_streamed_block_the_declaration_reads_only_what_it_must(
     monkeypatch: pytest.MonkeyPatch, case: str

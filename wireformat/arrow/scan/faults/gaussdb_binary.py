@@ -11,7 +11,7 @@ from ...ascii import QUOTE
 from ...jit.compiler import compiled, inner
 from ..kernels.gaussdb_binary import KIND_OF_BYTE
 from ..notes import BODY, DELETE, INSERT, UPDATE
-from ..primitives import read_16
+from ..primitives import is_ascii, read_16
 from .fields import (
     ANY_TEXT,
     BAD_FIELD_TAG,
@@ -147,7 +147,14 @@ def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, tex
         at = check_sized(buffer, at, stop, 2, NO_NULL, rule, faults, texts, index)
         if at < 0:
             return at
-        if at > name and buffer[name] == QUOTE and (rule == ANY_TEXT or not _is_quoted(buffer, name, at)):
+        if (
+            at > name
+            and buffer[name] == QUOTE
+            and (
+                not _is_quoted(buffer, name, at)
+                or (rule == ANY_TEXT and not is_ascii(buffer, name, at - name))  # with wrong bytes goes maybe a quote
+            )
+        ):
             return np.int64(STOPPED)
         faults[FIELD, index] = IN_OID
         at = check_room(at, stop, 4, faults, index)
