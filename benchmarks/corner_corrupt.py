@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import wireformat as wf
 
 from .corner import Corner
+from .corner_encodings import corners, in_language
 from .corner_records import (
     DROPMALFORMED,
     HALF,
@@ -118,7 +120,16 @@ def corrupt(name: str, format: str, make: Make, easy: str, **options: Any) -> It
         yield Corner(title, format, spoiled(make, 2), easy, {**options, **mode}, most=HALF)
 
 
+def misread(written: str, encoding: str) -> Iterator[Corner]:
+    """Names and values in another encoding than the one that is given: no row can be read."""
+    change = partial(in_language, "chinese")
+    for corner in corners(f"{written} read as {encoding}", change, written, encoding=encoding, **PERMISSIVE):
+        yield corner._replace(most=HALF)
+
+
 def _corners() -> Iterator[Corner]:
+    yield from misread("gbk", "utf-8")
+    yield from misread("utf-8", "gbk")
     for encoding, formats in (("gbk", tuple(ROWS)), ("euc_jp", (BINARY, JSON))):
         for format in formats:
             easy, make = ROWS[format]

@@ -139,6 +139,30 @@ def test_the_declaration_is_not_asked(monkeypatch: pytest.MonkeyPatch, format: s
     assert found == [fields.BAD_TEXT] * 2
 
 
+WRONG_NAMES: dict[str, wf.RowChange] = {
+    "column": row(("id", "\xff\xffa", "b"), "1", "2", "3"),
+    "schema": row(("id", "a", "b"), "1", "2", "3", schema="\xff\xffs"),
+    "table": row(("id", "a", "b"), "1", "2", "3", schema="My s", table="\xff\xfft"),
+    "table of a plain schema": row(("id", "a", "b"), "1", "2", "3", table="\xff\xfft"),
+    "value with quotes": wf.Delete(
+        table_schema="s", table_name="t", old=wf.TupleData(("id", "My a", "b"), ("it's", "2", "it's \xff\xff"), TYPES)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_NAMES)
+@pytest.mark.parametrize("encoding", ["utf-8", "gbk", "euc_jp"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_wrong_names(monkeypatch: pytest.MonkeyPatch, format: str, encoding: str, name: str) -> None:
+    messages = written(format, WRONG_NAMES[name], WRONG_NAMES["column"], WRONG_NAMES[name])
+    for tables in (None, ["x.*"]):
+        agree(messages, format=format, mode="PERMISSIVE", encoding=encoding, tables=tables)
+    if format != PGOUTPUT and (name != "value with quotes" or "json" in format or format == BINARY):
+        monkeypatch.setattr(Scanner, "_read", None)
+        found = wf.arrow.changes(messages, format, mode="PERMISSIVE", encoding=encoding)
+        assert set(found["kind"].to_pylist()) == {"CORRUPT"}
+
+
 @pytest.mark.parametrize("room", [1, 3, 4])
 @pytest.mark.parametrize("format", [BINARY, "gaussdb-json", "test-decoding", PGOUTPUT])
 def test_more_texts_than_are_listed_at_a_time(monkeypatch: pytest.MonkeyPatch, format: str, room: int) -> None:

@@ -30,7 +30,6 @@ from ..scan.faults.fields import (
     TEXT_INSIDE,
     TEXT_SAYS_TABLE,
 )
-from ..scan.joined_texts import JOINABLE, decode_joined
 
 MOST_LISTED = 1 << 14
 """How many texts are listed at a time."""
@@ -51,17 +50,15 @@ def note_wrong_texts(facts: Array, texts: Array, sources: tuple[memoryview, memo
     texts     int64[TEXT_FIELDS, n], the listed texts, in the order in which the declaration reads them
     sources   the buffer, and the text of the notes
     """
-    data = [bytes_at(*sources, start, length) for start, length in texts[[START, LENGTH]].T.tolist()]
     wrong: list[int] = []
     places: list[tuple[int, int]] = []
-    owners = texts[OWNER].tolist()
     last = -1
-    for index in _doubtful(data, encoding):
-        if owners[index] != last:
+    for index, (owner, start, length) in enumerate(texts[[OWNER, START, LENGTH]].T.tolist()):
+        if owner != last:
             try:
-                data[index].decode(encoding)
+                bytes_at(*sources, start, length).decode(encoding)
             except UnicodeDecodeError as error:
-                last = owners[index]
+                last = owner
                 wrong.append(index)
                 places.append((error.start, error.end - error.start))
     if not wrong:
@@ -74,17 +71,6 @@ def note_wrong_texts(facts: Array, texts: Array, sources: tuple[memoryview, memo
     facts[[[EXPECTED], [SHOWN]], records] = 0
     is_left = chosen[TEXT_INSIDE] == LEFT_TO_DECLARATION
     facts[FAULT, records] = np.where(is_left, NO_FAULT, BAD_TEXT)
-
-
-def _doubtful(data: list[bytes], encoding: str) -> list[int]:
-    """Returns the indexes of texts that may be wrong, in order."""
-    if encoding not in JOINABLE:
-        return [*range(len(data))]
-    ends = np.cumsum([len(text) + 1 for text in data], dtype=np.int64) - 1
-    joined = np.frombuffer(b"\0".join([*data, b""]), np.uint8)
-    _, _, is_bad = decode_joined(joined, ends, encoding, "strict")
-    found: list[int] = np.flatnonzero(is_bad).tolist()
-    return found
 
 
 def new_list() -> Array:

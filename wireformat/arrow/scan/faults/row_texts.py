@@ -1,7 +1,7 @@
 """Wrong texts in row changes of JSON and TEXT that the scan has noted, and unknown kinds of rows in JSON.
 
-Rows are left to the declaration whose wrong text has quotes or escapes that the scan has undone. The readers are in
-wireformat/grammar: json_text.py, table_text.py and unquoted.py.
+Rows of TEXT are left to the declaration whose wrong text has doubled quotes. The readers are in wireformat/grammar:
+json_text.py, table_text.py and unquoted.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ....limits import NAME_BYTES
 from ...arrays import Array, Int
 from ...ascii import APOSTROPHE, BACKSLASH, COLON, DOT, QUOTE, SPACE
 from ...jit.compiler import compiled, inner
+from ..kernels.json_changes import string_end
 from ..kernels.names import name_end, names_end
 from ..notes import (
     BODY,
@@ -30,7 +31,7 @@ from ..notes import (
     TYPE,
     VALUE,
 )
-from ..primitives import is_ascii, is_ascii_anywhere
+from ..primitives import is_ascii
 from .fields import (
     BAD_KIND,
     CELL,
@@ -39,16 +40,17 @@ from .fields import (
     IN_CELL_NAME,
     IN_KIND,
     IN_NEW,
+    IN_SCHEMA,
     IN_TYPE,
     IN_VALUE,
     LEFT_TO_DECLARATION,
-    OTHER_TEXT,
     RELATION_ID,
     SAYS_TABLE,
     SCHEMA,
     TABLE,
+    UTF8_TEXT,
 )
-from .texts import begin_record, check_text, is_utf8, list_text, note_fault
+from .texts import begin_record, check_text, is_utf8, note_fault
 
 JSON_HEAD, JSON_KIND, TEXT_HEAD = (
     np.frombuffer(token, np.uint8) for token in (b'{"table_name":"', b'","op_type":"', b"table ")
@@ -59,6 +61,13 @@ KIND_BYTES = 6
 
 JSON_ORDER, TEXT_ORDER = np.array([NAME, VALUE, TYPE]), np.array([NAME, TYPE, VALUE])
 """In which order the texts of a cell are read."""
+
+STRINGS_BEFORE_IMAGES = 4
+"""The keys and values of table and kind."""
+
+ARRAY_OF = np.zeros(3, np.int64)
+ARRAY_OF[[NAME, TYPE, VALUE]] = range(3)
+"""The order of the arrays of an image in JSON; each comes after its key."""
 
 FIELD_OF = np.zeros(3, np.int64)
 FIELD_OF[[NAME, VALUE, TYPE]] = IN_CELL_NAME, IN_VALUE, IN_TYPE
@@ -92,7 +101,7 @@ def find_json_faults(
         row = chosen[index]
         if rows[STATUS, row] != GOOD:
             _check_kind(buffer, rows[BODY, row], rows[BODY, row] + rows[BODY + 1, row], faults, index)
-        elif _note_table(buffer, rows, text, row, rule, faults, texts, index):
+        elif _note_table(buffer, rows, text, row, True, rule, faults, texts, index):
             _check_images(buffer, rows, cells, text, row, NEW, OLD, JSON_ORDER, True, rule, faults, texts, index)
 
 
@@ -121,7 +130,7 @@ def find_quoted_faults(
         if (
             rows[STATUS, row] == GOOD
             and names_end(buffer, table, stop, COLON) - table <= MOST_TABLE_BYTES
-            and _note_table(buffer, rows, text, row, rule, faults, texts, index)
+            and _note_table(buffer, rows, text, row, False, rule, faults, texts, index)
         ):
             _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, rule, faults, texts, index)
 
@@ -151,7 +160,7 @@ def find_unquoted_faults(
         if (
             rows[STATUS, row] == GOOD
             and _is_a_clear_table(buffer, rows, row, table, stop)
-            and _note_table(buffer, rows, text, row, rule, faults, texts, index)
+            and _note_table(buffer, rows, text, row, False, rule, faults, texts, index)
         ):
             _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, rule, faults, texts, index)
 
@@ -185,33 +194,68 @@ def _begins_with(buffer: Array, at: Int, stop: Int, token: Array) -> bool:
 
 @inner
 def _note_table(
-    buffer: Array, rows: Array, text: Array, row: Int, rule: Int, faults: Array, texts: Array, index: Int
+    buffer: Array, rows: Array, text: Array, row: Int, is_json: bool, rule: Int, faults: Array, texts: Array, index: Int
 ) -> bool:
     """Notes the table of a noted row; returns False if a name is no text."""
+    faults[SCHEMA + 1, index] = faults[TABLE + 1, index] = faults[RELATION_ID, index] = -1
     if rows[KIND, row] < INSERT or rows[KIND, row] > DELETE:
         return False
+    begin = rows[BODY, row] + len(JSON_HEAD)
+    before = np.int64(0)  # how many bytes of the string of JSON are before the name
     for part in range(2):
+        faults[FIELD, index] = IN_SCHEMA + part
         start, length = rows[TABLE_SCHEMA + 2 * part, row], rows[TABLE_SCHEMA + 2 * part + 1, row]
-        if not _may_be_text(buffer, text, start, length, rule, faults, texts, index):
+        at, inside = start, np.int64(0)
+        if is_json:
+            at, inside = begin, before + (start < 0) if before >= 0 else np.int64(LEFT_TO_DECLARATION)
+            before = _json_schema_end(buffer, begin, length) if start < 0 else length + 1
+        elif start < 0:
+            inside = np.int64(LEFT_TO_DECLARATION)
+        data = buffer if start >= 0 else text
+        if not check_text(data, start, length, at, inside, rule, faults, texts, index):
             return False
-        faults[SCHEMA + 2 * part, index], faults[SCHEMA + 2 * part + 1, index] = start, length
-    faults[SAYS_TABLE, index], faults[RELATION_ID, index] = 1, -1
+    for part in range(2):
+        for half in range(2):
+            faults[SCHEMA + 2 * part + half, index] = rows[TABLE_SCHEMA + 2 * part + half, row]
+    faults[SAYS_TABLE, index] = 1
     return True
 
 
 @inner
-def _may_be_text(
-    buffer: Array, text: Array, start: Int, length: Int, rule: Int, faults: Array, texts: Array, index: Int
-) -> bool:
-    """Whether a noted text is good, or is listed: if it is wrong, the declaration reads the record."""
-    data = buffer if start >= 0 else text
-    at = start if start >= 0 else ~start
-    if length <= 0 or is_ascii_anywhere(data, at, length):
-        return True
-    if rule == OTHER_TEXT:
-        list_text(start, length, at, np.int64(LEFT_TO_DECLARATION), faults, texts, index)
-        return True
-    return is_utf8(data, at, length)
+def _json_schema_end(buffer: Array, at: Int, length: Int) -> Int:
+    """How many bytes of a string of JSON a quoted schema and the dot take; LEFT_TO_DECLARATION if there are others than
+    its name and the quotes, each after a backslash."""
+    end = at + length + 2
+    if buffer[at + 1] == QUOTE and buffer[end] == BACKSLASH and buffer[end + 1] == QUOTE and buffer[end + 2] == DOT:
+        return length + 3
+    return np.int64(LEFT_TO_DECLARATION)
+
+
+@inner
+def _string_at(buffer: Array, at: Int, stop: Int, number: Int) -> Int:
+    """Where the content of a string of JSON begins, by its number in a record that the scan has noted; -1 if there are
+    not so many."""
+    while at < stop:
+        if buffer[at] == QUOTE:
+            if number == 0:
+                return at + 1
+            at = string_end(buffer, at + 1, stop)[0]
+            if at < 0:
+                return np.int64(-1)
+            number -= 1
+        at += 1
+    return np.int64(-1)
+
+
+@inner
+def _json_place(buffer: Array, rows: Array, row: Int, map_index: Int, field: Int, cell: Int) -> Int:
+    """Where the string of JSON begins that a text was in before its escapes were undone, or -1."""
+    number = np.int64(STRINGS_BEFORE_IMAGES)
+    for image in range(NEW, map_index + 1):
+        count = rows[ENDS + image, row] - (rows[ENDS + image, row - 1] if row > 0 else 0)
+        number += (3 if image < map_index else ARRAY_OF[field]) * (count + 1)
+    start = rows[BODY, row]
+    return _string_at(buffer, start, start + rows[BODY + 1, row], number + 1 + cell)
 
 
 @inner
@@ -291,15 +335,18 @@ def _check_image(
             start, length = np.int64(cells[map_index, field, cell, 0]), np.int64(cells[map_index, field, cell, 1])
             if length <= 0 or (start >= 0 and is_ascii(buffer, start, length)):
                 continue
-            inside = np.int64(LEFT_TO_DECLARATION)
-            if start >= 0:
-                inside = _inside(buffer, start) if is_json else np.int64(0)
-            if inside < 0:
-                if not _may_be_text(buffer, text, start, length, rule, faults, texts, index):
-                    return False
-                continue
             faults[FIELD, index] = FIELD_OF[field]
-            if check_text(buffer, start, length, inside, rule, faults, texts, index) < 0:
+            at, inside = start, np.int64(0)
+            if start < 0:
+                if is_ascii(text, ~start, length) or (rule == UTF8_TEXT and is_utf8(text, ~start, length)):
+                    continue
+                at = _json_place(buffer, rows, row, map_index, field, cell - begin) if is_json else np.int64(-1)
+                inside = np.int64(LEFT_TO_DECLARATION) if at < 0 else np.int64(field != TYPE)
+            elif is_json:
+                inside = _inside(buffer, start)
+                at = start - max(inside, 0)
+            data = buffer if start >= 0 else text
+            if not check_text(data, start, length, at, inside, rule, faults, texts, index):
                 return False
     return True
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...jit.compiler import inner
-from ..primitives import UTF8_STATES, is_ascii, read_16, read_32
+from ..primitives import UTF8_STATES, is_ascii_anywhere, read_16, read_32
 from .fields import (
     ANY_TEXT,
     AT,
@@ -19,6 +19,7 @@ from .fields import (
     GOT,
     IMAGE,
     INSIDE,
+    LEFT_TO_DECLARATION,
     LENGTH,
     LISTED,
     OTHER_TEXT,
@@ -82,40 +83,49 @@ def list_text(start: Int, length: Int, at: Int, inside: Int, faults: Array, text
 
 
 @inner
-def is_utf8(data: Array, at: Int, length: Int) -> bool:
+def is_utf8(data: Array, start: Int, length: Int) -> bool:
     """Whether a text is UTF-8."""
     state = np.int64(0)
-    for byte in range(at, at + length):
+    for byte in range(start, start + length):
         state = np.int64(UTF8_STATES[state, data[byte]])
     return state == 0
 
 
 @inner
 def check_text(
-    buffer: Array, at: Int, length: Int, inside: Int, rule: Int, faults: Array, texts: Array, index: Int
-) -> Int:
-    """Returns where a text ends, or STOPPED if it is none, as Python's strict decoder says it.
+    data: Array, pair: Int, length: Int, at: Int, inside: Int, rule: Int, faults: Array, texts: Array, index: Int
+) -> bool:
+    """Whether a text is good, as Python's strict decoder says it, or is listed; else it is noted what is wrong.
 
-    inside   how many bytes of its field come before it
+    data         what the text is in: the buffer, or the text of the notes
+    pair         where it begins, as a pair says it; see notes.py
+    at, inside   where its field begins, and how many bytes of that come before it; inside may be LEFT_TO_DECLARATION
     """
-    if rule == ANY_TEXT or is_ascii(buffer, at, length):
-        return at + length
+    start = pair if pair >= 0 else ~pair
+    if rule == ANY_TEXT or length <= 0 or is_ascii_anywhere(data, start, length):
+        return True
     if rule == OTHER_TEXT:
-        list_text(at, length, at - inside, inside, faults, texts, index)
-        return at + length
+        list_text(pair, length, at, inside, faults, texts, index)
+        return True
     state = np.int64(0)
-    begin = at  # of the character that is not complete
-    for byte in range(at, at + length):
+    begin = start  # of the character that is not complete
+    for byte in range(start, start + length):
         if state == 0:
             begin = byte
-        state = np.int64(UTF8_STATES[state, buffer[byte]])
+        state = np.int64(UTF8_STATES[state, data[byte]])
         if state == NO_TEXT:
-            faults[INSIDE, index] = inside + begin - at
-            return note_fault(faults, index, BAD_TEXT, at - inside, 0, max(byte - begin, 1), 0)
+            _note_bad_text(faults, index, at, inside, begin - start, max(byte - begin, 1))
+            return False
     if state != 0:
-        faults[INSIDE, index] = inside + begin - at
-        return note_fault(faults, index, BAD_TEXT, at - inside, 0, at + length - begin, 0)
-    return at + length
+        _note_bad_text(faults, index, at, inside, begin - start, start + length - begin)
+    return state == 0
+
+
+@inner
+def _note_bad_text(faults: Array, index: Int, at: Int, inside: Int, offset: Int, got: Int) -> None:
+    if inside != LEFT_TO_DECLARATION:
+        faults[INSIDE, index] = inside + offset
+        note_fault(faults, index, BAD_TEXT, at, 0, got, 0)
 
 
 @inner
@@ -143,4 +153,5 @@ def check_sized(
         return begin
     if length > stop - begin:
         return note_fault(faults, index, BAD_LENGTH, at, stop - begin, length, size)
-    return check_text(buffer, begin, length, 0, rule, faults, texts, index)
+    is_good = check_text(buffer, begin, length, begin, np.int64(0), rule, faults, texts, index)
+    return begin + length if is_good else np.int64(STOPPED)
