@@ -16,6 +16,7 @@ import wireformat as wf
 
 from .corner import Corner
 from .corner_binary import BINARY_VALUES
+from .corner_corrupt import CORRUPT
 from .corner_encodings import ENCODINGS
 from .corner_records import RECORDS
 from .measure import TURN_SECONDS, Result, Say, interleaved, repeated, timed
@@ -25,7 +26,9 @@ CHANGES = 20_000
 
 QUICK_CHANGES = 500
 
-CORNERS: tuple[Corner, ...] = tuple(sorted((*ENCODINGS, *RECORDS, *BINARY_VALUES), key=lambda corner: corner.format))
+CORNERS: tuple[Corner, ...] = tuple(
+    sorted((*ENCODINGS, *RECORDS, *CORRUPT, *BINARY_VALUES), key=lambda corner: corner.format)
+)
 """Those of a format follow each other, so that they are measured in turn."""
 
 _BY_NAME = {corner.name: corner for corner in CORNERS}

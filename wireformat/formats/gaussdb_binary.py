@@ -129,11 +129,11 @@ class GaussdbBinary:
                 errors=options.encoding_errors,
             )
         except DecodeError as error:
-            names = _table_names(message, frame, options.encoding) if declaration is ROW_CHANGE else None
-            if names is not None:
-                error.in_table(*names)
-                if "\ufffd" in "".join(names):
-                    error.add(names=None)  # a name itself cannot be read
+            table = _raw_table(message, frame) if declaration is ROW_CHANGE else None
+            if table is not None:
+                error.in_table(*(str(name, options.encoding, "replace") for name in table))
+                if not all(_is_text(name, options.encoding) for name in table):
+                    error.add(names=None)
             raise hinted(error, message, frame.start, frame.stop, self.name) from None
         values = {name: value for name, value in found.items() if name not in ("_io", "facts", "tuples")}
         values |= found.get("facts", {})
@@ -241,18 +241,26 @@ def _cells(name: str, image: TupleData | None) -> dict[str, Any] | None:
     return {"cells": [dict(zip(keys, cell, strict=True)) for cell in zip(image.names, oids, image.values, strict=True)]}
 
 
-def _table_names(message: bytes, frame: Frame, encoding: str) -> tuple[str, str] | None:
+def _is_text(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _raw_table(message: bytes, frame: Frame) -> tuple[bytes, bytes] | None:
     """Schema and table of a record that cannot be read, if its first two fields can.
 
     No identifier holds a zero byte: where one does, a length lied, and what follows may be a value.
     """
-    names: list[str] = []
+    names: list[bytes] = []
     at = frame.start + 1
     for _ in range(2):
         begin = at + _LENGTH_BYTES
         at = begin + int.from_bytes(message[at:begin], "big")
         if at > frame.stop:
             return None
-        names.append(str(message[begin:at], encoding, "replace"))
+        names.append(message[begin:at])
     schema, table = names
-    return None if "\0" in schema or "\0" in table else (schema, table)
+    return None if b"\0" in schema or b"\0" in table else (schema, table)

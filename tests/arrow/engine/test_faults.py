@@ -107,6 +107,14 @@ def text_messages(format: str, event: wf.RowChange) -> list[bytes]:
     return [*wf.encode([replace(event, lsn=7 if is_batched else None)], format, options=options, encoding="latin-1")]
 
 
+STREAMED = [handmade_pgoutput.start(7), handmade_pgoutput.relation(*handmade_pgoutput.COLUMNS, xid=handmade.u32(7))]
+
+
+def streamed(row: bytes) -> bytes:
+    """The message of a row in a streamed block."""
+    return row[:1] + handmade.u32(7) + row[1:]
+
+
 CASES = {
     **{
         f"{format}: {name}": (format, fields.BAD_TEXT, text_messages(format, event))
@@ -125,6 +133,10 @@ CASES = {
         for name, (fault, row) in PGOUTPUT_CASES.items()
     },
 }
+STREAMED_CASES = {
+    f"{PGOUTPUT}, streamed: {name}": (PGOUTPUT, fault, [*STREAMED, streamed(row)])
+    for name, (fault, row) in PGOUTPUT_CASES.items()
+}
 GOOD = {
     BINARY: [binary(handmade.INSERT), binary(handmade.DELETE)],
     PGOUTPUT: [handmade_pgoutput.DESCRIBED, CHANGE(b"I", IMAGE(b"N", *VALUES))],
@@ -138,11 +150,11 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "FEW", 0)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, *STREAMED_CASES])
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
 @pytest.mark.parametrize("tables", [None, ["public.*"], ["x.*"]])
 def test_both_engines_agree(case: str, mode: str, tables: list[str] | None) -> None:
-    format, _, messages = CASES[case]
+    format, _, messages = {**CASES, **STREAMED_CASES}[case]
     for enveloped in [False, True] if format == PGOUTPUT else [False]:
         given = [*GOOD[format], *messages, *GOOD[format], *messages]
         if enveloped:
@@ -167,6 +179,36 @@ def test_the_declaration_is_not_asked(monkeypatch: pytest.MonkeyPatch, case: str
     assert found == [fault]
 
 
+def test_names_in_quotes_where_wrong_bytes_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        row_of(NEW(CELL(name, 25, value))[:-1])
+        for name, value in ((b'"A"', b"\xff."), (b'"A\x8f"', b"x."), (b'"\xe9"', b"x."), (b'"A', b"x."))
+    ]
+    for encoding in ("utf-8", "gbk", "euc_jp"):
+        options = {"mode": "PERMISSIVE", "encoding": encoding, "encoding_errors": "replace"}
+        agree([*map(binary, rows)], **options)
+    monkeypatch.setattr(Scanner, "_read", None)
+    assert wf.arrow.changes([binary(rows[0])], BINARY, **options)["kind"].to_pylist() == ["CORRUPT"]
+
+
+@pytest.mark.parametrize("case", STREAMED_CASES)
+def test_of_a_streamed_block_the_declaration_reads_only_what_it_must(
+    monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    read: list[int] = []
+    read_one = Scanner._read
+
+    def noted(*given: Any) -> None:
+        read.append(given[4].message)
+        read_one(*given)
+
+    monkeypatch.setattr(Scanner, "_read", noted)
+    _, _, messages = STREAMED_CASES[case]
+    given = [*messages, messages[-1], handmade_pgoutput.STOP]
+    wf.arrow.changes(given, PGOUTPUT, mode="PERMISSIVE")
+    assert read == [0, 1, 4]
+
+
 @pytest.mark.parametrize("format", GOOD)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
@@ -174,14 +216,15 @@ def test_the_declaration_is_not_asked(monkeypatch: pytest.MonkeyPatch, case: str
     reading=st.fixed_dictionaries(
         {
             "mode": st.sampled_from(["PERMISSIVE", "DROPMALFORMED"]),
-            "encoding": st.sampled_from(["utf-8", "gbk"]),
+            "encoding": st.sampled_from(["utf-8", "gbk", "gb18030", "euc_jp", "koi8-r"]),
             "encoding_errors": st.sampled_from(["strict", "replace"]),
             "tables": st.sampled_from([None, ["public.*"]]),
         }
     ),
 )
 def test_any_bytes(format: str, data: st.DataObject, reading: dict[str, Any]) -> None:
-    good = [*GOOD[format], *(messages[-1] for of, _, messages in CASES.values() if of == format)]
+    cases = [*CASES.values(), *STREAMED_CASES.values()]
+    good = [*GOOD[format], *(message for of, _, messages in cases if of == format for message in messages[-2:])]
     messages = data.draw(st.lists(st.one_of(st.sampled_from(good), mutated(good)), max_size=8))
     agree([GOOD[format][0], *messages], format=format, **reading)
 

@@ -6,6 +6,7 @@ error is the pattern of the others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ...errors import BadLength, BadTag, BadText, BadValue, DecodeError, ShortData, TrailingBytes, UnknownRelation
 from ...limits import BATCH_TEXT_BYTES
 from ...options import ReadOptions
-from ..arrays import Array
+from ..arrays import Array, read_only
 from ..scan.faults import fields
 from ..scan.faults.fields import (
     AT,
@@ -24,6 +25,7 @@ from ..scan.faults.fields import (
     GOT,
     IMAGE,
     INSIDE,
+    LISTED,
     RELATION_ID,
     SAYS_TABLE,
     SCHEMA,
@@ -34,6 +36,7 @@ from ..scan.message_batches import MessageBatch
 from ..scan.notes import LSN, MESSAGE, PRESENT, RECORD, Notes
 from ..scan.registry import load_fault_walk
 from ..scan.relations.described import Described
+from .listed_texts import MOST_LISTED, NO_LIST, bytes_at, new_list, note_wrong_texts
 
 FEW = 100
 """So many records of a stream are read by the declaration first: to load the compiled walk takes as long."""
@@ -98,6 +101,8 @@ class Step(NamedTuple):
     dictionary: Array
     settings: Array
     described: Described
+    known_bytes: int
+    """See BatchScan.known_bytes."""
 
 
 class Table(NamedTuple):
@@ -127,7 +132,7 @@ class FaultFinder:
     def __init__(self, format: str, options: ReadOptions, counted: ReadOptions | None) -> None:
         self._format, self._options, self._counted = format, options, counted
         self._declined = 0
-        self._tables: dict[tuple[bytes, bytes, bool], Table] = {}
+        self._tables: dict[tuple[bytes, bytes, tuple[bool, bool]], Table] = {}
         self._patterns: dict[tuple[int, ...], str] = {}
 
     def find(self, step: Step, declined: Array) -> Faults:
@@ -138,21 +143,7 @@ class FaultFinder:
         walk = load_fault_walk(self._format)
         if walk is None:
             return NO_FAULTS
-        rows, cells, text = step.notes
-        messages = np.searchsorted(step.message_batch.indexes, rows[MESSAGE, declined])
-        facts = np.zeros((fields.FAULT_FIELDS, len(declined)), np.int64)
-        walk(
-            step.message_batch.buffer,
-            rows,
-            cells,
-            text,
-            declined,
-            messages,
-            step.dictionary,
-            step.settings,
-            self._rule,
-            facts,
-        )
+        facts = self._facts(walk, step, declined)
         is_found = facts[FAULT] != fields.NO_FAULT
         if (facts[RELATION_ID, is_found] >= 0).any():  # the scan may not have had room for a relation that is known
             described = [relation.relation_id for relation in step.described.relations]
@@ -161,6 +152,25 @@ class FaultFinder:
         if self._counted is None or self._counted.tables is None:
             return found
         return found.chosen(self.kept(self.tables(found, step), self._counted))  # the others become events
+
+    def _facts(self, walk: Callable[..., None], step: Step, declined: Array) -> Array:
+        """Returns what a walk finds wrong with these rows; see scan/faults/fields.py."""
+        buffer, (rows, cells, text) = step.message_batch.buffer, step.notes
+        rule, encoding = self._rule, self._options.encoding
+        messages = np.searchsorted(step.message_batch.indexes, rows[MESSAGE, declined])
+        facts = np.zeros((fields.FAULT_FIELDS, len(declined)), np.int64)
+        texts = new_list() if rule == fields.OTHER_TEXT else NO_LIST
+        notes = (buffer, rows, cells, read_only(text[:]), declined, messages, step.dictionary, step.settings)
+        begin = 0
+        while begin < len(declined):
+            walk(*notes, rule, begin, facts, texts)
+            end = begin + int(np.searchsorted(facts[LISTED, begin:], MOST_LISTED, "right"))
+            if end > begin and facts[LISTED, end - 1]:
+                listed = texts[:, : facts[LISTED, end - 1]]
+                note_wrong_texts(facts, listed, (memoryview(buffer), memoryview(text)), encoding)
+            facts[:, end:] = 0  # their texts were not all listed
+            begin = max(end, begin + 1)
+        return facts
 
     @staticmethod
     def kept(tables: list[Table], options: ReadOptions) -> Array:
@@ -172,31 +182,34 @@ class FaultFinder:
         """Which bytes are text."""
         if self._options.encoding_errors != "strict":
             return fields.ANY_TEXT
-        return fields.UTF8_TEXT if self._options.encoding == "utf-8" else fields.ASCII_TEXT
+        return fields.UTF8_TEXT if self._options.encoding == "utf-8" else fields.OTHER_TEXT
 
     def tables(self, faults: Faults, step: Step) -> list[Table]:
         """Returns the tables of these rows."""
         views = memoryview(step.message_batch.buffer), memoryview(step.notes.text)
-        known, found = self._tables, []
+        known, found, first_utf8 = self._tables, [], -step.known_bytes
         for schema, schema_length, name, length in faults.facts[SCHEMA : TABLE + 2].T.tolist():
             if schema_length < 0:
                 found.append(NO_TABLE)
                 continue
-            is_written = schema < 0 or name < 0
-            key = _bytes(*views, schema, schema_length), _bytes(*views, name, length), is_written
+            is_utf8 = first_utf8 <= schema < 0, first_utf8 <= name < 0  # what the scan itself has written is not
+            key = bytes_at(*views, schema, schema_length), bytes_at(*views, name, length), is_utf8
             table = known.get(key)
             if table is None:
                 table = known[key] = self._table(*key)
             found.append(table)
         return found
 
-    def _table(self, schema: bytes, table: bytes, is_written: bool) -> Table:
-        """See `tables`. Names in the text of the notes are in UTF-8, and are those of a relation."""
-        encoding = "utf-8" if is_written else self._options.encoding
-        names = str(schema, encoding, "replace"), str(table, encoding, "replace")
-        if is_written:
-            return Table(".".join(names), names)
-        return Table(".".join(names), None if any("\ufffd" in name for name in names) else names)
+    def _table(self, schema: bytes, table: bytes, is_utf8: tuple[bool, bool]) -> Table:
+        """See `tables`. Names of relations are in UTF-8."""
+        encodings = ["utf-8" if known else self._options.encoding for known in is_utf8]
+        schema_name, table_name = str(schema, encodings[0], "replace"), str(table, encodings[1], "replace")
+        text = f"{schema_name}.{table_name}"
+        try:
+            schema.decode(encodings[0]), table.decode(encodings[1])
+        except UnicodeDecodeError:
+            return Table(text, None)
+        return Table(text, (schema_name, table_name))
 
     def texts(self, faults: Faults, tables: list[Table], step: Step) -> list[str]:
         """Returns the texts of the errors, about rows of these tables."""
@@ -316,8 +329,3 @@ def _spots(buffer: Array, facts: Array) -> list[str]:
     """Returns the bytes where each fault is, as errors show them."""
     view = memoryview(buffer)
     return [view[at : at + size].hex(" ") for at, size in zip(*facts[[AT, SHOWN]].tolist(), strict=True)]
-
-
-def _bytes(inputs: memoryview, text: memoryview, start: int, length: int) -> bytes:
-    """Returns the bytes of a pair; see wireformat/arrow/scan/notes.py."""
-    return bytes(inputs[start : start + length] if start >= 0 else text[~start : ~start + length])

@@ -177,7 +177,9 @@ class BatchScan:
 
     def noted(self) -> Step:
         """What the last step has noted, for those who read its records again."""
-        return Step(self.message_batch, self.notes, self.dictionary, self._input.settings, self.described)
+        return Step(
+            self.message_batch, self.notes, self.dictionary, self._input.settings, self.described, self.known_bytes
+        )
 
     @property
     def described(self) -> Described:
@@ -326,9 +328,12 @@ class Scanner:
         error: DecodeError | None = None
         all_rows = count
         is_declined = second_look.is_declined(rows, unfinished)
-        declined = unfinished[is_declined & (rows[STATUS, unfinished] != DECLINED_REST)]
-        faults = self._fault_finder.find(batch_scan.noted(), declined)
-        empty_texts(rows, cells, unfinished[is_declined & (rows[STATUS, unfinished] == GOOD)])
+        is_suspect = (is_declined | second_look.has_wrong_text(rows, unfinished)) & (
+            rows[STATUS, unfinished] != DECLINED_REST
+        )
+        faults = self._fault_finder.find(batch_scan.noted(), unfinished[is_suspect])
+        has_no_texts = is_declined | np.isin(unfinished, faults.rows)
+        empty_texts(rows, cells, unfinished[has_no_texts & (rows[STATUS, unfinished] == GOOD)])
         if len(faults.rows):
             count = faults.stop(count)
             is_left = ~np.isin(unfinished, faults.rows) & (unfinished < count)

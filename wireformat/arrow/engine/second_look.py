@@ -12,6 +12,7 @@ from ...options.reading import KINDS
 from ...pgtypes import type_oid
 from ...pgtypes.binary import binary_text
 from ..arrays import Array
+from ..scan.joined_texts import can_join
 from ..scan.message_batches import MessageBatch
 from ..scan.notes import (
     BINARY_LENGTH,
@@ -74,6 +75,13 @@ class SecondLook:
         if self._is_strict_utf8:
             is_declined |= rows[NEEDS, unfinished] & TRANSCODE != 0  # else the scan notes no need
         return is_declined
+
+    def has_wrong_text(self, rows: Array, unfinished: Array) -> Array:
+        """Returns which of these rows have, with few exceptions, a text that is not in the encoding: their texts were
+        to be decoded together with others, and were not."""
+        is_decoded = can_join(self._options) and self._options.encoding_errors == "strict"
+        has_wrong_text: Array = is_decoded & (rows[NEEDS, unfinished] & TRANSCODE != 0)
+        return has_wrong_text
 
     def finish(self, rows: Array, cells: Array, row: int) -> bool:
         """Writes the texts that the row still needs. Returns False if the declaration must read the record, and notes

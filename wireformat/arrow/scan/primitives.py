@@ -62,6 +62,17 @@ def is_ascii(data: Array, start: Int, length: Int) -> bool:
     return seen & _HIGH_BITS == 0
 
 
+@hot
+def is_ascii_anywhere(data: Array, start: Int, length: Int) -> bool:
+    """As `is_ascii`, also of a text in the first bytes of a buffer."""
+    if start + length >= 8:
+        return is_ascii(data, start, length)
+    for at in range(start, start + length):
+        if data[at] >= 0x80:
+            return False
+    return True
+
+
 @inner
 def transcode_flag(data: Array, start: Int, length: Int, utf8: bool) -> Int:
     """What a text that is not ASCII needs: nothing if it is UTF-8 and the encoding is, else TRANSCODE."""

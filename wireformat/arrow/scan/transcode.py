@@ -29,7 +29,7 @@ from .notes import (
     VALUE,
     Notes,
 )
-from .primitives import is_ascii, same_bytes
+from .primitives import is_ascii_anywhere, same_bytes
 
 JOINED_BYTES = 1 << 18
 """How many bytes of texts are joined: enough to make the calls free, few enough to stay in the cache."""
@@ -53,17 +53,6 @@ NO_ROOM = -1
 ROW, ADDRESS, TEXT = range(3)
 """Fields of a found pair. ADDRESS is the index of the pair in the cells, or ~field for a field of the row. TEXT is the
 index of its joined text, or NO_ROOM if the texts of the whole row need more room than there is."""
-
-
-@hot
-def _is_ascii(data: Array, start: Int, length: Int) -> bool:
-    """As `is_ascii`, which reads the bytes before a short text, also for a text in the first bytes of a buffer."""
-    if start + length >= 8:
-        return is_ascii(data, start, length)
-    for at in range(start, start + length):
-        if data[at] >= 0x80:
-            return False
-    return True
 
 
 @hot
@@ -159,7 +148,7 @@ def _join_texts(
                     data = buffer if start >= 0 else text
                     if start < 0:
                         start = ~start
-                    if _is_ascii(data, start, length):
+                    if is_ascii_anywhere(data, start, length):
                         continue
                     index = np.int64(NO_ROOM)
                     if pairs < len(found):

@@ -11,8 +11,9 @@ from ...ascii import QUOTE
 from ...jit.compiler import compiled, inner
 from ..kernels.gaussdb_binary import KIND_OF_BYTE
 from ..notes import BODY, DELETE, INSERT, UPDATE
-from ..primitives import read_16
+from ..primitives import is_ascii, read_16
 from .fields import (
+    ANY_TEXT,
     BAD_FIELD_TAG,
     CELL,
     FIELD,
@@ -29,9 +30,8 @@ from .fields import (
     SAYS_TABLE,
     SCHEMA,
     TABLE,
-    UTF8_TEXT,
 )
-from .texts import NO_NULL, STOPPED, check_room, check_sized, note_fault
+from .texts import NO_NULL, STOPPED, begin_record, check_room, check_sized, note_fault
 
 PGOUTPUT_TAGS = np.zeros(256, np.bool_)
 PGOUTPUT_TAGS[[*PGOUTPUT_IMAGES]] = True
@@ -51,17 +51,21 @@ def find_binary_faults(
     dictionary: Array,
     settings: Array,
     rule: Int,
+    begin: Int,
     faults: Array,
+    texts: Array,
 ) -> None:
     """See fields.py."""
-    for index in range(len(chosen)):
+    for index in range(begin, len(chosen)):
+        if not begin_record(faults, texts, index, begin):
+            continue
         start = rows[BODY, chosen[index]]
         stop = start + rows[BODY + 1, chosen[index]]
         kind = KIND_OF_BYTE[buffer[start]]
         if (kind == INSERT or kind == UPDATE or kind == DELETE) and _looks_like_a_row(buffer, start, stop):
             faults[RELATION_ID, index] = -1
             _note_names(buffer, start + 1, stop, faults, index)
-            _walk(buffer, start + 1, stop, rule, faults, index)
+            _walk(buffer, start + 1, stop, rule, faults, texts, index)
 
 
 @inner
@@ -103,11 +107,11 @@ def _holds_zero(buffer: Array, start: Int, stop: Int) -> bool:
 
 
 @inner
-def _walk(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, index: Int) -> None:
+def _walk(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, texts: Array, index: Int) -> None:
     """Reads a row change, from the byte after the kind on."""
     for field in range(2):
         faults[FIELD, index] = IN_SCHEMA + field
-        at = check_sized(buffer, at, stop, 2, NO_NULL, rule, faults, index)
+        at = check_sized(buffer, at, stop, 2, NO_NULL, rule, faults, texts, index)
         if at < 0:
             return
     image = np.int64(0)
@@ -122,13 +126,13 @@ def _walk(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, index: In
             note_fault(faults, index, BAD_FIELD_TAG, at, image, np.int64(tag), 1)
             return
         faults[IMAGE, index] = image
-        at = _walk_image(buffer, at + 1, stop, rule, faults, index)
+        at = _walk_image(buffer, at + 1, stop, rule, faults, texts, index)
         if at < 0:
             return
 
 
 @inner
-def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, index: Int) -> Int:
+def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, texts: Array, index: Int) -> Int:
     """Reads one row image; returns where it ends, or STOPPED."""
     faults[FIELD, index], faults[CELL, index] = IN_CELLS, 0
     cells = check_room(at, stop, 2, faults, index)
@@ -140,17 +144,24 @@ def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, ind
         faults[CELL, index] = cell + 1
         faults[FIELD, index] = IN_CELL_NAME
         name = at + 2
-        at = check_sized(buffer, at, stop, 2, NO_NULL, rule, faults, index)
+        at = check_sized(buffer, at, stop, 2, NO_NULL, rule, faults, texts, index)
         if at < 0:
             return at
-        if at > name and buffer[name] == QUOTE and (rule != UTF8_TEXT or not _is_quoted(buffer, name, at)):
+        if (
+            at > name
+            and buffer[name] == QUOTE
+            and (
+                not _is_quoted(buffer, name, at)
+                or (rule == ANY_TEXT and not is_ascii(buffer, name, at - name))  # with wrong bytes goes maybe a quote
+            )
+        ):
             return np.int64(STOPPED)
         faults[FIELD, index] = IN_OID
         at = check_room(at, stop, 4, faults, index)
         if at < 0:
             return at
         faults[FIELD, index] = IN_VALUE
-        at = check_sized(buffer, at, stop, 4, NULL_LENGTH, rule, faults, index)
+        at = check_sized(buffer, at, stop, 4, NULL_LENGTH, rule, faults, texts, index)
         if at < 0:
             return at
     return at

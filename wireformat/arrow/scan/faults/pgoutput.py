@@ -6,7 +6,6 @@ import numpy as np
 
 from ....formats.pgoutput.messages import (
     BINARY_CELL,
-    LEAST_ROW_BYTES,
     NULL,
     TEXT_CELL,
     UNCHANGED_CELL,
@@ -43,7 +42,7 @@ from .fields import (
     UNKNOWN,
     WRONG_COUNT,
 )
-from .texts import NO_NULL, check_room, check_sized, note_fault
+from .texts import NO_NULL, begin_record, check_room, check_sized, note_fault
 
 CELL_TAGS = np.zeros(256, np.bool_)
 CELL_TAGS[[NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL]] = True
@@ -51,8 +50,11 @@ CELL_TAGS[[NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL]] = True
 MOST_HIGH_BYTE = 6
 """A row image whose number of columns has a higher first byte is not recognised as one; see formats/signatures.py."""
 
-IMAGE_AT = 5
-"""Where the first row image begins."""
+IMAGE_AT, XID_BYTES = 5, 4
+"""Where the first row image begins outside of streamed blocks; in one, a transaction id is before the relation."""
+
+LEAST_IMAGE_BYTES = 4
+"""A tag, the number of cells, and the tag of a cell."""
 
 
 @compiled
@@ -66,39 +68,45 @@ def find_pgoutput_faults(
     dictionary: Array,
     settings: Array,
     rule: Int,
+    begin: Int,
     faults: Array,
+    texts: Array,
 ) -> None:
-    """See fields.py. Rows in streamed blocks are not taken."""
-    for index in range(len(chosen)):
+    """See fields.py."""
+    for index in range(begin, len(chosen)):
+        if not begin_record(faults, texts, index, begin):
+            continue
         start = rows[BODY, chosen[index]]
         stop = start + rows[BODY + 1, chosen[index]]
         kind = KIND_OF_BYTE[buffer[start]]
         code = settings[RELATION_CODES + messages[index]]
+        image = start + IMAGE_AT + XID_BYTES * (code & 1)
         if (
             (kind == INSERT or kind == UPDATE or kind == DELETE)
-            and stop - start >= LEAST_ROW_BYTES
-            and code & 1 == 0
-            and _looks_like_a_row(buffer, start, kind)
+            and stop - image >= LEAST_IMAGE_BYTES
+            and _looks_like_an_image(buffer, image, kind)
         ):
             relation = code >> 1
-            faults[RELATION_ID, index] = -1 if relation > 0 else read_32(buffer, start + 1)
+            faults[RELATION_ID, index] = -1 if relation > 0 else read_32(buffer, image - 4)
             for part in range(2):
                 faults[SCHEMA + part, index] = dictionary[relation + SCHEMA_ENTRY, part] if relation > 0 else -1
                 faults[TABLE + part, index] = dictionary[relation + TABLE_ENTRY, part] if relation > 0 else -1
             count = np.int64(dictionary[relation + COLUMNS, 0]) if relation > 0 else np.int64(-1)
-            _walk(buffer, start + IMAGE_AT, stop, kind, count, rule, faults, index)
+            _walk(buffer, image, stop, kind, count, rule, faults, texts, index)
 
 
 @inner
-def _looks_like_a_row(buffer: Array, start: Int, kind: Int) -> bool:
+def _looks_like_an_image(buffer: Array, at: Int, kind: Int) -> bool:
     """Whether the record is recognised as one of pgoutput, and holds a row image that may come first."""
-    tag = buffer[start + IMAGE_AT]
+    tag = buffer[at]
     is_image = (tag == NEW_TAG and kind != DELETE) or ((tag == KEY_TAG or tag == OLD_TAG) and kind != INSERT)
-    return is_image and buffer[start + IMAGE_AT + 1] <= MOST_HIGH_BYTE and CELL_TAGS[buffer[start + IMAGE_AT + 3]]
+    return is_image and buffer[at + 1] <= MOST_HIGH_BYTE and CELL_TAGS[buffer[at + 3]]
 
 
 @inner
-def _walk(buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: Int, faults: Array, index: Int) -> None:
+def _walk(
+    buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: Int, faults: Array, texts: Array, index: Int
+) -> None:
     """Reads a row change, from its first row image on.
 
     columns   how many the relation has; -1 if it is not known
@@ -108,7 +116,7 @@ def _walk(buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: Int,
     if buffer[at] != NEW_TAG:
         first_image = np.int64(IN_OLD)
         faults[IMAGE, index] = IN_OLD
-        at, has_binary = _walk_image(buffer, at + 1, stop, rule, faults, index)
+        at, has_binary = _walk_image(buffer, at + 1, stop, rule, faults, texts, index)
         if at < 0:
             return
         if kind == UPDATE and (at == stop or buffer[at] != NEW_TAG):
@@ -118,7 +126,7 @@ def _walk(buffer: Array, at: Int, stop: Int, kind: Int, columns: Int, rule: Int,
         faults[IMAGE, index] = IN_NEW
         if first_image == IN_OLD and stop - second >= 2:
             second_count = read_16(buffer, second)
-        at, _ = _walk_image(buffer, at + 1, stop, rule, faults, index)
+        at, _ = _walk_image(buffer, at + 1, stop, rule, faults, texts, index)
         if at < 0:
             return
     faults[IMAGE, index], faults[CELL, index], faults[FIELD, index] = 0, 0, 0
@@ -141,7 +149,9 @@ def _note_count(faults: Array, index: Int, image: Int, at: Int, columns: Int, co
 
 
 @inner
-def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, index: Int) -> tuple[Int, bool]:
+def _walk_image(
+    buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, texts: Array, index: Int
+) -> tuple[Int, bool]:
     """Reads one row image; returns where it ends, or STOPPED, and whether it has binary values."""
     has_binary = False
     faults[FIELD, index], faults[CELL, index] = IN_CELLS, 0
@@ -162,7 +172,7 @@ def _walk_image(buffer: Array, at: Int, stop: Int, rule: Int, faults: Array, ind
         if tag == TEXT_CELL or tag == BINARY_CELL:
             is_binary = tag == BINARY_CELL
             has_binary = has_binary or is_binary
-            at = check_sized(buffer, at, stop, 4, NO_NULL, ANY_TEXT if is_binary else rule, faults, index)
+            at = check_sized(buffer, at, stop, 4, NO_NULL, ANY_TEXT if is_binary else rule, faults, texts, index)
             if at < 0:
                 return at, has_binary
     return at, has_binary

@@ -1,22 +1,38 @@
-"""Texts that are not UTF-8 in row changes of JSON and TEXT that the scan has noted, and unknown kinds of rows in JSON.
+"""Wrong texts in row changes of JSON and TEXT that the scan has noted, and unknown kinds of rows in JSON.
 
-Only rows are taken whose tables have plain names, and of which all texts up to the wrong one are in the record as they
-are, or ASCII. The readers are in wireformat/grammar: json_text.py, table_text.py and unquoted.py.
+Rows of TEXT are left to the declaration whose wrong text has doubled quotes. The readers are in wireformat/grammar:
+json_text.py, table_text.py and unquoted.py.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ....formats.signatures import HEAD_BYTES
 from ....limits import NAME_BYTES
 from ...arrays import Array, Int
 from ...ascii import APOSTROPHE, BACKSLASH, COLON, DOT, QUOTE, SPACE
 from ...jit.compiler import compiled, inner
-from ..kernels.names import name_end
-from ..notes import BODY, DELETE, ENDS, GOOD, INSERT, KIND, NAME, NEW, OLD, STATUS, TYPE, VALUE
+from ..kernels.json_changes import string_end
+from ..kernels.names import name_end, names_end
+from ..notes import (
+    BODY,
+    DELETE,
+    ENDS,
+    GOOD,
+    INSERT,
+    KIND,
+    NAME,
+    NEW,
+    OLD,
+    STATUS,
+    TABLE_NAME,
+    TABLE_SCHEMA,
+    TYPE,
+    VALUE,
+)
 from ..primitives import is_ascii
 from .fields import (
-    AT,
     BAD_KIND,
     CELL,
     FIELD,
@@ -24,16 +40,17 @@ from .fields import (
     IN_CELL_NAME,
     IN_KIND,
     IN_NEW,
+    IN_SCHEMA,
     IN_TYPE,
     IN_VALUE,
-    INSIDE,
+    LEFT_TO_DECLARATION,
     RELATION_ID,
     SAYS_TABLE,
     SCHEMA,
     TABLE,
     UTF8_TEXT,
 )
-from .texts import check_text, note_fault
+from .texts import begin_record, check_text, is_utf8, note_fault
 
 JSON_HEAD, JSON_KIND, TEXT_HEAD = (
     np.frombuffer(token, np.uint8) for token in (b'{"table_name":"', b'","op_type":"', b"table ")
@@ -45,11 +62,18 @@ KIND_BYTES = 6
 JSON_ORDER, TEXT_ORDER = np.array([NAME, VALUE, TYPE]), np.array([NAME, TYPE, VALUE])
 """In which order the texts of a cell are read."""
 
+STRINGS_BEFORE_IMAGES = 4
+"""The keys and values of table and kind."""
+
+ARRAY_OF = np.zeros(3, np.int64)
+ARRAY_OF[[NAME, TYPE, VALUE]] = range(3)
+"""The order of the arrays of an image in JSON; each comes after its key."""
+
 FIELD_OF = np.zeros(3, np.int64)
 FIELD_OF[[NAME, VALUE, TYPE]] = IN_CELL_NAME, IN_VALUE, IN_TYPE
 
-MOST_NAME_BYTES = 64
-"""Of longer names the hint at another format may be too short; see HEAD_BYTES in formats/signatures.py."""
+MOST_TABLE_BYTES = HEAD_BYTES - len(b"table : INSERT:")
+"""Of a table in TEXT whose names are longer, the hint at another format may be too short."""
 
 MARK_BYTES = 2 * NAME_BYTES + 9
 """How far the mark after an unquoted table may be from where its names begin."""
@@ -66,19 +90,19 @@ def find_json_faults(
     dictionary: Array,
     settings: Array,
     rule: Int,
+    begin: Int,
     faults: Array,
+    texts: Array,
 ) -> None:
     """See fields.py."""
-    for index in range(len(chosen)):
-        row = chosen[index]
-        stop = rows[BODY, row] + rows[BODY + 1, row]
-        at = _note_table(buffer, rows[BODY, row], stop, JSON_HEAD, DOT, faults, index)
-        if at < 0:
+    for index in range(begin, len(chosen)):
+        if not begin_record(faults, texts, index, begin):
             continue
+        row = chosen[index]
         if rows[STATUS, row] != GOOD:
-            _check_kind(buffer, at, stop, faults, index)
-        elif buffer[at] == QUOTE:
-            _check_images(buffer, rows, cells, text, row, NEW, OLD, JSON_ORDER, True, faults, index)
+            _check_kind(buffer, rows[BODY, row], rows[BODY, row] + rows[BODY + 1, row], faults, index)
+        elif _note_table(buffer, rows, text, row, True, rule, faults, texts, index):
+            _check_images(buffer, rows, cells, text, row, NEW, OLD, JSON_ORDER, True, rule, faults, texts, index)
 
 
 @compiled
@@ -92,15 +116,23 @@ def find_quoted_faults(
     dictionary: Array,
     settings: Array,
     rule: Int,
+    begin: Int,
     faults: Array,
+    texts: Array,
 ) -> None:
     """See fields.py; of TEXT whose tables are quoted where needed."""
-    for index in range(len(chosen)):
+    for index in range(begin, len(chosen)):
+        if not begin_record(faults, texts, index, begin):
+            continue
         row = chosen[index]
+        table = rows[BODY, row] + len(TEXT_HEAD)
         stop = rows[BODY, row] + rows[BODY + 1, row]
-        at = _note_table(buffer, rows[BODY, row], stop, TEXT_HEAD, DOT, faults, index)
-        if at >= 0 and buffer[at] == COLON:
-            _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, faults, index)
+        if (
+            rows[STATUS, row] == GOOD
+            and names_end(buffer, table, stop, COLON) - table <= MOST_TABLE_BYTES
+            and _note_table(buffer, rows, text, row, False, rule, faults, texts, index)
+        ):
+            _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, rule, faults, texts, index)
 
 
 @compiled
@@ -114,21 +146,39 @@ def find_unquoted_faults(
     dictionary: Array,
     settings: Array,
     rule: Int,
+    begin: Int,
     faults: Array,
+    texts: Array,
 ) -> None:
     """See fields.py; of TEXT whose tables are never quoted. Records with another mark are not taken."""
-    for index in range(len(chosen)):
-        row = chosen[index]
-        stop = rows[BODY, row] + rows[BODY + 1, row]
-        at = _note_table(buffer, rows[BODY, row], stop, TEXT_HEAD, SPACE, faults, index)
-        if at < 0 or buffer[at] != SPACE:
+    for index in range(begin, len(chosen)):
+        if not begin_record(faults, texts, index, begin):
             continue
-        marks = 0
-        for place in range(at, min(stop - 1, at + MARK_BYTES)):
-            if buffer[place + 1] == COLON and (buffer[place] == ROW_KINDS[5] or buffer[place] == ROW_KINDS[11]):
-                marks += 1
-        if marks == 1:
-            _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, faults, index)
+        row = chosen[index]
+        table = rows[BODY, row] + len(TEXT_HEAD)
+        stop = rows[BODY, row] + rows[BODY + 1, row]
+        if (
+            rows[STATUS, row] == GOOD
+            and _is_a_clear_table(buffer, rows, row, table, stop)
+            and _note_table(buffer, rows, text, row, False, rule, faults, texts, index)
+        ):
+            _check_images(buffer, rows, cells, text, row, OLD, NEW, TEXT_ORDER, False, rule, faults, texts, index)
+
+
+@inner
+def _is_a_clear_table(buffer: Array, rows: Array, row: Int, at: Int, stop: Int) -> bool:
+    """Whether the names of a table without quotes can be read in one way: there is one mark, and no other format begins
+    like this; see formats/signatures.py."""
+    if rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row] >= MOST_TABLE_BYTES or buffer[at] == QUOTE:
+        return False
+    for place in range(at, at + rows[TABLE_SCHEMA + 1, row]):
+        if buffer[place] == DOT:
+            return False
+    marks = 0
+    for place in range(at, min(stop - 1, at + MARK_BYTES)):
+        if buffer[place + 1] == COLON and (buffer[place] == ROW_KINDS[5] or buffer[place] == ROW_KINDS[11]):
+            marks += 1
+    return marks == 1
 
 
 @inner
@@ -143,30 +193,85 @@ def _begins_with(buffer: Array, at: Int, stop: Int, token: Array) -> bool:
 
 
 @inner
-def _note_table(buffer: Array, at: Int, stop: Int, head: Array, between: Int, faults: Array, index: Int) -> Int:
-    """Notes the table of a row, with a byte between its names; returns where it ends, before another byte, or -1."""
-    if not _begins_with(buffer, at, stop, head):
-        return np.int64(-1)
-    at += len(head)
-    schema_end = name_end(buffer, at, stop)
-    table = schema_end + 1
-    if schema_end == at or schema_end == stop or buffer[schema_end] != between:
-        return np.int64(-1)
-    end = name_end(buffer, table, stop)
-    if end == table or end == stop or schema_end - at > MOST_NAME_BYTES or end - table > MOST_NAME_BYTES:
-        return np.int64(-1)
-    faults[SCHEMA, index], faults[SCHEMA + 1, index] = at, schema_end - at
-    faults[TABLE, index], faults[TABLE + 1, index] = table, end - table
-    faults[SAYS_TABLE, index], faults[RELATION_ID, index] = 1, -1
-    return end
+def _note_table(
+    buffer: Array, rows: Array, text: Array, row: Int, is_json: bool, rule: Int, faults: Array, texts: Array, index: Int
+) -> bool:
+    """Notes the table of a noted row; returns False if a name is no text."""
+    faults[SCHEMA + 1, index] = faults[TABLE + 1, index] = faults[RELATION_ID, index] = -1
+    if rows[KIND, row] < INSERT or rows[KIND, row] > DELETE:
+        return False
+    begin = rows[BODY, row] + len(JSON_HEAD)
+    before = np.int64(0)  # how many bytes of the string of JSON are before the name
+    for part in range(2):
+        faults[FIELD, index] = IN_SCHEMA + part
+        start, length = rows[TABLE_SCHEMA + 2 * part, row], rows[TABLE_SCHEMA + 2 * part + 1, row]
+        at, inside = start, np.int64(0)
+        if is_json:
+            at, inside = begin, before + (start < 0) if before >= 0 else np.int64(LEFT_TO_DECLARATION)
+            before = _json_schema_end(buffer, begin, length) if start < 0 else length + 1
+        elif start < 0:
+            inside = np.int64(LEFT_TO_DECLARATION)
+        data = buffer if start >= 0 else text
+        if not check_text(data, start, length, at, inside, rule, faults, texts, index):
+            return False
+    for part in range(2):
+        for half in range(2):
+            faults[SCHEMA + 2 * part + half, index] = rows[TABLE_SCHEMA + 2 * part + half, row]
+    faults[SAYS_TABLE, index] = 1
+    return True
+
+
+@inner
+def _json_schema_end(buffer: Array, at: Int, length: Int) -> Int:
+    """How many bytes of a string of JSON a quoted schema and the dot take; LEFT_TO_DECLARATION if there are others than
+    its name and the quotes, each after a backslash."""
+    end = at + length + 2
+    if buffer[at + 1] == QUOTE and buffer[end] == BACKSLASH and buffer[end + 1] == QUOTE and buffer[end + 2] == DOT:
+        return length + 3
+    return np.int64(LEFT_TO_DECLARATION)
+
+
+@inner
+def _string_at(buffer: Array, at: Int, stop: Int, number: Int) -> Int:
+    """Where the content of a string of JSON begins, by its number in a record that the scan has noted; -1 if there are
+    not so many."""
+    while at < stop:
+        if buffer[at] == QUOTE:
+            if number == 0:
+                return at + 1
+            at = string_end(buffer, at + 1, stop)[0]
+            if at < 0:
+                return np.int64(-1)
+            number -= 1
+        at += 1
+    return np.int64(-1)
+
+
+@inner
+def _json_place(buffer: Array, rows: Array, row: Int, map_index: Int, field: Int, cell: Int) -> Int:
+    """Where the string of JSON begins that a text was in before its escapes were undone, or -1."""
+    number = np.int64(STRINGS_BEFORE_IMAGES)
+    for image in range(NEW, map_index + 1):
+        count = rows[ENDS + image, row] - (rows[ENDS + image, row - 1] if row > 0 else 0)
+        number += (3 if image < map_index else ARRAY_OF[field]) * (count + 1)
+    start = rows[BODY, row]
+    return _string_at(buffer, start, start + rows[BODY + 1, row], number + 1 + cell)
 
 
 @inner
 def _check_kind(buffer: Array, at: Int, stop: Int, faults: Array, index: Int) -> None:
-    """Reads the kind of a row in JSON, from the quote after its table on."""
-    if not _begins_with(buffer, at, stop, JSON_KIND):
+    """Reads the table, if its names are plain, and the kind of a row in JSON that the scan has declined."""
+    if not _begins_with(buffer, at, stop, JSON_HEAD):
         return
-    begin = at + len(JSON_KIND)
+    schema = at + len(JSON_HEAD)
+    schema_end = name_end(buffer, schema, stop)
+    table = schema_end + 1
+    if schema_end == schema or schema_end == stop or buffer[schema_end] != DOT:
+        return
+    table_end = name_end(buffer, table, stop)
+    if table_end == table or not _begins_with(buffer, table_end, stop, JSON_KIND):
+        return
+    begin = table_end + len(JSON_KIND)
     end = begin
     while end < stop and buffer[end] != QUOTE:
         if buffer[end] < SPACE or buffer[end] == BACKSLASH or buffer[end] >= 128:
@@ -178,6 +283,9 @@ def _check_kind(buffer: Array, at: Int, stop: Int, faults: Array, index: Int) ->
         for kind in range(0, len(ROW_KINDS), KIND_BYTES):
             if _begins_with(buffer, begin, end, ROW_KINDS[kind : kind + KIND_BYTES]):
                 return
+    faults[SCHEMA, index], faults[SCHEMA + 1, index] = schema, schema_end - schema
+    faults[TABLE, index], faults[TABLE + 1, index] = table, table_end - table
+    faults[SAYS_TABLE, index], faults[RELATION_ID, index] = 1, -1
     faults[FIELD, index] = IN_KIND
     note_fault(faults, index, BAD_KIND, begin, 0, 0, 0)
 
@@ -193,16 +301,14 @@ def _check_images(
     second: Int,
     order: Array,
     is_json: bool,
+    rule: Int,
     faults: Array,
+    texts: Array,
     index: Int,
 ) -> None:
     """Looks for the first wrong text in the row images of a noted row, in this order."""
-    if (
-        rows[STATUS, row] == GOOD
-        and INSERT <= rows[KIND, row] <= DELETE
-        and _check_image(buffer, rows, cells, text, row, first, order, is_json, faults, index)
-    ):
-        _check_image(buffer, rows, cells, text, row, second, order, is_json, faults, index)
+    if _check_image(buffer, rows, cells, text, row, first, order, is_json, rule, faults, texts, index):
+        _check_image(buffer, rows, cells, text, row, second, order, is_json, rule, faults, texts, index)
 
 
 @inner
@@ -215,7 +321,9 @@ def _check_image(
     map_index: Int,
     order: Array,
     is_json: bool,
+    rule: Int,
     faults: Array,
+    texts: Array,
     index: Int,
 ) -> bool:
     """Looks for the first wrong text in a row image; returns whether to go on behind it."""
@@ -227,17 +335,18 @@ def _check_image(
             start, length = np.int64(cells[map_index, field, cell, 0]), np.int64(cells[map_index, field, cell, 1])
             if length <= 0 or (start >= 0 and is_ascii(buffer, start, length)):
                 continue
-            if start < 0:
-                if is_ascii(text, ~start, length):
-                    continue
-                return False
-            inside = _inside(buffer, start) if is_json else 0
             faults[FIELD, index] = FIELD_OF[field]
-            if inside < 0:
-                return False
-            if check_text(buffer, start, length, UTF8_TEXT, faults, index) < 0:
-                faults[AT, index] -= inside
-                faults[INSIDE, index] += inside
+            at, inside = start, np.int64(0)
+            if start < 0:
+                if is_ascii(text, ~start, length) or (rule == UTF8_TEXT and is_utf8(text, ~start, length)):
+                    continue
+                at = _json_place(buffer, rows, row, map_index, field, cell - begin) if is_json else np.int64(-1)
+                inside = np.int64(LEFT_TO_DECLARATION) if at < 0 else np.int64(field != TYPE)
+            elif is_json:
+                inside = _inside(buffer, start)
+                at = start - max(inside, 0)
+            data = buffer if start >= 0 else text
+            if not check_text(data, start, length, at, inside, rule, faults, texts, index):
                 return False
     return True
 

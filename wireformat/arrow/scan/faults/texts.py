@@ -6,8 +6,35 @@ import numpy as np
 
 from ...arrays import Array, Int
 from ...jit.compiler import inner
-from ..primitives import UTF8_STATES, is_ascii, read_16, read_32
-from .fields import ANY_TEXT, ASCII_TEXT, AT, BAD_LENGTH, BAD_TEXT, EXPECTED, FAULT, GOT, INSIDE, SHORT, SHOWN
+from ..primitives import UTF8_STATES, is_ascii_anywhere, read_16, read_32
+from .fields import (
+    ANY_TEXT,
+    AT,
+    BAD_LENGTH,
+    BAD_TEXT,
+    CELL,
+    EXPECTED,
+    FAULT,
+    FIELD,
+    GOT,
+    IMAGE,
+    INSIDE,
+    LEFT_TO_DECLARATION,
+    LENGTH,
+    LISTED,
+    OTHER_TEXT,
+    OWNER,
+    SAYS_TABLE,
+    SHORT,
+    SHOWN,
+    START,
+    TEXT_AT,
+    TEXT_CELL,
+    TEXT_FIELD,
+    TEXT_IMAGE,
+    TEXT_INSIDE,
+    TEXT_SAYS_TABLE,
+)
 
 STOPPED = -1
 """In place of where a field ends: the walk is over. Either a fault is noted, or the declaration reads the record."""
@@ -31,25 +58,74 @@ def note_fault(faults: Array, index: Int, fault: Int, at: Int, expected: Int, go
 
 
 @inner
-def check_text(buffer: Array, at: Int, length: Int, rule: Int, faults: Array, index: Int) -> Int:
-    """Returns where a text ends, or STOPPED if it is none; as Python's strict decoder says it."""
-    if rule == ANY_TEXT or is_ascii(buffer, at, length):
-        return at + length
-    if rule == ASCII_TEXT:
-        return np.int64(STOPPED)
+def begin_record(faults: Array, texts: Array, index: Int, begin: Int) -> bool:
+    """Begins to look at a record; False if there is no more room for its texts."""
+    faults[LISTED, index] = faults[LISTED, index - 1] if index > begin else 0
+    return faults[LISTED, index] <= texts.shape[1]
+
+
+@inner
+def list_text(start: Int, length: Int, at: Int, inside: Int, faults: Array, texts: Array, index: Int) -> None:
+    """Lists a text, if there is room; see the fields of a listed text."""
+    listed = faults[LISTED, index]
+    faults[LISTED, index] = listed + 1
+    if listed >= texts.shape[1]:
+        return
+    texts[OWNER, listed] = index
+    texts[START, listed] = start
+    texts[LENGTH, listed] = length
+    texts[TEXT_AT, listed] = at
+    texts[TEXT_INSIDE, listed] = inside
+    texts[TEXT_IMAGE, listed] = faults[IMAGE, index]
+    texts[TEXT_CELL, listed] = faults[CELL, index]
+    texts[TEXT_FIELD, listed] = faults[FIELD, index]
+    texts[TEXT_SAYS_TABLE, listed] = faults[SAYS_TABLE, index]
+
+
+@inner
+def is_utf8(data: Array, start: Int, length: Int) -> bool:
+    """Whether a text is UTF-8."""
     state = np.int64(0)
-    begin = at  # of the character that is not complete
-    for byte in range(at, at + length):
+    for byte in range(start, start + length):
+        state = np.int64(UTF8_STATES[state, data[byte]])
+    return state == 0
+
+
+@inner
+def check_text(
+    data: Array, pair: Int, length: Int, at: Int, inside: Int, rule: Int, faults: Array, texts: Array, index: Int
+) -> bool:
+    """Whether a text is good, as Python's strict decoder says it, or is listed; else it is noted what is wrong.
+
+    data         what the text is in: the buffer, or the text of the notes
+    pair         where it begins, as a pair says it; see notes.py
+    at, inside   where its field begins, and how many bytes of that come before it; inside may be LEFT_TO_DECLARATION
+    """
+    start = pair if pair >= 0 else ~pair
+    if rule == ANY_TEXT or length <= 0 or is_ascii_anywhere(data, start, length):
+        return True
+    if rule == OTHER_TEXT:
+        list_text(pair, length, at, inside, faults, texts, index)
+        return True
+    state = np.int64(0)
+    begin = start  # of the character that is not complete
+    for byte in range(start, start + length):
         if state == 0:
             begin = byte
-        state = np.int64(UTF8_STATES[state, buffer[byte]])
+        state = np.int64(UTF8_STATES[state, data[byte]])
         if state == NO_TEXT:
-            faults[INSIDE, index] = begin - at
-            return note_fault(faults, index, BAD_TEXT, at, 0, max(byte - begin, 1), 0)
+            _note_bad_text(faults, index, at, inside, begin - start, max(byte - begin, 1))
+            return False
     if state != 0:
-        faults[INSIDE, index] = begin - at
-        return note_fault(faults, index, BAD_TEXT, at, 0, at + length - begin, 0)
-    return at + length
+        _note_bad_text(faults, index, at, inside, begin - start, start + length - begin)
+    return state == 0
+
+
+@inner
+def _note_bad_text(faults: Array, index: Int, at: Int, inside: Int, offset: Int, got: Int) -> None:
+    if inside != LEFT_TO_DECLARATION:
+        faults[INSIDE, index] = inside + offset
+        note_fault(faults, index, BAD_TEXT, at, 0, got, 0)
 
 
 @inner
@@ -61,7 +137,9 @@ def check_room(at: Int, stop: Int, size: Int, faults: Array, index: Int) -> Int:
 
 
 @inner
-def check_sized(buffer: Array, at: Int, stop: Int, size: Int, null: Int, rule: Int, faults: Array, index: Int) -> Int:
+def check_sized(
+    buffer: Array, at: Int, stop: Int, size: Int, null: Int, rule: Int, faults: Array, texts: Array, index: Int
+) -> Int:
     """Returns where a text ends that follows its length, or STOPPED.
 
     size   how many bytes the length has: 2 or 4
@@ -75,4 +153,5 @@ def check_sized(buffer: Array, at: Int, stop: Int, size: Int, null: Int, rule: I
         return begin
     if length > stop - begin:
         return note_fault(faults, index, BAD_LENGTH, at, stop - begin, length, size)
-    return check_text(buffer, begin, length, rule, faults, index)
+    is_good = check_text(buffer, begin, length, begin, np.int64(0), rule, faults, texts, index)
+    return begin + length if is_good else np.int64(STOPPED)
