@@ -93,10 +93,13 @@ class GroupMessages:
         self._firsts = [0]
 
     @classmethod
-    def known(cls, messages: pa.RecordBatch, stream: Sequence[tuple[str, Any]], names: Sequence[str]) -> GroupMessages:
-        """Returns messages that are read elsewhere, with the columns order_by, message."""
+    def known(cls, positions: pa.RecordBatch, stream: Sequence[tuple[str, Any]], names: Sequence[str]) -> GroupMessages:
+        """Returns messages that are read elsewhere.
+
+        positions   of the messages: the columns order_by
+        """
         found = cls((), stream, names)
-        found._note(messages.columns[:-1], len(messages))
+        found._note(positions.columns, len(positions))
         return found
 
     def source(self) -> pa.RecordBatchReader:

@@ -26,8 +26,11 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-def events_of_users(seed: int) -> list[bytes]:
-    """Transactions of several users, some of them empty, in small messages."""
+def events_of_users(seed: int, records: int | None = None) -> list[bytes]:
+    """Transactions of several users, some of them empty, in small messages.
+
+    records   how many a message has; it may begin or end anywhere in a transaction. None: one
+    """
     chance, found = Random(seed), []
     for number in range(12):
         lsn = 10 * number + 1
@@ -38,17 +41,26 @@ def events_of_users(seed: int) -> list[bytes]:
             if chance.random() < 0.2:
                 found.append(wf.Heartbeat(lsn=lsn, wal_end=lsn, wal_flushed=1, time=1))
         found.append(wf.Commit(lsn=lsn + 1, xid=number))
-    return [*map(bytes, wf.encode(found, "gaussdb-binary", options={"include-user": True}))]
+    options = {"include-user": True, "sending-batch": 0 if records is None else 1}
+    parts = [found[at : at + (records or len(found))] for at in range(0, len(found), records or len(found))]
+    return [bytes(message) for part in parts for message in wf.encode(part, "gaussdb-binary", options=options)]
+
+
+NAMES = ("users", "batches", "pgoutput", "test-decoding", "mppdb-json", "streamed")
 
 
 @lru_cache
 def streams() -> dict[str, tuple[str, list[bytes]]]:
-    found = {"users": ("gaussdb-binary", events_of_users(1))}
+    found = {
+        "users": ("gaussdb-binary", events_of_users(1)),
+        "batches": ("gaussdb-binary", events_of_users(1, records=3)),
+    }
     for format in ("pgoutput", "test-decoding", "mppdb-json"):
         made = wf.testing.stream(2, 14, seed=5, format=format)
         found[format] = format, [*map(bytes, wf.encode(made, format))]
     streamed = [*map(bytes, read_capture("18-pgoutput-4").messages)]
-    found["streamed"] = "pgoutput", streamed[-400:]
+    few = [message for at, message in enumerate(streamed) if message[:1] != b"I" or at % 10 == 0]
+    found["streamed"] = "pgoutput", few
     return found
 
 
@@ -80,7 +92,7 @@ def without_messages(rows: pa.Table) -> list[Any]:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options))
-@pytest.mark.parametrize("name", ["users", "pgoutput", "test-decoding", "mppdb-json", "streamed"])
+@pytest.mark.parametrize("name", NAMES)
 @at_most(6)
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=6), st.integers(0, 30), st.booleans())
 def test_cut_anywhere(name: str, options: dict[str, Any], cuts: list[int], seed: int, of_tables: bool) -> None:
