@@ -289,7 +289,8 @@ class Capture:
         folder   a path or URI that the driver and all workers can write to. A lake that is there goes on. With
                  stream_by, each stream has a lake of its own below the folder: `topic/0`
         rejects  a folder for what cannot be read or does not fit, in PERMISSIVE and DROPMALFORMED: a Parquet file for
-                 each chunk that has some. The columns order_by are in place of `message`
+                 each chunk that has some. The columns order_by are in place of `message`. Unless the messages are in
+                 files (paths), records that are there from an earlier write are left out
 
         With state="changes", the workers write a file for each table and chunk, in one pass, and the driver publishes
         the files of the tasks that succeeded. With state="latest", one task reads all messages of a stream and writes

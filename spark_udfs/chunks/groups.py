@@ -33,6 +33,10 @@ class MessagesOfGroup(Protocol):
         """The names of order_by."""
 
     @property
+    def has_lasting_positions(self) -> bool:
+        """Whether a message has the same position in other captures of the stream."""
+
+    @property
     def needed(self) -> list[bytes]:
         """The messages of pgoutput that later ones need, without repetitions."""
 
@@ -82,6 +86,8 @@ class GroupMessages:
 
     names   of the columns order_by
     """
+
+    has_lasting_positions = True
 
     def __init__(
         self, slices: Iterable[pa.RecordBatch], stream: Sequence[tuple[str, Any]], names: Sequence[str]
