@@ -96,7 +96,7 @@ def capture(
 
     The other options are those of `wireformat.Capture`. In a batch, the first question looks at the positions of all
     messages. With exclude_users, skip_empty_xacts or strict, all records are looked at once more before the first
-    question. A streaming DataFrame takes none of these, nor `after` and `chunks`, and answers fewer questions.
+    question. A streaming DataFrame takes neither `after` nor `chunks`, and answers fewer questions.
     Raises OptionError, TypeError and OSError. docs/spark_capture.md has examples.
     """
     if (df is None) is (paths is None):
@@ -122,13 +122,7 @@ def capture(
         return Capture(files, name, options, positions_after(after, name, ()))
     messages = messages_of_frame(df, "value" if payload is None else payload, order_by, stream_by, chunks)
     if df.isStreaming:
-        check_stream(
-            after=after,
-            chunks=chunks,
-            exclude_users=exclude_users,
-            skip_empty_xacts=skip_empty_xacts,
-            strict=strict,
-        )
+        check_stream(after=after, chunks=chunks)
     make = StreamCapture if df.isStreaming else Capture
     return make(messages, name, options, positions_after(after, name, messages.positions.stream_by))
 
@@ -295,7 +289,8 @@ class Capture:
         folder   a path or URI that the driver and all workers can write to. A lake that is there goes on. With
                  stream_by, each stream has a lake of its own below the folder: `topic/0`
         rejects  a folder for what cannot be read or does not fit, in PERMISSIVE and DROPMALFORMED: a Parquet file for
-                 each chunk that has some. The columns order_by are in place of `message`
+                 each chunk that has some. The columns order_by are in place of `message`. Unless the messages are in
+                 files (paths), records that are there from an earlier write are left out
 
         With state="changes", the workers write a file for each table and chunk, in one pass, and the driver publishes
         the files of the tasks that succeeded. With state="latest", one task reads all messages of a stream and writes

@@ -128,6 +128,7 @@ class FileGroupMessages:
     """The messages of files, with what `GroupMessages` has."""
 
     names = (MESSAGE,)
+    has_lasting_positions = False
 
     def __init__(self, task: FileTask, format: str) -> None:
         self._task = task

@@ -33,6 +33,10 @@ class MessagesOfGroup(Protocol):
         """The names of order_by."""
 
     @property
+    def has_lasting_positions(self) -> bool:
+        """Whether a message has the same position in other captures of the stream."""
+
+    @property
     def needed(self) -> list[bytes]:
         """The messages of pgoutput that later ones need, without repetitions."""
 
@@ -83,6 +87,8 @@ class GroupMessages:
     names   of the columns order_by
     """
 
+    has_lasting_positions = True
+
     def __init__(
         self, slices: Iterable[pa.RecordBatch], stream: Sequence[tuple[str, Any]], names: Sequence[str]
     ) -> None:
@@ -93,10 +99,13 @@ class GroupMessages:
         self._firsts = [0]
 
     @classmethod
-    def known(cls, messages: pa.RecordBatch, stream: Sequence[tuple[str, Any]], names: Sequence[str]) -> GroupMessages:
-        """Returns messages that are read elsewhere, with the columns order_by, message."""
+    def known(cls, positions: pa.RecordBatch, stream: Sequence[tuple[str, Any]], names: Sequence[str]) -> GroupMessages:
+        """Returns messages that are read elsewhere.
+
+        positions   of the messages: the columns order_by
+        """
         found = cls((), stream, names)
-        found._note(messages.columns[:-1], len(messages))
+        found._note(positions.columns, len(positions))
         return found
 
     def source(self) -> pa.RecordBatchReader:

@@ -73,10 +73,10 @@ class StreamLakes:
             key = stream_key(stream)
             own = _below(folder, stream)
             lake = options.opened(own, format)
-            self._lakes[key] = StreamLake(own, lake, going_on(after.get(key), lake.position, format))
+            self._lakes[key] = one = StreamLake(own, lake, going_on(after.get(key), lake.position, format))
             if options.rejects is not None:
                 rejects = _below(options.rejects, stream)
-                self._rejects[key] = RejectsFolder(rejects, options, lake.manifest.writes + 1, order)
+                self._rejects[key] = RejectsFolder(rejects, options, lake.manifest.writes + 1, one.after, order)
 
     @property
     def after(self) -> dict[str, CapturePosition]:

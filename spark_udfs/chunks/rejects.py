@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from wireformat.arrow.unread import UNREAD
 from wireformat.lake.options import LakeOptions
 from wireformat.lake.parquet import ParquetFile
 from wireformat.lake.rejects import SCHEMA, Rejects
 from wireformat.lake.store import HIDDEN
+from wireformat.stream.capture_position import CapturePosition
 
 from .groups import MessagesOfGroup
 from .work import named_errors
 
 _MESSAGE = "message"
+_BEGIN = "wireformat-"
+"""What the names of all files of rejects begin with."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +45,14 @@ class RejectsFolder:
 
     options   of the write
     write     the number of the write
+    after     the position after which the stream goes on
     fields    the columns order_by
     """
 
     folder: str
     options: LakeOptions
     write: int
+    after: CapturePosition | None
     fields: pa.Schema
 
     def of_chunk(self, chunk: int, messages: MessagesOfGroup) -> ChunkRejects:
@@ -69,13 +77,37 @@ class RejectsFolder:
             if file.unfinished is not None:
                 store.delete(file.unfinished)
 
+    def seen(self, first: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+        """Yields the records that other writes could not read: the values of order_by, and the record.
+
+        first   the first one that is looked for, as a row with these columns; those before it may be left out
+        """
+        store, wanted = self.options.store(self.folder), first.schema
+        for path in store.files():
+            if not path.startswith(_BEGIN) or path.startswith(self._prefix):
+                continue
+            file = store.parquet(path)
+            if not {*wanted} <= {*file.schema_arrow.remove_metadata()}:
+                continue  # a write with other columns order_by
+            for batch in file.iter_batches(columns=[*wanted.names, "kind"]):
+                is_wanted = pc.and_(
+                    pc.is_in(batch["kind"], pa.array([*UNREAD])),
+                    pc.greater_equal(batch[wanted.names[0]], first.column(0)[0]),
+                )
+                yield from zip(*(batch[name].filter(is_wanted).to_pylist() for name in wanted.names), strict=True)
+
     @property
     def _prefix(self) -> str:
-        return f"wireformat-{self.write:06d}-"
+        """What the names of the files begin with, also if the write is repeated."""
+        after = "" if self.after is None else self.after.to_json()
+        return f"{_BEGIN}{self.write:06d}-{crc32(after.encode()):08x}-"
 
 
 class ChunkRejects(Rejects):
-    """Collects the rejects of a chunk, with the columns order_by in place of the index of the message."""
+    """Collects the rejects of a chunk, with the columns order_by in place of the index of the message.
+
+    Messages may be read again by a write that goes on: records that other writes have taken are left out.
+    """
 
     def __init__(self, folder: RejectsFolder, path: str, messages: MessagesOfGroup) -> None:
         self._store = folder.options.store(folder.folder)
@@ -84,6 +116,8 @@ class ChunkRejects(Rejects):
         self._file = ParquetFile(self._store, path, self._schema, {})
         self._path = path
         self._messages = messages
+        self._folder = folder
+        self._seen: set[tuple[Any, ...]] | None = None
         self._lock = threading.Lock()
         self._rows = 0
         self.unread = 0
@@ -101,6 +135,19 @@ class ChunkRejects(Rejects):
             super().close()
         else:
             self.discard()
+
+    def _unseen(self, unread: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._messages.has_lasting_positions or not len(unread):
+            return unread
+        columns = [*self._messages.columns(unread["message"]), unread["record"]]
+        names = [*self._own.names, "record"]
+        records = pa.RecordBatch.from_arrays(
+            [column.cast(type) for column, type in zip(columns, [*self._own.types, pa.int32()], strict=True)], names
+        )
+        if self._seen is None:
+            self._seen = {*self._folder.seen(records.slice(0, 1))}
+        keys = zip(*(column.to_pylist() for column in records.columns), strict=True)
+        return unread.filter(pa.array([key not in self._seen for key in keys], pa.bool_()))
 
     def _write(self, columns: Mapping[str, Any], count: int) -> None:
         with self._lock:

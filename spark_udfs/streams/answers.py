@@ -95,7 +95,7 @@ class StreamAnswers:
         rows = df.select(*[column.alias(name) for column, name in zip(columns, names, strict=True)])
         fields = with_format(from_arrow_schema(question.schema).fields, self._format)
         result = StructType([*positions.stream_by, *fields])
-        if plans is None and self._format != "pgoutput":
+        if not question.keeps_state:
             return rows.mapInArrow(partial(_record_batches, question), result)
         _check_session(df)
         groups = rows.groupBy(*keys) if keys else rows.withColumn("s", F.lit("")).groupBy("s")
@@ -106,12 +106,16 @@ class StreamAnswers:
             arrow_types(StructType([*fields]))
             for fields in (self._messages.positions.stream_by, self._messages.positions.order_by)
         )
+        filters = wf.ReadOptions.check(**{name: self._options[name] for name in OF_TRANSACTIONS})
         settings = Settings(
             self._format,
             "records" if plans is None else "transactions",
             str(self._options["two_phase"]),
             bool(self._options["drop_resent"]),
             tuple(field.name for field in order),
+            filters.strict,
+            filters.skip_empty_xacts,
+            tuple(sorted(filters.exclude_users)),
         )
         return Question(settings, dict(self._options), tuple(streams), tuple(order), ask, schema.remove_metadata())
 
@@ -119,14 +123,11 @@ class StreamAnswers:
 def check_stream(**options: Any) -> None:
     """Raises OptionError for options of `capture` that streaming DataFrames do not have."""
     for name, value in options.items():
-        if value not in (None, False):
-            reason = (
-                "the state of a query has nothing of the records that this option must know from earlier batches"
-                if name in OF_TRANSACTIONS
-                else "the checkpoint of a query has the position, and each stream is one task"
+        if value is not None:
+            raise wf.OptionError(
+                f"option {name}: expected None for a streaming DataFrame: the checkpoint of a query has the position, "
+                "and each stream is one task"
             )
-            expected = False if value is True else None
-            raise wf.OptionError(f"option {name}: expected {expected} for a streaming DataFrame: {reason}")
 
 
 def _record_batches(question: Question, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -137,7 +138,7 @@ def _record_batches(question: Question, batches: Iterable[pa.RecordBatch]) -> It
         for stream, messages in question.by_stream(batch):
             given = pa.chunked_array([messages.columns[-1].cast(pa.binary())])
             capture = ChunkCapture(given, question.settings.format, threads=1, **question.options)
-            for rows in question.asked(stream, capture, messages):
+            for rows in question.asked(stream, capture, messages.select(messages.schema.names[:-1])):
                 yield pa.RecordBatch.from_arrays(question.columns(stream, rows), schema=question.result)
             question.log(stream, (), capture.rows_dropped)
 

@@ -76,9 +76,13 @@ class Processor(StatefulProcessor):
         state = StreamState() if saved is None else read_stream(saved[0], question.settings)
         messages = _sorted(_table(rows, question.order), question.streams, stream)
         _check_follows(state.last, messages, question.settings.order_by, stream)
-        endless = EndlessStream(question.settings.format, question.options, state, MapPieces(self._pieces))
+        endless = EndlessStream(
+            question.settings.format, question.options, state, MapPieces(self._pieces), partial(question.name, stream)
+        )
         take = endless.take if question.settings.question == "transactions" else endless.take_records
-        for answer in take(messages, partial(question.asked, stream)):
+        for answer in take(messages, lambda chunk: question.asked(stream, chunk, chunk.positions)):
+            if not len(answer):
+                continue
             columns = question.columns(stream, answer)
             yield pd.DataFrame(dict(enumerate(map(series_of, columns))), copy=False)  # Spark takes numbers as places
         question.log(stream, endless.unknown_prepared, endless.dropped)

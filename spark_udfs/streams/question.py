@@ -42,6 +42,13 @@ class Question:
     schema: pa.Schema
 
     @property
+    def keeps_state(self) -> bool:
+        """Whether an answer depends on earlier messages."""
+        settings = self.settings
+        of_records = settings.strict or settings.skip_empty_xacts or settings.exclude_users
+        return settings.question == "transactions" or settings.format == "pgoutput" or bool(of_records)
+
+    @property
     def result(self) -> pa.Schema:
         """The schema of the rows for Spark: the columns stream_by, then an answer."""
         return pa.schema([*self.streams, *self.schema])
@@ -64,15 +71,22 @@ class Question:
         for start, stop in pairwise([*np.flatnonzero(starts).tolist(), len(rows)]):
             yield tuple(key[start].as_py() for key in keys), rows.slice(start, stop - start)
 
-    def asked(self, stream: Stream, capture: Any, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def asked(self, stream: Stream, capture: Any, positions: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yields the answer about some messages; errors name the position of a message in place of its index."""
-        named = [(field.name, value) for field, value in zip(self.streams, stream, strict=True)]
-        group = Group(0, None, stream, GroupMessages.known(messages, named, self.settings.order_by))
+        group = Group(0, None, stream, self._messages(stream, positions))
         try:
             for rows in self.ask(capture, group):
                 yield from limited(rows)
         except wf.WireformatError as error:
             raise group.messages.located(error) from None
+
+    def name(self, stream: Stream, positions: pa.RecordBatch, message: int) -> str:
+        """Returns what names a message in errors."""
+        return self._messages(stream, positions).name(message)
+
+    def _messages(self, stream: Stream, positions: pa.RecordBatch) -> GroupMessages:
+        named = [(field.name, value) for field, value in zip(self.streams, stream, strict=True)]
+        return GroupMessages.known(positions, named, self.settings.order_by)
 
     def columns(self, stream: Stream, rows: pa.RecordBatch) -> list[pa.Array]:
         """Returns the columns of rows of an answer for Spark."""

@@ -11,6 +11,9 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.chunks.endless import EndlessStream
 from wireformat.chunks.saved import Settings, StreamState, read_stream, write_stream
+from wireformat.options import ReadOptions
+
+FILTERS = ("strict", "exclude_users", "skip_empty_xacts")
 
 
 class Pieces(dict[int, bytes]):
@@ -24,16 +27,31 @@ class Pieces(dict[int, bytes]):
         del self[number]
 
 
-def batch_of(messages: Sequence[bytes]) -> pa.RecordBatch:
-    return pa.record_batch({"message": pa.array([*map(bytes, messages)], pa.binary())})
+def batch_of(messages: Sequence[bytes], first: int) -> pa.RecordBatch:
+    offsets = pa.array(range(first, first + len(messages)), pa.int64())
+    return pa.record_batch({"offset": offsets, "message": pa.array([*map(bytes, messages)], pa.binary())})
+
+
+def message_at(positions: pa.RecordBatch, message: int) -> str:
+    """What names a message: its index in the whole stream."""
+    return f"message {positions['offset'][message]}"
 
 
 class Endless:
     """See above."""
 
     def __init__(self, format: str, question: str = "transactions", **options: Any) -> None:
-        two_phase, drop_resent = options.get("two_phase", "commit"), options.get("drop_resent", True)
-        self.settings = Settings(format, question, two_phase, drop_resent, ("offset",))
+        filters = ReadOptions.check(**{name: options[name] for name in FILTERS if name in options})
+        self.settings = Settings(
+            format,
+            question,
+            options.get("two_phase", "commit"),
+            options.get("drop_resent", True),
+            ("offset",),
+            filters.strict,
+            filters.skip_empty_xacts,
+            tuple(sorted(filters.exclude_users)),
+        )
         self._options = options
         self.pieces = Pieces()
         self.offset = 0
@@ -42,12 +60,13 @@ class Endless:
 
     def take(self, messages: Sequence[bytes], ask: Any) -> list[pa.RecordBatch]:
         state = StreamState() if self.state is None else read_stream(self.state, self.settings)
-        stream = EndlessStream(self.settings.format, self._options, state, self.pieces)
+        stream = EndlessStream(self.settings.format, self._options, state, self.pieces, message_at)
         take = stream.take if self.settings.question == "transactions" else stream.take_records
-        found = [*take(batch_of(messages), lambda capture, _: ask(capture))]
+        found = [*take(batch_of(messages, self.offset), ask)]
         self.offset += len(messages)
         self.state = write_stream(replace(stream.state, last=(self.offset,)), self.settings)
-        assert read_stream(self.state, self.settings).left.start == stream.state.left.start
+        again = read_stream(self.state, self.settings).left
+        assert (again.start, again.positions) == (stream.state.left.start, stream.state.left.positions)
         self.unknown_prepared += stream.unknown_prepared
         assert {number for pieces in stream.state.held for number, _ in pieces} == {*self.pieces}
         return found

@@ -8,18 +8,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 import wireformat as wf
 
 from .endless_stream import Endless, committed
+from .test_records import events_of_users
 
 KEPT = Path(__file__).parent / "saved"
 STATE, PIECE, MESSAGES = "stream.state", "piece-{}.state", "messages.arrow"
 
 STOPS = {"pgoutput": ("block", "prepared", "streamed"), "test-decoding": ("plain", "prepared")}
 """The stages of transactions that are open where a stream of a format stops."""
+
+WAITING = "gaussdb-binary"
+"""The format of a stream that stops at a BEGIN which waits for what follows it."""
+
+FILTERS: dict[str, Any] = {"strict": True, "skip_empty_xacts": True, "exclude_users": ["a"]}
+"""The options of the streams, since version 2."""
 
 MICRO_BATCHES = 3
 
@@ -36,11 +44,18 @@ def stopped(format: str, stages: Sequence[str]) -> tuple[list[bytes], int]:
     raise AssertionError(f"no stream of {format} with open transactions in the stages {', '.join(stages)}")
 
 
+def stopped_at_begin() -> tuple[list[bytes], int]:
+    """Returns messages, and after how many of them comes the first row of a transaction that is kept."""
+    messages = events_of_users(1)
+    rows = wf.arrow.changes(messages, WAITING, columns=["message", "kind"], **FILTERS).to_pylist()
+    return messages, next(row["message"] for row in rows if row["kind"] == "INSERT")
+
+
 def keep(folder: Path) -> None:
     """Writes messages and state of a stream of each format; `is_read` says which messages the state has taken."""
-    for format, stages in STOPS.items():
-        messages, count = stopped(format, stages)
-        stream = Endless(format)
+    stops = {format: stopped(format, stages) for format, stages in STOPS.items()} | {WAITING: stopped_at_begin()}
+    for format, (messages, count) in stops.items():
+        stream = Endless(format, **FILTERS)
         for number in range(MICRO_BATCHES):
             bounds = [count * (number + step) // MICRO_BATCHES for step in range(2)]
             stream.take(messages[slice(*bounds)], committed)

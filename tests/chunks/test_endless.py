@@ -24,7 +24,7 @@ from ..mutations import changed_bytes, truncations
 from ..servers.captures import read_capture
 from .endless_stream import Endless, committed
 from .reading import divided, in_order
-from .saved_stream import KEPT, MESSAGES, STATE, STOPS
+from .saved_stream import FILTERS, KEPT, MESSAGES, STATE, STOPS, WAITING
 from .test_chunks import CAPTURES, CUTS, _format_of, once, outcome, rows_of
 
 SIZES = st.sampled_from([1 << 13, endless.PIECE_BYTES])
@@ -82,10 +82,14 @@ def test_captures_of_gaussdb(case: Case, cuts: list[int], size: int) -> None:
     check(whole_of_gaussdb(case.name), case.messages, case.format, cuts, size, **case.reading)
 
 
+def options_of(version: str) -> dict[str, Any]:
+    return {} if version == "version-1" else FILTERS
+
+
 def kept(version: str, format: str) -> tuple[Endless, list[bytes], list[bytes]]:
     """Returns a stream that stopped, the messages that it has taken, and those that follow."""
     folder = KEPT / version / format
-    stream = Endless(format)
+    stream = Endless(format, **options_of(version))
     stream.state = (folder / STATE).read_bytes()
     for path in folder.glob("piece-*"):
         stream.pieces[int(path.stem.split("-")[1])] = path.read_bytes()
@@ -102,14 +106,29 @@ def test_a_kept_state_goes_on(version: str, format: str) -> None:
     stream, before, after = kept(version, format)
     assert stream.pieces
     found = pa.Table.from_batches(stream.take(after, committed))
-    first = rows_of(wf.Capture(before, format).committed().read_all())
-    whole = rows_of(wf.Capture([*before, *after], format).committed().read_all())
+    first, whole = (
+        rows_of(wf.Capture(messages, format, **options_of(version)).committed().read_all())
+        for messages in (before, [*before, *after])
+    )
     assert len(found) > 5
     assert in_order(pa.concat_tables([first, rows_of(found)])) == in_order(whole)
 
 
-def test_damage_is_found() -> None:
-    stream, *_ = kept("version-1", "pgoutput")
+def test_records_that_wait_are_kept() -> None:
+    """A BEGIN, on which the next micro-batch decides."""
+    stream, before, after = kept("version-2", WAITING)
+    waiting = read_stream(stream.state or b"", stream.settings).left
+    assert waiting.records.held_rows["kind"].to_pylist() == ["BEGIN"]
+    assert waiting.positions == ((len(before) - 1,),)
+    found = pa.Table.from_batches(stream.take(after, committed))
+    whole = wf.Capture([*before, *after], WAITING, **FILTERS).committed().read_all()
+    assert rows_of(found) == rows_of(whole)
+    assert len(found) > 5
+
+
+@pytest.mark.parametrize("version", ["version-1", "version-2"])
+def test_damage_is_found(version: str) -> None:
+    stream, *_ = kept(version, "pgoutput")
     state, settings = stream.state or b"", stream.settings
     whole = read_stream(state, settings)
     for other in [*truncations(state)][::5] + [*changed_bytes(state)][::31]:
@@ -127,12 +146,12 @@ def test_damage_is_found() -> None:
         assert messages.equals(read_piece(piece)[1])
     stream.pieces.clear()
     with pytest.raises(wf.StateError, match=r"expected piece .* of open transactions, got none"):
-        stream.take(kept("version-1", "pgoutput")[2], committed)
+        stream.take(kept(version, "pgoutput")[2], committed)
 
 
 def changed(state: bytes, **fields: Any) -> bytes:
     """Returns a state with other fields and the right checksum."""
-    version, payload = unseal(STREAM_KIND, (1,), state)
+    version, payload = unseal(STREAM_KIND, (1, 2), state)
     return seal(STREAM_KIND, version, dump({**json.loads(bytes(payload)), **fields}))
 
 
@@ -152,11 +171,28 @@ def test_fields_that_cannot_be(fields: dict[str, Any], words: str) -> None:
         read_stream(changed(stream.state or b"", **fields), stream.settings)
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"held_at": [1, 2]}, "a value for each column of order_by and row of `held` in held_at"),
+        ({"held_detail": {"row": [7], "name": ["a"], "value": ["b"]}}, "rows of `held` in held_detail"),
+        ({"state": "asleep"}, "expected one of start, between transactions, .* in left.records.state"),
+    ],
+)
+def test_fields_of_records_that_cannot_be(fields: dict[str, Any], words: str) -> None:
+    stream, *_ = kept("version-2", WAITING)
+    _, payload = unseal(STREAM_KIND, (2,), stream.state or b"")
+    left = json.loads(bytes(payload))["left"]
+    state = changed(stream.state or b"", left={**left, "records": {**left["records"], **fields}})
+    with pytest.raises(wf.StateError, match=words):
+        read_stream(state, stream.settings)
+
+
 def test_other_versions_and_other_settings_are_refused() -> None:
     stream, *_ = kept("version-1", "pgoutput")
     settings = stream.settings
-    with pytest.raises(wf.StateError, match=r"expected version 1 of wireformat.raw_stream, .* got version 2"):
-        read_stream(seal(STREAM_KIND, 2, b""), settings)
+    with pytest.raises(wf.StateError, match=r"expected version 1 or 2 of wireformat.raw_stream, .* got version 3"):
+        read_stream(seal(STREAM_KIND, 3, b""), settings)
     _, payload = unseal(PIECE_KIND, (1,), min(stream.pieces.values()))
     no_messages = seal(PIECE_KIND, 1, bytes(payload).partition(b"\n")[0] + b"\nother bytes")
     with pytest.raises(wf.StateError, match=r"wireformat\.raw_piece: expected an Arrow IPC stream of one batch"):

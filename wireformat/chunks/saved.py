@@ -18,6 +18,7 @@ from ..formats.pgoutput.relations import Relations
 from ..stream.capture_position import RELATIONS, columns_of, relation_of, relation_row, rows_of
 from ..stream.chunk_start import AttemptKey, ChunkStart, OpenAtStart
 from ..stream.controls import Control
+from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..stream.saved import (
     COUNT,
     FLAG,
@@ -37,6 +38,7 @@ from ..stream.saved import (
 from ..stream.saved_position import SHAPE as POSITION
 from ..stream.saved_position import fields_of, position_of
 from ..stream.transactions import STAGES, TWO_PHASE
+from .saved_records import RECORDS, fields_of_records, records_of
 
 STREAM_KIND, PIECE_KIND = "wireformat.raw_stream", "wireformat.raw_piece"
 
@@ -49,7 +51,7 @@ _HELD = Table({"transaction": COUNT, "piece": COUNT, "key": maybe(NAME)})
 _KNOWN = Table({"scope": maybe(UNSIGNED), **RELATIONS.columns})
 _LOST = Table({"scope": maybe(UNSIGNED), "relation_id": UNSIGNED})
 
-_LEFT: Shape = {
+_LEFT_1: Shape = {
     "position": POSITION,
     "open": _OPEN,
     "undone": _UNDONE,
@@ -67,7 +69,10 @@ follows_position   whether `open_before` is known
 scope              xid of the streamed transaction in which the relation was described; null outside of one
 """
 
-_STREAM: Shape = {
+_LEFT: Shape = {**_LEFT_1, "records": RECORDS}
+"""Version 2 also has what records mean for later ones."""
+
+_STREAM_1: Shape = {
     "format": TEXT,
     "question": one_of(*QUESTIONS),
     "two_phase": one_of(*TWO_PHASE),
@@ -76,7 +81,7 @@ _STREAM: Shape = {
     "last": [NAME],
     "next_piece": COUNT,
     "held": _HELD,
-    "left": _LEFT,
+    "left": _LEFT_1,
 }
 """The fields of version 1 of a stream, which is never changed.
 
@@ -85,17 +90,26 @@ next_piece       the number of the next piece
 held             the pieces with rows of the transactions in `open`, each with the key of the transaction at its end
 """
 
+_STREAM: Shape = {**_STREAM_1, "strict": FLAG, "skip_empty_xacts": FLAG, "exclude_users": [TEXT], "left": _LEFT}
+"""The fields of version 2 of a stream, which is never changed."""
+
+_PIECE_1: Shape = {"left": _LEFT_1}
 _PIECE: Shape = {"left": _LEFT}
-"""The fields of version 1 of a piece, which is never changed: what the messages before it have left. The messages
-follow, as an Arrow IPC stream of one batch."""
+"""The fields of versions 1 and 2 of a piece, which are never changed: what the messages before it have left. The
+messages follow, as an Arrow IPC stream of one batch."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """What the messages up to some point have left for the next ones."""
+    """What the messages up to some point have left for the next ones.
+
+    positions   of the messages of `records.held_rows`
+    """
 
     start: ChunkStart = field(default_factory=ChunkStart)
     relations: Relations = field(default_factory=Relations)
+    records: RecordsBefore = NOTHING_BEFORE
+    positions: tuple[tuple[Any, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,6 +136,9 @@ class Settings:
     two_phase: str
     drop_resent: bool
     order_by: tuple[str, ...]
+    strict: bool = False
+    skip_empty_xacts: bool = False
+    exclude_users: tuple[str, ...] = ()
 
 
 def write_stream(state: StreamState, settings: Settings) -> bytes:
@@ -134,17 +151,13 @@ def write_stream(state: StreamState, settings: Settings) -> bytes:
         "held": columns_of(_HELD, held),
         "left": _fields_of_left(state.left),
     }
-    return seal(STREAM_KIND, 1, dump(fields))
+    return seal(STREAM_KIND, 2, dump(fields))
 
 
 def read_stream(data: bytes, settings: Settings) -> StreamState:
     """Returns a state; raises StateError, and OptionError if it was written with other settings."""
-    version, payload = unseal(STREAM_KIND, _STREAM_READERS, data)
-    return _STREAM_READERS[version](payload, settings)
-
-
-def _read_stream_1(payload: memoryview, settings: Settings) -> StreamState:
-    fields = load(STREAM_KIND, payload, _STREAM)
+    version, payload = unseal(STREAM_KIND, _STREAM_SHAPES, data)
+    fields = {**_NO_FILTERS, **load(STREAM_KIND, payload, _STREAM_SHAPES[version])}
     for option, value in vars(settings).items():
         given = [*value] if isinstance(value, tuple) else value
         if fields[option] != given:
@@ -152,8 +165,9 @@ def _read_stream_1(payload: memoryview, settings: Settings) -> StreamState:
                 f"option {option}: expected the one with which the query was begun, {fields[option]!r}, "
                 f"got {given!r}: name the first, or begin anew with a new checkpoint folder"
             )
-    left = _left_of(STREAM_KIND, fields["left"])
-    if len(fields["last"]) != len(settings.order_by):
+    columns = len(settings.order_by)
+    left = _left_of(STREAM_KIND, fields["left"], columns)
+    if len(fields["last"]) != columns:
         raise damaged(STREAM_KIND, "a value for each column of order_by in last", "more or fewer")
     held: list[list[tuple[int, AttemptKey]]] = [[] for _ in left.start.open]
     for transaction, piece, key in rows_of(fields["held"], _HELD):
@@ -163,7 +177,9 @@ def _read_stream_1(payload: memoryview, settings: Settings) -> StreamState:
     return StreamState(left, tuple(fields["last"]), fields["next_piece"], tuple(map(tuple, held)))
 
 
-_STREAM_READERS = {1: _read_stream_1}
+_STREAM_SHAPES = {1: _STREAM_1, 2: _STREAM}
+_NO_FILTERS = {"strict": False, "skip_empty_xacts": False, "exclude_users": []}
+"""What version 1 does not say."""
 
 
 def write_piece(left: Left, messages: pa.RecordBatch) -> bytes:
@@ -171,25 +187,22 @@ def write_piece(left: Left, messages: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, messages.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_batch(messages)
-    return seal(PIECE_KIND, 1, dump({"left": _fields_of_left(left)}) + b"\n" + sink.getvalue().to_pybytes())
+    return seal(PIECE_KIND, 2, dump({"left": _fields_of_left(left)}) + b"\n" + sink.getvalue().to_pybytes())
 
 
 def read_piece(data: bytes) -> tuple[Left, pa.RecordBatch]:
     """Returns what `write_piece` was given; raises StateError."""
-    version, payload = unseal(PIECE_KIND, _PIECE_READERS, data)
-    return _PIECE_READERS[version](payload)
-
-
-def _read_piece_1(payload: memoryview) -> tuple[Left, pa.RecordBatch]:
-    line, _, messages = bytes(payload).partition(b"\n")
-    left = _left_of(PIECE_KIND, load(PIECE_KIND, line, _PIECE)["left"])
+    version, payload = unseal(PIECE_KIND, _PIECE_SHAPES, data)
+    line, _, rest = bytes(payload).partition(b"\n")
+    fields = load(PIECE_KIND, line, _PIECE_SHAPES[version])
     try:
-        return left, pa.ipc.open_stream(messages).read_next_batch()
+        messages = pa.ipc.open_stream(rest).read_next_batch()
     except (pa.ArrowException, OSError, StopIteration):
         raise damaged(PIECE_KIND, "an Arrow IPC stream of one batch", "other bytes") from None
+    return _left_of(PIECE_KIND, fields["left"], messages.num_columns - 1), messages
 
 
-_PIECE_READERS = {1: _read_piece_1}
+_PIECE_SHAPES = {1: _PIECE_1, 2: _PIECE}
 
 
 def _fields_of_left(left: Left) -> dict[str, Any]:
@@ -209,6 +222,7 @@ def _fields_of_left(left: Left) -> dict[str, Any]:
             _KNOWN, [(xid, *relation_row(relation)) for xid, _, relation in known if relation is not None]
         ),
         "lost": columns_of(_LOST, [(xid, number) for xid, number, relation in known if relation is None]),
+        "records": fields_of_records(left.records, left.positions),
     }
 
 
@@ -220,7 +234,7 @@ def _sorted(xids: Collection[int | None]) -> list[int | None]:
     return sorted(xids, key=lambda xid: -1 if xid is None else xid)
 
 
-def _left_of(kind: str, fields: dict[str, Any]) -> Left:
+def _left_of(kind: str, fields: dict[str, Any], columns: int) -> Left:
     undone: list[set[int]] = [set() for _ in fields["open"]["stage"]]
     for transaction, xid in rows_of(fields["undone"], _UNDONE):
         _expect(kind, transaction < len(undone), "transactions of `open` in `undone`")
@@ -242,7 +256,8 @@ def _left_of(kind: str, fields: dict[str, Any]) -> Left:
         frozenset(fields["open_before"]) if fields["follows_position"] else None,
         frozenset(fields["without_first_block"]),
     )
-    return Left(start, Relations.of_scopes(fields["block"], scopes))
+    records = records_of(kind, fields["records"], columns) if "records" in fields else (NOTHING_BEFORE, ())
+    return Left(start, Relations.of_scopes(fields["block"], scopes), *records)
 
 
 def _check_open(kind: str, open: Sequence[OpenAtStart]) -> None:

@@ -69,11 +69,12 @@ class Rejects:
                 continue
             batch = item if isinstance(item, pa.RecordBatch) else item.batch_of(np.arange(len(item.kind_codes)))
             is_unread = pc.is_in(batch["kind"], pa.array([*UNREAD]))
-            unread = batch.filter(is_unread)
+            unread = self._unseen(batch.filter(is_unread))
             self.unread += len(unread)
             columns = {name: unread[name] for name in SCHEMA.names if name in unread.schema.names}
             columns["error"] = pc.fill_null(columns["error"], _NOT_UNDERSTOOD)
-            self._write(columns, len(unread))
+            if len(unread):
+                self._write(columns, len(unread))
             yield batch.filter(pc.invert(is_unread))
 
     def take(self, table: Table, rows: ChangeRows, typed: pa.RecordBatch) -> None:
@@ -111,6 +112,10 @@ class Rejects:
     def discard(self) -> None:
         """Removes what has been written."""
         self._file.discard()
+
+    def _unseen(self, unread: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns the records that no earlier write has taken."""
+        return unread
 
     def _write(self, columns: Mapping[str, pa.Array], count: int) -> None:
         arrays = [columns.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in SCHEMA]

@@ -126,6 +126,10 @@ class Store:
             return False
         return True
 
+    def parquet(self, path: str) -> pq.ParquetFile:
+        """Returns a Parquet file, to read it."""
+        return pq.ParquetFile(self._filesystem.open_input_file(self.path(path)))
+
     def write(self, path: str, data: bytes) -> None:
         """Writes or replaces a whole file."""
         unfinished = self.hidden(path) if self.moves else path

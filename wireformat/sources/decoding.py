@@ -26,7 +26,7 @@ from .source import SourceMessages
 class SourceDecoder:
     """Decodes the messages of sources in their order. A DecodeError names its source.
 
-    messages    the number of messages so far
+    messages    the number of messages so far, with those of `before`
     is_read     whether a record could be read
     steps_over  whether `rows` steps over row changes of other tables
 
@@ -51,7 +51,7 @@ class SourceDecoder:
         self._format = format.name
         self.is_read = False
         self._heads: list[bytes] = []
-        self.messages = 0
+        self.messages = 0 if before.held_rows is None else len(before.held_rows)
 
     @property
     def dropped(self) -> int:
@@ -95,6 +95,11 @@ class SourceDecoder:
                     seen = ReadSummary()
                     seen = seen.and_of(rows) if isinstance(rows, pa.RecordBatch) else seen.and_of_source(rows)
                     self.is_read = self.is_read or seen.is_read
+
+    @property
+    def before_next(self) -> RecordsBefore:
+        """See Engine.before_next."""
+        return self._engine.before_next
 
     def held_rows(self) -> Iterator[pa.RecordBatch]:
         """Yields the rows that wait for later messages, at the end of a part of a stream, if those keep them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..formats.record_facts import RecordFacts
 
@@ -46,12 +46,15 @@ class RecordsBefore(NamedTuple):
     filter       None at the beginning of a stream, or without filters of whole transactions
     keeps_held   whether records of the part that wait at its end are kept, as later records decide
     name         returns what names a message of the part in errors, by its index
+    held_rows    the records that wait, as rows whose messages are 0, 1, …; the messages of the part are counted after
+                 them. None: they are another part's, which returns them
     """
 
     order: OrderBefore | None = None
     filter: FilterBefore | None = None
     keeps_held: bool = False
     name: Callable[[int], str] = index_of_message
+    held_rows: Any = None
 
 
 NOTHING_BEFORE = RecordsBefore()

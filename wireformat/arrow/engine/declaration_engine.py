@@ -12,6 +12,7 @@ from ...formats.base import Format
 from ...formats.pgoutput.relations import Relations
 from ...options import ReadOptions
 from ...stream.reader import Located, Reader
+from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..columns.rows_from_events import build
 from ..scan.message_batches import is_live, message_batches, one_by_one
 
@@ -31,6 +32,11 @@ class DeclarationEngine:
     def dropped(self) -> int:
         """See Engine.dropped."""
         return self._reader.dropped
+
+    @property
+    def before_next(self) -> RecordsBefore:
+        """See Engine.before_next."""
+        return NOTHING_BEFORE
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """See Engine.events."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...formats.pgoutput.relations import Relations
 from ...stream.reader import Located
+from ...stream.records_before import RecordsBefore
 
 
 class Engine(Protocol):
@@ -18,6 +19,10 @@ class Engine(Protocol):
     @property
     def dropped(self) -> int:
         """How many records DROPMALFORMED has dropped."""
+
+    @property
+    def before_next(self) -> RecordsBefore:
+        """What the rows so far mean for those of later messages."""
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """Yields the events of all messages; raises DecodeError in FAILFAST, after the events before the error.

@@ -45,6 +45,11 @@ class OrderChecked:
         """See Engine.dropped."""
         return self._engine.dropped
 
+    @property
+    def before_next(self) -> RecordsBefore:
+        """See Engine.before_next."""
+        return self._engine.before_next._replace(order=self._rows.before_next)
+
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """See Engine.events; raises OrderError after the events before the error."""
         return self._checked(self._engine.events(messages, first))

@@ -16,6 +16,7 @@ from ...formats.pgoutput.relations import Relations
 from ...limits import BATCH_TEXT_BYTES, STEPPED_TIMES, TABLE_PARTS
 from ...options import ReadOptions
 from ...stream.reader import Located
+from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..columns.events_from_notes import located_events
 from ..columns.gather import record_batch, with_corrupt
 from ..columns.row_limits import TooMuchText, in_ranges
@@ -52,6 +53,11 @@ class ScanEngine:
     def dropped(self) -> int:
         """See Engine.dropped."""
         return self._scanner.reader.dropped
+
+    @property
+    def before_next(self) -> RecordsBefore:
+        """See Engine.before_next."""
+        return NOTHING_BEFORE
 
     def events(self, messages: Any, first: int = 0) -> Iterator[Located]:
         """See Engine.events."""

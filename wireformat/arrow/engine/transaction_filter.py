@@ -35,7 +35,7 @@ class FilteredTransactions:
     The option `kinds` is applied after this filter. The option `tables` is applied before it, so that a transaction
     without rows of the requested tables is empty.
 
-    before   the records before the first one. Those of them that wait are another's, and never returned
+    before   the records before the first one. Those of them that wait are returned only if their rows are given
     """
 
     def __init__(self, engine: Engine, options: ReadOptions, before: RecordsBefore = NOTHING_BEFORE) -> None:
@@ -44,15 +44,21 @@ class FilteredTransactions:
         users, skips_empty = options.exclude_users, options.skip_empty_xacts
         self._events: TransactionFilter[Located] = TransactionFilter(users, skips_empty, before.filter)
         self._rows: TransactionFilter[int] = TransactionFilter(users, skips_empty, before.filter)
-        self._rows.hold((_ANOTHERS,) * (before.filter.held if before.filter is not None else 0))
+        self._held: pa.RecordBatch | None = before.held_rows
+        count = before.filter.held if before.filter is not None else 0
+        self._rows.hold((_ANOTHERS,) * count if self._held is None else tuple(range(count)))
         self._keeps_held = before.keeps_held
-        self._held: pa.RecordBatch | None = None
         self._names: list[str] = []
 
     @property
     def dropped(self) -> int:
         """See Engine.dropped."""
         return self._engine.dropped
+
+    @property
+    def before_next(self) -> RecordsBefore:
+        """See Engine.before_next."""
+        return self._engine.before_next._replace(filter=self._rows.before_next, held_rows=self._held)
 
     def set_relations(self, relations: Relations) -> None:
         """See Engine.set_relations."""
@@ -72,6 +78,8 @@ class FilteredTransactions:
         """See Engine.batches."""
         wider = widened(schema, "kind", "xid", "detail")
         self._names = schema.names
+        if self._held is not None:
+            self._held = self._held.select(wider.names)
         for batch in self._engine.batches(messages, wider, first):
             yield self._kept_rows(batch).select(schema.names)
 
