@@ -145,7 +145,8 @@ class Follower:
     def _write_stream(self, connection: Connection, asked: Asked, until: int | None = None) -> None:
         """Writes what the slot sends until there is a reason to stop; closes the connection.
 
-        until   transactions that are committed there or later are left out
+        connection   for queries; another one streams
+        until        transactions that are committed there or later are left out
         """
         try:
             start = self._reached().lsn
@@ -169,11 +170,16 @@ class Follower:
         if self.via == "sql":  # each look is a batch: the next one would begin with the same
             looks = SqlIntake(connection, cutter, self.slot, asked.format, asked.options, start)
             return looks, Batches(looks, 1, 0, self.memory, self._identities(asked))
-        connection.start(self.slot, start, asked.options)
-        with self.connect() as other:
-            check_start(other, self.slot, start)
+        stream = self.connect()
+        try:
+            stream.start(self.slot, start, asked.options)
+            check_start(connection, self.slot, start)
+        except BaseException:
+            stream.close()
+            raise
+        connection.close()
         asks_every = ONCE_ASKS_SECONDS if self.once or until is not None else ASKS_SECONDS
-        intake = Intake(connection, cutter, start, queue_bytes=self.memory, asks_every=asks_every)
+        intake = Intake(stream, cutter, start, queue_bytes=self.memory, asks_every=asks_every)
         return intake, Batches(intake, self.batch_bytes, self.batch_seconds, self.memory, self._identities(asked))
 
     def _identities(self, asked: Asked) -> Identities | None:
