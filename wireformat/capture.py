@@ -25,6 +25,7 @@ from .options.keywords import checks_keywords
 from .options.table_names import one_table
 from .printable import printable
 from .sources.handed_rows import HandedRows, as_batch, rows_of_patterns
+from .sources.identities import IdentifiedRows
 from .sources.resumption import going_on
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition
@@ -207,8 +208,8 @@ class Capture(CaptureReading):
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
         """Returns the rows of a table as it stands at the end of the capture.
 
-        keys     the columns that identify a row. None takes the replica identity, if the stream states it; where it is
-                 the whole row, equal rows are counted. []: the whole row
+        keys     the columns that identify a row. None takes the replica identity that the stream states, each change
+                 by the one that it was made with; where it is the whole row, equal rows are counted. []: the whole row
         schema   as in `typed`
 
         The columns and rules are those of `wireformat.arrow.latest`. The memory is that of the table. Raises
@@ -216,11 +217,22 @@ class Capture(CaptureReading):
         """
         if keys is None:
             self._check_repeatable("without keys this call reads it twice: pass keys and schema")
+            if self._states_identity(table):
+                return self._latest_by_identities(table, schema)
             keys = self._replica_identity(table)
         rows = LatestRows(keys)
         for batch in self.typed(table, schema=schema):
             rows.take(batch)
         return rows.result()
+
+    def _latest_by_identities(self, table: str, schema: Any) -> pa.Table:
+        part = self._typed_part(table, TypedOptions(self._options.mode, "new", False, False, None), schema)
+        identities, current = self._identities(), IdentifiedRows()
+        self._begin_reading()
+        for rows, typed in self._typed_groups(one_table(table), part, (), identities.through):
+            for keys, batch in identities.cut(one_table(table), rows, typed):
+                current.take(keys, batch)
+        return current.result()
 
     @checks_keywords
     def write(
@@ -333,14 +345,17 @@ class Capture(CaptureReading):
         """
         from .lake.write import Stream
 
+        identities = self._identities()
+
         def rows(through: Callable[[Iterable[Any]], Iterator[Any]] | None) -> Iterator[HandedRows]:
             options = replace(filtered, mode=self._options.mode)
-            seen = self._listing_of(filtered)
-            return self._committed(
-                options,
-                through=lambda found: seen(found) if through is None else through(seen(found)),
-                at_end=self._note_open,
-            )
+            listing = self._listing_of(filtered)
+
+            def seen(found: Iterable[Any]) -> Iterator[Any]:
+                seen = identities.through(listing(found))
+                return seen if through is None else through(seen)
+
+            return self._committed(options, through=seen, at_end=self._note_open)
 
         return Stream(
             self._name,
@@ -349,6 +364,7 @@ class Capture(CaptureReading):
             self.tables,
             rows,
             self._replica_identity,
+            identities,
             self._listed_table,
             lambda: self._dropped or 0,
             self._threads,

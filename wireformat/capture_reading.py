@@ -17,7 +17,8 @@ from .arrow.noted.changes import CommittedRows, take_rows
 from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.noted.tables import NotedTables
 from .arrow.typed_tables.batch import TypedOptions
-from .arrow.typed_tables.listed import check_listed, of_table, replica_identity
+from .arrow.typed_tables.listed import check_listed, of_table, replica_identity, rows_of
+from .arrow.typed_tables.rows import ChangeRows
 from .arrow.typed_tables.table import TypedPart
 from .arrow.typed_tables.tables import POSITION, TablesFound
 from .arrow.unread import judged_rows
@@ -34,6 +35,7 @@ from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
 from .sources.groups import Table, groups_of_tables
 from .sources.handed_rows import HandedRows, grouped_rows, joined_parts, rows_of_loose_messages
+from .sources.identities import Identities
 from .sources.resumption import KnownRelations, Resumption
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
@@ -263,15 +265,26 @@ class CaptureReading:
                 yield rows
 
     def _typed(self, table: tuple[str, str], part: TypedPart, keep: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for _, found in self._typed_groups(table, part, keep):
+            yield found
+
+    def _typed_groups(
+        self,
+        table: tuple[str, str],
+        part: TypedPart,
+        keep: Sequence[str],
+        through: Callable[[Iterable[Any]], Iterator[Any]] | None = None,
+    ) -> Iterator[tuple[ChangeRows, pa.RecordBatch]]:
+        """Yields the changes of a table, and their typed rows, which may be fewer; see `_committed`."""
         all_dropped = 0
         of_table = replace(self._options, tables=(table,))
-        for rows, position in grouped_rows(self._committed(of_table), table, keep):
+        for rows, position in grouped_rows(self._committed(of_table, through=through), table, keep):
             found, dropped = (None, 0) if rows is None else part.read(rows)
             if position is not None:
                 self._position = position
             all_dropped += dropped
-            if found is not None and len(found):
-                yield found
+            if rows is not None and found is not None and len(found):
+                yield rows, found
         self._dropped = (self._dropped or 0) + all_dropped
 
     def _typed_all(self, filtered: ReadOptions, options: TypedOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -302,9 +315,9 @@ class CaptureReading:
         self._position = reached
         self._dropped = (self._dropped or 0) + all_dropped
 
-    def _typed_part(self, table: str, options: TypedOptions) -> TypedPart:
-        listed = self._listed_table(table)
-        return TypedPart(table, schema=listed, options=options, evolution="union", kept=(), format=self._name)
+    def _typed_part(self, table: str, options: TypedOptions, schema: Any = None) -> TypedPart:
+        schema = self._listed_table(table) if schema is None else schema
+        return TypedPart(table, schema=schema, options=options, evolution="union", kept=(), format=self._name)
 
     def _all_tables(self) -> pa.Table:
         """Returns the list of tables. It is kept."""
@@ -362,6 +375,14 @@ class CaptureReading:
     def _replica_identity(self, table: str) -> list[str]:
         """Returns the columns of the replica identity; [] if it is the whole row. Raises BadRows and OptionError."""
         return replica_identity(self._listed_table(table), table)
+
+    def _states_identity(self, table: str) -> bool:
+        """Whether the stream states the replica identity of a table. Raises BadRows if there is no such table."""
+        return any(row["key_columns"] is not None for row in rows_of(self._listed_table(table), table))
+
+    def _identities(self) -> Identities:
+        """Returns the replica identities before the first message."""
+        return Identities(() if self._after is None else self._after.relations)
 
 
 def _checked_position(after: CapturePosition | str | None, format: str) -> CapturePosition | None:
