@@ -303,7 +303,7 @@ class Capture(CaptureReading):
         written, self._position = options.write(lake, filtered, capture.stream_of(filtered, self._options.mode))
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
-        if capture._after is self._after:
+        if capture._after is self._after and not capture._was_listed_early:
             self._listed = capture._listed
         self._dropped = sum(written["dropped"].to_pylist())
         return written
@@ -361,7 +361,7 @@ class Capture(CaptureReading):
             self._name,
             mode,
             self._schema,
-            self.tables,
+            self._list_early,
             rows,
             self._replica_identity,
             identities,

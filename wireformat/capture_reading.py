@@ -25,7 +25,7 @@ from .arrow.unread import judged_rows
 from .errors import OptionError, OrderError, add_hint
 from .formats.base import Format
 from .formats.pgoutput.relations import Relations
-from .formats.registry import find_format, find_format_name
+from .formats.registry import find_format, find_format_name, find_row
 from .limits import OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 from .options.checks import flag, number, one_of, shown
@@ -120,6 +120,7 @@ class CaptureReading:
         self._threads = pa.cpu_count() if threads is None else threads
         self._was_read = False
         self._listed: pa.Table | None = None
+        self._was_listed_early = False
         self._listed_alone: dict[tuple[str, str], pa.Table] = {}
         self._position: CapturePosition | None = self._after
         self._unknown_prepared: tuple[str, ...] | None = None
@@ -339,6 +340,20 @@ class CaptureReading:
                 tables.take(rows)
         tables.finish()
         return found.listed(self._name, POSITION)
+
+    def _list_early(self) -> pa.Table:
+        """Returns a list of tables that has their columns, before all changes were read.
+
+        Where the stream describes its tables, only that is read again: the list counts no changes.
+        """
+        if self._listed is None and find_row(self._name).has_relation_ids:
+            self._begin_reading()
+            found = TablesFound()
+            described = self._decoded(self._options.filtered(kinds=["RELATION"]), self._schema)
+            for batch in chain(self._known_relations(), described):
+                found.take_batch(batch)
+            self._listed, self._was_listed_early = found.listed(self._name, POSITION), True
+        return self._all_tables()
 
     def _listing_of(self, options: ReadOptions) -> Callable[[Iterable[Any]], Iterator[Any]]:
         """Returns what makes the list of tables of all rows that pass, if they are those of all tables."""
