@@ -170,6 +170,28 @@ def test_a_key_that_is_renamed(db: Database, tmp_path: Path) -> None:
     assert wf.lake.position(lake) == position
 
 
+def test_a_column_that_a_table_without_a_key_gets(db: Database, tmp_path: Path) -> None:
+    """Its old rows say that the column is NULL in rows from before."""
+    lake, options = tmp_path / "lake", {"format": "delta", "state": "latest"}
+    db.execute("create table a (id int, n int, long text)", "alter table a replica identity full")
+    db.execute("alter publication p add table a", "alter table a alter long set storage external")
+    db.follow(lake, create_slot=True, snapshot=True, **options)
+    db.execute(
+        "insert into a select i, i, repeat('x', 9000) from generate_series(1, 4) i",
+        "update a set n = 9 where id = 4",
+        "alter table a add column new int",
+        "update a set n = 7 where id = 2",
+        "update a set new = 5 where id = 4",
+        "delete from a where id = 1",
+        "insert into a values (2, 7, 'short', null)",
+    )
+    for _ in range(2):
+        db.follow(lake, **options)
+        rows = sorted(repr((row["id"], row["n"], row["long"], row["new"])) for row in stored(lake).to_pylist())
+        assert rows == sorted(map(repr, db.rows("table a")))
+        db.execute("delete from a where id = 3", "update a set n = 1 where id = 2")
+
+
 def test_keys_with_odd_names(db: Database, tmp_path: Path) -> None:
     """As columns of Arrow, of SQL of a MERGE, and beside the columns that a MERGE makes."""
     lake, options = tmp_path / "lake", {"format": "delta", "state": "latest"}

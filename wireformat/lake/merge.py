@@ -28,16 +28,18 @@ class Touched:
     rows     a table of the keys for each identity, each key once; see _keys_of
     clears   whether they remove all rows: there was a TRUNCATE, or they are those of a new table of this name
     whole    whether they have all values of all rows
+    adds     whether they only add rows to a table without a key
     """
 
     def __init__(self, changes: Iterable[KeyedBatch], relation_id: int | None) -> None:
         self.clears = False
-        self.whole = True
+        self.whole = self.adds = True
         self.relation_id = relation_id
         found: dict[Keys, list[pa.Table]] = {}
         for keys, batch in changes:
             self._see_relation(batch)
             self.whole = self.whole and batch["_unchanged"].null_count == len(batch)
+            self.adds = self.adds and not keys and pc.all(pc.equal(batch["_change_type"], "insert")).as_py()
             is_truncate = pc.equal(batch["_change_type"], "truncate")
             if pc.any(is_truncate).as_py():
                 self.clears = True
@@ -48,6 +50,7 @@ class Touched:
                 columns = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
                 of_keys += [_keys_of(batch, keys), _keys_of(columns, keys)]
         self.rows = {keys: _unique(tables) for keys, tables in found.items()}
+        self.adds = self.adds and not self.clears
 
     @property
     def identities(self) -> list[Keys]:
@@ -58,6 +61,11 @@ class Touched:
     def are_known(self) -> bool:
         """Whether keys say which rows are touched."""
         return all(self.rows)
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the current rows cannot be told without those that are there."""
+        return not (self.adds or (self.whole and self.are_known and len(self.rows) == 1))
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yields the rows that are touched; all, if keys do not say which."""
@@ -194,7 +202,7 @@ def current_rows(changes: Iterable[KeyedBatch], before: Iterable[pa.RecordBatch]
 
     before   the rows before them, as inserts
     """
-    rows = IdentifiedRows()
+    rows = IdentifiedRows(are_null=True)
     for keys, batch in changes:
         for there in before:
             rows.take(keys, there)

@@ -388,7 +388,7 @@ class Writer:
         there: list[pa.RecordBatch] = []
         with delta.errors():
             check_keys_are_there(touched, delta.table, table.name)
-            if not (touched.whole and touched.are_known and len(touched.identities) == 1):
+            if touched.needs_rows:
                 there = [*touched.of(rows_there(delta.table, table.target.stored.schema, delta.relation_id))]
             current = current_rows(self._changes(table), there)
         properties = commit_properties(position, table.relation_id)
@@ -403,7 +403,8 @@ class Writer:
             table.target.close({})
             delta.evolve(table.target.schema)
             table.target.may_be_logged = True
-            delta.replace(table.target.schema, table.target.written, properties)
+            add = delta.append if touched.adds else delta.replace
+            add(table.target.schema, table.target.written, properties)
 
     def _changes(self, table: _Table) -> Iterator[KeyedBatch]:
         """Yields the changes of a table that wait."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrow.noted.rows import other_records_of
 from ..arrow.row_changes import RELATION_ID_COLUMN
@@ -90,10 +91,14 @@ class Identities:
 class IdentifiedRows:
     """The current rows of a table, like LatestRows. Where the identity changes, the rows that are there go on with it.
 
+    are_null   whether added columns are NULL in the rows that were there. Their values are not sent, and a row is not
+               found by its values if one of them is unknown
+
     Between two changes of its definition, a table has one row for each key, also within a transaction.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, are_null: bool = False) -> None:
+        self._are_null = are_null
         self._keys: Keys | None = None
         self._rows = LatestRows(())
         self._relation_id: int | None = None
@@ -104,15 +109,37 @@ class IdentifiedRows:
             before = [] if self._keys is None else self._rows.result().to_batches()
             self._keys, self._rows = keys, LatestRows(keys)
             for rows in as_inserts(before, batch.schema, self._relation_id):
-                self._rows.take(rows)
+                self._take(rows)
         if RELATION_ID_COLUMN in batch.schema.names:
             oids = batch[RELATION_ID_COLUMN].drop_null()
             self._relation_id = oids[-1].as_py() if len(oids) else self._relation_id
-        self._rows.take(batch)
+        self._take(batch)
+
+    def _take(self, batch: pa.RecordBatch) -> None:
+        self._rows.take(with_nulls(batch) if self._are_null and not self._keys else batch)
 
     def result(self) -> pa.Table:
         """Returns the rows; see LatestRows.result."""
         return self._rows.result()
+
+
+def with_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Returns typed changes of which nothing is unknown: values that are in no image are NULL."""
+    lists, old = batch["_unchanged"], batch["_old"]
+    if lists.null_count == len(lists):
+        return batch
+    names, rows = lists.flatten(), np.asarray(pc.list_parent_indices(lists))
+    columns = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
+    is_sent = np.zeros(len(names), bool)
+    for name in names.unique().to_pylist():
+        is_of = np.asarray(pc.equal(names, name))
+        is_sent[is_of] = np.asarray(columns[name].is_valid())[rows[is_of]]
+    if is_sent.all():
+        return batch
+    counts = np.bincount(rows[is_sent], minlength=len(lists))
+    offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
+    sent = pa.ListArray.from_arrays(offsets, names.filter(is_sent), type=lists.type, mask=pa.array(counts == 0))
+    return batch.set_column(batch.schema.get_field_index("_unchanged"), batch.schema.field("_unchanged"), sent)
 
 
 def as_inserts(
