@@ -284,7 +284,8 @@ class Connection:
         state = result.error_field(self._pq.DiagnosticField.SQLSTATE)
         code = None if state is None else state.decode()
         text = self._words(result.get_error_message()) or f"unexpected answer {result.status}"
-        raise ServerError(text, sqlstate=code, is_temporary=code is None or code.startswith(_TEMPORARY))
+        may_pass = code is None or code.startswith(_TEMPORARY) or (code == "XX000" and _DROPPED in text)
+        raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
     def _words(self, text: str) -> str:
         return self.target.masked(text)
@@ -295,6 +296,10 @@ _NOT_READY = b"55000"
 
 _TEMPORARY = ("08", "57P", "53300", "55006")
 """SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot."""
+
+
+_DROPPED = "could not open relation with OID"
+"""An error of the view of published tables, if one of them is dropped meanwhile."""
 
 
 def _may_pass(text: str) -> bool:
