@@ -17,7 +17,7 @@ from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.latest import LatestRows
 from .arrow.typed_tables.listed import check_one_version
 from .arrow.typed_tables.table import TypedPart, kept_fields
-from .capture_reading import CaptureReading
+from .capture_tables import CaptureTables
 from .errors import OptionError, StateError
 from .options import ReadOptions
 from .options.checks import one_of, shown
@@ -25,6 +25,7 @@ from .options.keywords import checks_keywords
 from .options.table_names import one_table
 from .printable import printable
 from .sources.handed_rows import HandedRows, as_batch, rows_of_patterns
+from .sources.identities import IdentifiedRows
 from .sources.resumption import going_on
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .lake.write import Stream
 
 
-class Capture(CaptureReading):
+class Capture(CaptureTables):
     """A stream of messages. It lists the tables, and returns their committed changes or their current rows.
 
     messages        a path of a Parquet file or of a file of messages, a pattern such as `captures/*.parquet`, a folder,
@@ -210,8 +211,8 @@ class Capture(CaptureReading):
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> pa.Table:
         """Returns the rows that a table has at the end of the capture.
 
-        keys     the columns that identify a row. None takes the replica identity, if the stream states it; where it is
-                 the whole row, equal rows are counted. []: the whole row
+        keys     the columns that identify a row. None takes the replica identity that the stream states, each change
+                 by the one that it was made with; where it is the whole row, equal rows are counted. []: the whole row
         schema   as in `typed`
 
         The columns and rules are those of `wireformat.arrow.latest`. The memory is that of the table. Raises
@@ -219,11 +220,24 @@ class Capture(CaptureReading):
         """
         if keys is None:
             self._check_repeatable("without keys this call reads it twice: pass keys and schema")
+            if self._states_identity(table):
+                return self._latest_by_identities(table, schema)
             keys = self._replica_identity(table)
         rows = LatestRows(keys)
         for batch in self.typed(table, schema=schema):
             rows.take(batch)
         return rows.result()
+
+    def _latest_by_identities(self, table: str, schema: Any) -> pa.Table:
+        part = self._typed_part(table, TypedOptions(self._options.mode, "new", False, False, None), schema)
+        wanted, current = one_table(table), IdentifiedRows()
+        self._begin_reading()
+        held = self._take_held(wanted, ())
+        identities = self._identities() if held is None else held.identities
+        for rows, typed in self._typed_groups(wanted, part, (), held, identities.through):
+            for keys, batch in identities.cut(wanted, rows, typed):
+                current.take(keys, batch)
+        return current.result()
 
     @checks_keywords
     def write(
@@ -294,7 +308,7 @@ class Capture(CaptureReading):
         written, self._position = options.write(lake, filtered, capture.stream_of(filtered, self._options.mode))
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
-        if capture._after is self._after:
+        if capture._after is self._after and not capture._was_listed_early:
             self._listed = capture._listed
         self._dropped = sum(written["dropped"].to_pylist())
         return written
@@ -336,22 +350,26 @@ class Capture(CaptureReading):
         """
         from .lake.write import Stream
 
+        identities = self._identities()
+
         def rows(through: Callable[[Iterable[Any]], Iterator[Any]] | None) -> Iterator[HandedRows]:
             options = replace(filtered, mode=self._options.mode)
-            seen = self._listing_of(filtered)
-            return self._committed(
-                options,
-                through=lambda found: seen(found) if through is None else through(seen(found)),
-                at_end=self._note_open,
-            )
+            listing = self._listing_of(filtered)
+
+            def seen(found: Iterable[Any]) -> Iterator[Any]:
+                seen = identities.through(listing(found))
+                return seen if through is None else through(seen)
+
+            return self._committed(options, through=seen, at_end=self._note_open)
 
         return Stream(
             self._name,
             mode,
             self._schema,
-            self.tables,
+            self._list_early,
             rows,
             self._replica_identity,
+            identities,
             self._listed_table,
             lambda: self._dropped or 0,
             self._threads,

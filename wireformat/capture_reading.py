@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -15,14 +13,8 @@ from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
 from .arrow.noted.changes import CommittedRows, take_rows
 from .arrow.noted.rows import NotedRows, other_records_of
-from .arrow.noted.tables import NotedTables
-from .arrow.typed_tables.batch import TypedOptions
-from .arrow.typed_tables.listed import check_listed, of_table, replica_identity
-from .arrow.typed_tables.rows import ChangeRows
-from .arrow.typed_tables.table import TypedPart
-from .arrow.typed_tables.tables import POSITION, TablesFound
 from .arrow.unread import judged_rows
-from .errors import OptionError, OrderError, WireformatError, add_hint
+from .errors import OptionError, OrderError, add_hint
 from .formats.base import Format
 from .formats.pgoutput.relations import Relations
 from .formats.registry import find_format, find_format_name
@@ -30,11 +22,10 @@ from .limits import OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 from .options.checks import flag, number, one_of, shown
 from .options.keywords import checks_keywords
-from .options.table_names import one_table, written
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.groups import Table, groups_of_tables
-from .sources.handed_rows import HandedRows, HeldRows, grouped_rows, joined_parts, rows_of_loose_messages
+from .sources.groups import Table
+from .sources.handed_rows import HandedRows, rows_of_loose_messages
 from .sources.resumption import KnownRelations, Resumption
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
@@ -45,9 +36,6 @@ from .stream.records_before import NOTHING_BEFORE
 from .stream.transactions import TWO_PHASE
 
 Rows = TypeVar("Rows", pa.RecordBatch, Any)
-
-_HELD_SHARE = 8
-"""The part of the memory limit that the rows of a table may take that are held while the tables are listed."""
 
 BEFORE_ALL = -1
 """The message of rows that were known before the first message."""
@@ -121,9 +109,6 @@ class CaptureReading:
         self._progress = progress
         self._threads = pa.cpu_count() if threads is None else threads
         self._was_read = False
-        self._listed: pa.Table | None = None
-        self._listed_alone: dict[tuple[str, str], pa.Table] = {}
-        self._held: HeldRows | None = None
         self._position: CapturePosition | None = self._after
         self._unknown_prepared: tuple[str, ...] | None = None
         self._dropped: int | None = None
@@ -266,167 +251,6 @@ class CaptureReading:
                 self._position = position
             if rows is not None:
                 yield rows
-
-    def _typed(
-        self, table: Table, part: TypedPart, keep: Sequence[str], held: HeldRows | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Yields the typed changes of a table.
-
-        keep   columns of the committed rows that are kept
-        held   its rows, if they have been read
-        """
-        all_dropped = 0
-        of_table = replace(self._options, tables=(table,))
-        groups = grouped_rows(self._committed(of_table), table, keep) if held is None else held.groups
-        for rows, position in groups:
-            found, dropped = (None, 0) if rows is None else part.read(rows)
-            if position is not None:
-                self._position = position
-            all_dropped += dropped
-            if found is not None and len(found):
-                yield found
-        if held is not None:
-            self._dropped, self._unknown_prepared = held.dropped, held.unknown_prepared
-        self._dropped = (self._dropped or 0) + all_dropped
-
-    def _typed_all(self, filtered: ReadOptions, options: TypedOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
-        reached, all_dropped = self._position, 0
-        parts: dict[Table, TypedPart] = {}
-
-        def committed() -> Iterator[CommittedRows | None]:
-            nonlocal reached
-            for rows, position in self._committed(filtered, through=self._listing_of(filtered)):
-                reached = position or reached
-                yield rows
-
-        groups = groups_of_tables(
-            committed(),
-            (),
-            filtered.keeps_table,
-            self._memory_limit,
-            is_listed=lambda: self._listed is not None,
-            make_list=self._all_tables,
-        )
-        for table, rows in groups:
-            if table not in parts:
-                parts[table] = self._typed_part(written(table), options)
-            found, dropped = parts[table].read(joined_parts(rows, table, ()))
-            all_dropped += dropped
-            if len(found):
-                yield written(table), found
-        self._position = reached
-        self._dropped = (self._dropped or 0) + all_dropped
-
-    def _typed_part(self, table: str, options: TypedOptions) -> TypedPart:
-        listed = self._listed_table(table)
-        return TypedPart(table, schema=listed, options=options, evolution="union", kept=(), format=self._name)
-
-    def _all_tables(self) -> pa.Table:
-        """Returns the list of tables. It is kept."""
-        if self._listed is None:
-            self._listed = self._list(None)
-        return self._listed
-
-    def _list(self, counted: ReadOptions | None) -> pa.Table:
-        """Reads the capture and returns the list of tables.
-
-        counted   options of whose `tables` the list is needed; what it says of others may be incomplete
-        """
-        self._begin_reading()
-        found = TablesFound()
-        tables = NotedTables(found)
-        noted = self._noted(self._make_decoder(self._options, counted))
-        with judged_rows(chain(self._known_relations(), noted)) as all_rows:
-            for rows in all_rows:
-                tables.take(rows)
-        tables.finish()
-        return found.listed(self._name, POSITION)
-
-    def _listing_of(self, options: ReadOptions) -> Callable[[Iterable[Any]], Iterator[Any]]:
-        """Returns what makes the list of tables of all rows that pass, if they are those of all tables."""
-        return self._listing if options.tables is None else iter
-
-    def _listing(self, rows: Iterable[Any]) -> Iterator[Any]:
-        """Yields all rows of the capture; after the last one, the list of tables is there."""
-        found = TablesFound()
-        tables = NotedTables(found)
-        for known in self._known_relations():
-            tables.take(known)
-        for item in rows:
-            if self._listed is None:  # nor has another reading made it
-                tables.take(item)
-            yield item
-        if self._listed is None:
-            tables.finish()
-            self._listed = found.listed(self._name, POSITION)
-
-    def _list_alone(self, wanted: Table, keep: Sequence[str] = ()) -> pa.Table:
-        """Returns the list of tables, or what it says of one table if the capture has that; see `_list`.
-
-        Where it reads the capture, it holds the rows of the table, unless there are many.
-
-        keep   columns of the committed rows that are held
-        """
-        if self._listed is None and wanted not in self._listed_alone:
-            try:
-                listed = self._list_and_hold(wanted, tuple(keep))
-            except WireformatError:  # the list may be there all the same; then who reads the rows gets the error
-                self._held = None
-                listed = self._list(replace(self._options, tables=(wanted,)))
-            self._listed_alone[wanted] = of_table(listed, wanted)
-        alone = self._listed_alone.get(wanted)
-        return alone if alone is not None and alone.num_rows and self._listed is None else self._all_tables()
-
-    def _list_and_hold(self, wanted: Table, keep: tuple[str, ...]) -> pa.Table:
-        """Reads the capture; returns what `_list` returns, and holds the rows of a table."""
-        self._begin_reading()
-        self._held = None
-        found = TablesFound()
-        tables = NotedTables(found)
-        all_rows: Iterator[Any] = iter(())
-
-        def listing(rows: Iterable[Any]) -> Iterator[Any]:
-            nonlocal all_rows
-            all_rows = iter(rows)
-            for known in self._known_relations():
-                tables.take(known)
-            for item in all_rows:
-                tables.take(item)
-                yield item
-
-        groups: list[tuple[ChangeRows | None, CapturePosition | None]] = []
-        of_table = replace(self._options, tables=(wanted,))
-        size = 0
-        for rows, position in grouped_rows(self._committed(of_table, through=listing), wanted, keep):
-            groups.append((rows, position))
-            size += 0 if rows is None else rows.nbytes
-            if size > self._memory_limit // _HELD_SHARE:
-                groups.clear()
-                break
-        else:
-            self._held = HeldRows(wanted, keep, groups, self._dropped or 0, self._unknown_prepared)
-        for item in all_rows:
-            tables.take(item)
-        tables.finish()
-        return found.listed(self._name, POSITION)
-
-    def _take_held(self, table: Table, keep: Sequence[str]) -> HeldRows | None:
-        """Returns the rows of a table if they are held; then they are not held any more."""
-        held, self._held = self._held, None
-        return held if held is not None and (held.table, held.keep) == (table, tuple(keep)) else None
-
-    def _listed_table(self, table: str, keep: Sequence[str] = ()) -> pa.Table:
-        """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns.
-
-        keep   see `_list_alone`
-        """
-        listed = self._list_alone(one_table(table), keep)
-        check_listed(listed, table, self._name)
-        return listed
-
-    def _replica_identity(self, table: str) -> list[str]:
-        """Returns the columns of the replica identity; [] if it is the whole row. Raises BadRows and OptionError."""
-        return replica_identity(self._listed_table(table), table)
 
 
 def _checked_position(after: CapturePosition | str | None, format: str) -> CapturePosition | None:

@@ -189,20 +189,20 @@ class SlotRanges:
         if self._intake is not None and self._buffer.origin <= start.lsn <= self._buffer.reached:
             return self._intake, self._buffer
         self.close()
-        connection = Connection(self._dsn, self._driver)
-        try:
+        with Connection(self._dsn, self._driver) as connection:
             system, slot = self._checked(connection, start, end)
             asked = ask(connection, slot.plugin, self._publications, self._plugin_options, "streaming")
-            connection.start(self._slot, start.lsn, asked.options)
-            with Connection(self._dsn, self._driver) as other:
-                check_start(other, self._slot, start.lsn)
-        except BaseException:
-            connection.close()
-            raise
+            stream = Connection(self._dsn, self._driver)
+            try:
+                stream.start(self._slot, start.lsn, asked.options)
+                check_start(connection, self._slot, start.lsn)
+            except BaseException:
+                stream.close()
+                raise
         self._timeline = system.timeline
         self._buffer = Buffer(start.lsn)
         self._intake = Intake(
-            connection, Cutter(ends_of(FORMAT)), start.lsn, queue_bytes=QUEUE_BYTES, asks_every=ASKS_SECONDS
+            stream, Cutter(ends_of(FORMAT)), start.lsn, queue_bytes=QUEUE_BYTES, asks_every=ASKS_SECONDS
         )
         return self._intake, self._buffer
 

@@ -120,6 +120,15 @@ def test_a_publication_that_is_dropped_while_it_is_read(
     assert (told(lake), db.confirmed()) == ([], before)
 
 
+@pytest.mark.parametrize(("message", "passes"), [("could not open relation with OID 16507", True), ("broken", False)])
+def test_a_table_that_is_dropped_while_the_published_ones_are_listed(db: Database, message: str, passes: bool) -> None:
+    """The view of the server ends with an internal error. The next look succeeds."""
+    raising = f"do $$ begin raise exception using errcode = 'XX000', message = '{message}'; end $$"
+    with Connection(db.dsn) as connection, pytest.raises(wf.ServerError, match=message) as raised:
+        connection.query(raising)
+    assert raised.value.is_temporary == passes
+
+
 def test_a_slot_that_is_moved_while_the_stream_begins(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,6 +129,19 @@ def test_a_table_that_is_altered_renamed_and_made_again(db: Database, tmp_path: 
     assert rows[3] == {"id": 5, "name": "new", "more": None}
 
 
+@pytest.mark.parametrize("publication", ["for table a", "for all tables"])
+def test_changes_have_the_columns_that_their_table_had(db: Database, tmp_path: Path, publication: str) -> None:
+    """The server decodes them later: what it has looked at in the same session would be as it is now."""
+    db.execute(
+        "create table a (id int primary key, n int)", "drop publication p", f"create publication p {publication}"
+    )
+    db.follow(tmp_path, create_slot=True)
+    db.execute("begin; insert into a values (1, 1); alter table a rename n to m; insert into a values (2, 2); commit")
+    db.follow(tmp_path)
+    rows = changes_of(tmp_path, "public.a").select(["id", "n", "m"]).to_pylist()
+    assert rows == [{"id": 1, "n": 1, "m": None}, {"id": 2, "n": None, "m": 2}]
+
+
 def test_publications_with_filters_columns_and_origin(db: Database, tmp_path: Path) -> None:
     db.execute('create table "odd "" name" (id int primary key, seen text, secret text)')
     db.execute('create publication "it\'s, ""odd" for table "odd "" name" (id, seen) where (id > 10)')

@@ -11,6 +11,7 @@ import pytest
 import wireformat as wf
 from wireformat.lake.lake import Lake
 from wireformat.live import snapshot
+from wireformat.live.connection import Connection
 from wireformat.live.sink import Sink
 
 from .databases import Database, changes_of
@@ -72,6 +73,27 @@ def check_lake(db: Database, lake: Path) -> None:
             for row in changes_of(lake, f"{schema}.{table}").to_pylist()
         ]
         assert sorted(found) == sorted(db.rows(f"table {schema}.{table}")), table
+
+
+def test_a_connection_that_is_lost_when_a_snapshot_begins(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes long to make a slot if there are long transactions."""
+    query, lost = Connection.query, []
+
+    def ended(self: Connection, sql: str) -> Any:
+        if sql.startswith("CREATE_REPLICATION_SLOT") and not lost:
+            lost.append(sql)
+            query(self, "select pg_terminate_backend(pg_backend_pid())")
+        return query(self, sql)
+
+    monkeypatch.setattr(Connection, "query", ended)
+    monkeypatch.setattr("wireformat.live.follower._WAIT_SECONDS", (0.01,))
+    db.execute("insert into t values (1, 'a', 1)")
+    lake = tmp_path / "lake"
+    db.follow(lake, **SNAPSHOT)
+    assert lost
+    check_lake(db, lake)
 
 
 @pytest.mark.parametrize("full", ["lake", "temporary files"])

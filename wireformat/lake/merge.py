@@ -2,57 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.arrays import Array
 from ..arrow.row_changes import RELATION_ID_COLUMN
-from ..arrow.typed_tables.latest import LatestRows
+from ..errors import BadRows
+from ..options.table_names import written
+from ..sources.identities import IdentifiedRows, KeyedBatch, Keys, as_inserts
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
 
 _GONE = "gone"
-_INDEX = "\0index"
-"""No column of a server has this name."""
+_INDEX = "index"
 
 
 class Touched:
     """What the changes of a table touch.
 
-    keys     the key columns
-    rows     a table of the keys, each once
+    rows     a table of the keys for each identity, each key once; see _keys_of
     clears   whether they remove all rows: there was a TRUNCATE, or they are those of a new table of this name
     whole    whether they have all values of all rows
+    adds     whether they only add rows to a table without a key
     """
 
-    def __init__(self, keys: Sequence[str], batches: Iterable[pa.RecordBatch], relation_id: int | None) -> None:
+    def __init__(self, changes: Iterable[KeyedBatch], relation_id: int | None) -> None:
         self.clears = False
-        self.whole = True
+        self.whole = self.adds = True
         self.relation_id = relation_id
-        found: list[pa.RecordBatch] = []
-        for batch in batches:
+        found: dict[Keys, list[pa.Table]] = {}
+        for keys, batch in changes:
             self._see_relation(batch)
             self.whole = self.whole and batch["_unchanged"].null_count == len(batch)
+            self.adds = self.adds and not keys and pc.all(pc.equal(batch["_change_type"], "insert")).as_py()
             is_truncate = pc.equal(batch["_change_type"], "truncate")
             if pc.any(is_truncate).as_py():
                 self.clears = True
                 batch = batch.filter(pc.invert(is_truncate))
-            old = batch["_old"].filter(batch["_old"].is_valid())
-            columns = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
-            found += [batch.select([*keys]), pa.RecordBatch.from_arrays([columns[key] for key in keys], names=[*keys])]
-        tables = [pa.Table.from_batches([one]) for one in found]
-        self.rows = pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
-        self.rows = _plain(self.rows).drop_null().group_by([*keys]).aggregate([])
+            of_keys = found.setdefault(keys, [])
+            if keys:
+                old = batch["_old"].filter(batch["_old"].is_valid())
+                columns = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
+                of_keys += [_keys_of(batch, keys), _keys_of(columns, keys)]
+        self.rows = {keys: _unique(tables) for keys, tables in found.items()}
+        self.adds = self.adds and not self.clears
+
+    @property
+    def identities(self) -> list[Keys]:
+        """The identities that the changes had, in the order of the first change with each."""
+        return [*self.rows]
+
+    @property
+    def are_known(self) -> bool:
+        """Whether keys say which rows are touched."""
+        return all(self.rows)
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the current rows cannot be told without those that are there."""
+        return not (self.adds or (self.whole and self.are_known and len(self.rows) == 1))
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yields the rows that are touched; all, if keys do not say which."""
+        for batch in batches:
+            if self.are_known:
+                chosen = np.unique(np.concatenate([_places(batch, keys, rows) for keys, rows in self.rows.items()]))
+                batch = batch.take(pa.array(chosen))
+            if len(batch):
+                yield batch
 
     def _see_relation(self, batch: pa.RecordBatch) -> None:
         if RELATION_ID_COLUMN in batch.schema.names:
             oids = batch[RELATION_ID_COLUMN].drop_null().unique().to_pylist()
             self.clears = self.clears or any(self.relation_id not in (None, oid) for oid in oids)
             self.relation_id = oids[-1] if oids else self.relation_id
+
+
+def _keys_of(rows: pa.Table | pa.RecordBatch | Mapping[str, pa.Array], keys: Keys) -> pa.Table:
+    """Returns the columns of a key, named k0, k1 and so on: Arrow does not find a name that begins with a dot."""
+    return pa.Table.from_arrays([rows[key] for key in keys], names=[f"k{index}" for index in range(len(keys))])
+
+
+def _unique(tables: Sequence[pa.Table]) -> pa.Table:
+    if not tables:
+        return pa.table({})
+    rows = pa.concat_tables(tables)
+    return rows.drop_null().group_by(rows.column_names).aggregate([])
+
+
+def _places(batch: pa.RecordBatch, keys: Keys, wanted: pa.Table) -> Array:
+    """Returns int64: which rows have one of these keys."""
+    own = _keys_of(batch, keys).append_column(_INDEX, pa.array(np.arange(len(batch))))
+    return np.asarray(own.join(wanted, wanted.column_names, join_type="left semi")[_INDEX])
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -65,64 +111,84 @@ def rows_there(delta: DeltaTable, schema: pa.Schema, oid: int | None) -> Iterato
 
     oid   of the table that they are of
     """
-    for batch in delta.to_pyarrow_dataset().to_batches():
-        columns: dict[str, Any] = {name: batch[name] for name in batch.schema.names}
-        columns["_change_type"] = pa.array(["insert"] * len(batch), pa.string())
-        columns[RELATION_ID_COLUMN] = pa.array([oid] * len(batch), pa.int64())
-        arrays = [
-            columns[field.name].cast(field.type) if field.name in columns else pa.nulls(len(batch), field.type)
-            for field in schema
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid)
 
 
-def of_keys(batches: Iterable[pa.RecordBatch], keys: Sequence[str], wanted: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yields the rows that have one of these keys."""
-    for batch in batches:
-        own = _plain(pa.Table.from_batches([batch.select([*keys])]))
-        own = own.append_column(_INDEX, pa.array(np.arange(len(batch))))
-        found = own.join(wanted, [*keys], join_type="left semi")[_INDEX].sort()
-        if len(found):
-            yield batch.take(found.combine_chunks())
+def check_keys_are_there(touched: Touched, delta: DeltaTable, table: tuple[str, str]) -> None:
+    """Raises BadRows if a Delta table has rows, but not a key column. Values that are added are not sent."""
+    names = {field.name for field in delta.schema().fields}
+    missing = [key for keys in touched.identities for key in keys if key not in names]
+    if missing and not touched.clears and delta.to_pyarrow_dataset().count_rows():
+        raise BadRows(
+            "rows in the lake that have the columns of the replica identity",
+            f"none with the column {missing[0]}, which was added or renamed",
+            table=written(table),
+            hint="begin a new lake with a snapshot",
+        )
 
 
-def merge(
-    delta: DeltaTable,
-    current: pa.Table,
-    touched: Touched,
-    keys: Sequence[str],
-    properties: CommitProperties,
-) -> None:
-    """Makes the rows that were touched those that they are now, in one commit.
+class Difference(NamedTuple):
+    """What a MERGE does. The rows have the columns of the Delta table.
 
-    current   the rows as they are now, as they are stored
-    keys      the key columns, as they are stored
+    keys      its key columns
+    upserts   rows that replace those of their keys
+    inserts   other rows
+    gone      the keys of rows that are deleted; see _keys_of
+    clears    whether all other rows are deleted too
     """
-    sources = [f"v{index}" for index in range(current.num_columns)]
-    of_key = [sources[current.column_names.index(key)] for key in keys]
+
+    keys: Keys
+    upserts: pa.Table
+    inserts: pa.Table
+    gone: pa.Table
+    clears: bool = False
+
+
+def difference(touched: Touched, current: pa.Table, there: Sequence[pa.RecordBatch]) -> Difference | None:
+    """Returns what makes the rows of a Delta table the current ones; None if it takes the whole table.
+
+    current   the rows that were touched, as they are now, as they are stored
+    there     those of them that the Delta table has; not needed if the changes had one identity
+
+    Where they had several, the rows are found by the first one, which the table still had before them.
+    """
+    keys = touched.identities[0]
+    if not touched.are_known or (touched.clears and len(touched.identities) > 1):
+        return None
     current = _plain(current)
-    gone = touched.rows.join(current.select([*keys]), [*keys], join_type="left anti")
-    upserts = current.rename_columns(sources).append_column(_GONE, pa.array([False] * len(current), pa.bool_()))
-    removed = pa.Table.from_arrays(
-        [
-            *(
-                gone[name] if name in keys else pa.nulls(len(gone), current.schema.field(name).type)
-                for name in current.column_names
-            ),
-            pa.array([True] * len(gone), pa.bool_()),
-        ],
-        schema=upserts.schema,
+    if len(touched.identities) == 1:
+        rows = touched.rows[keys]
+        gone = rows.join(_keys_of(current, keys), rows.column_names, join_type="left anti")
+        return Difference(keys, current, current.slice(0, 0), gone, touched.clears)
+    gone = pa.concat_tables([_keys_of(rows, keys) for rows in (current.slice(0, 0), *there)])
+    return Difference(keys, current.slice(0, 0), current, gone)
+
+
+def merge(delta: DeltaTable, made: Difference, properties: CommitProperties) -> None:
+    """Merges a difference into a Delta table, in one commit."""
+    names, schema = made.upserts.column_names, made.upserts.schema
+    values, of_key = [f"v{index}" for index in range(len(names))], made.gone.column_names
+
+    def rows(given: pa.Table | None, keys: pa.Table | None) -> pa.Table:
+        """Returns rows of the source: those without keys match nothing, those without values are deleted."""
+        count = len(made.gone) if given is None else len(given)
+        columns = [pa.nulls(count, field.type) for field in schema] if given is None else given.columns
+        key_columns = [pa.nulls(count, schema.field(key).type) for key in made.keys] if keys is None else keys.columns
+        is_gone = pa.array([given is None] * count, pa.bool_())
+        return pa.Table.from_arrays([*columns, *key_columns, is_gone], names=[*values, *of_key, _GONE])
+
+    source = pa.concat_tables(
+        [rows(made.upserts, _keys_of(made.upserts, made.keys)), rows(made.inserts, None), rows(None, made.gone)]
     )
-    source = pa.concat_tables([upserts, removed])
-    same = " and ".join(f"t.{_quoted(key)} = s.{source}" for key, source in zip(keys, of_key, strict=True))
-    values = {_quoted(name): f"s.{source}" for name, source in zip(current.column_names, sources, strict=True)}
+    same = " and ".join(f"t.{_quoted(key)} = s.{column}" for key, column in zip(made.keys, of_key, strict=True))
+    updates = {_quoted(name): f"s.{column}" for name, column in zip(names, values, strict=True)}
     merger = (
         delta.merge(source, same, source_alias="s", target_alias="t", commit_properties=properties)
         .when_matched_delete(f"s.{_GONE}")
-        .when_matched_update(values)
-        .when_not_matched_insert(values, f"not s.{_GONE}")
+        .when_matched_update(updates)
+        .when_not_matched_insert(updates, f"not s.{_GONE}")
     )
-    if touched.clears:
+    if made.clears:
         merger = merger.when_not_matched_by_source_delete()
     merger.execute()
 
@@ -131,16 +197,15 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def current_rows(
-    keys: Sequence[str], batches: Iterable[pa.RecordBatch], before: Iterable[pa.RecordBatch] = ()
-) -> pa.Table:
+def current_rows(changes: Iterable[KeyedBatch], before: Iterable[pa.RecordBatch] = ()) -> pa.Table:
     """Returns the rows of a table after its changes.
 
     before   the rows before them, as inserts
     """
-    rows = LatestRows(keys)
-    for batch in before:
-        rows.take(batch)
-    for batch in batches:
-        rows.take(batch)
+    rows = IdentifiedRows(are_null=True)
+    for keys, batch in changes:
+        for there in before:
+            rows.take(keys, there)
+        before = ()
+        rows.take(keys, batch)
     return rows.result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,17 +15,19 @@ from ..arrow.noted.changes import CommittedRows
 from ..arrow.row_changes import RELATION_ID_COLUMN
 from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
+from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.table import TypedPart, kept_fields
 from ..errors import OptionError
 from ..options import ReadOptions
 from ..options.table_names import one_table, suggestion, written
 from ..sources.groups import Parts, Table, groups_of_tables
 from ..sources.handed_rows import HandedRows, joined_parts
+from ..sources.identities import Identities, KeyedBatch, Keys
 from ..stream.capture_position import CapturePosition
 from .delta import commit_properties, not_covered
 from .lake import Lake, Target
 from .manifest import Table as StoredTable
-from .merge import Touched, current_rows, merge, of_keys, rows_there
+from .merge import Touched, check_keys_are_there, current_rows, difference, merge, rows_there
 from .parquet import COLUMN_CHUNK_BYTES, WrittenFile
 from .rejects import Rejects
 from .spill import Spill
@@ -61,6 +63,7 @@ class Stream(NamedTuple):
     listed      returns the list of its tables; before the last row of `rows`, this reads the stream once more
     rows        reads the committed rows; with a function, which takes the rows that were read, and returns some of them
     keys        returns the columns of the replica identity of a table, [] for the whole row; raises OptionError
+    identities  the replica identities that the stream states, as far as it has been read
     schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types
     dropped     returns the number of records that DROPMALFORMED left out, after the last row
     threads     the number of threads
@@ -73,6 +76,7 @@ class Stream(NamedTuple):
     listed: Callable[[], pa.Table]
     rows: Callable[[Callable[[Iterable[Any]], Iterator[Any]] | None], Iterator[HandedRows]]
     keys: Callable[[str], list[str]]
+    identities: Identities
     schema_of: Callable[[str], Any]
     dropped: Callable[[], int]
     threads: int
@@ -97,7 +101,8 @@ class _Table:
     """A table while it is written.
 
     part       reads its typed rows
-    keys       its key columns, as they are stored; None if changes are written
+    cut        divides typed rows by the key columns that they had, as they are stored; None if changes are written
+    keys       those of each batch of rows that waits
     kept       the columns with which its typed rows begin: _POSITION_COLUMNS, or none
     rows       that were written; of state="latest", that it has in the end and that the changes have touched
     relation_id   the OID that the last change had
@@ -106,8 +111,9 @@ class _Table:
     name: Table
     target: Target
     part: TypedPart
-    keys: list[str] | None
+    cut: Callable[[ChangeRows, pa.RecordBatch], Iterator[KeyedBatch]] | None
     kept: tuple[str, ...]
+    keys: list[Keys] = field(default_factory=list)
     rows: int = 0
     dropped: int = 0
     corrupt: int = 0
@@ -278,21 +284,31 @@ class Writer:
         if "_error" in typed.names and (self._lake.state == "latest" or (self._drops and self._rejects is not None)):
             typed = typed.remove(typed.get_field_index("_error"))
         target = self._lake.target(name, typed, sql_types(listed))
-        keys = self._keys(label, target) if self._lake.state == "latest" else None
-        return _Table(name, target, part, keys, kept)
+        cut = self._cut_by_keys(label, target) if self._lake.state == "latest" else None
+        return _Table(name, target, part, cut, kept)
 
-    def _keys(self, label: str, target: Target) -> list[str]:
-        """Returns the key columns of a table, as they are stored."""
+    def _cut_by_keys(self, label: str, target: Target) -> Callable[[ChangeRows, pa.RecordBatch], Iterator[KeyedBatch]]:
+        """Returns what divides the typed rows of a table by the key columns that they had, as they are stored."""
         given = self._choice.keys
         if isinstance(given, Mapping):
             found = next((keys for name, keys in given.items() if one_table(name) == target.name), None)
         else:
             found = given
-        keys = self._stream.keys(label) if found is None else list(found)
-        missing = [key for key in keys if key not in target.table.columns]
-        if missing:
-            raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")
-        return [target.table.columns[key] for key in keys]
+        identities = self._stream.identities
+
+        def stored(keys: Iterable[str]) -> Keys:
+            missing = [key for key in keys if key not in target.table.columns]
+            if missing:
+                raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")
+            return tuple(target.table.columns[key] for key in keys)
+
+        def cut(rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[KeyedBatch]:
+            return ((stored(keys), batch) for keys, batch in identities.cut(target.name, rows, typed))
+
+        if found is None and target.name in identities:
+            return cut
+        keys = stored(self._stream.keys(label) if found is None else [*found])
+        return lambda _, typed: iter([(keys, typed)])
 
     def _write_group(self, name: Table, parts: Parts, before: Future[None] | None) -> None:
         """Writes rows of a table, after those before them."""
@@ -322,20 +338,21 @@ class Writer:
         if RELATION_ID_COLUMN in batch.schema.names:
             oids = batch[RELATION_ID_COLUMN].drop_null()
             table.relation_id = oids[-1].as_py() if len(oids) else table.relation_id
-        stored = table.target.stored.stored(batch)
-        table.rows += len(stored)
-        if table.keys is None:
-            table.target.write(stored, self._column_chunks // len(self._tables))
-        else:
-            self._spill.take(table.name, stored)
+        table.rows += len(batch)
+        if table.cut is None:
+            table.target.write(table.target.stored.stored(batch), self._column_chunks // len(self._tables))
+            return
+        for keys, changes in table.cut(rows, batch):
+            table.keys.append(keys)
+            self._spill.take(table.name, table.target.stored.stored(changes))
 
     def _write_current(self, table: _Table) -> None:
         """Writes the rows of a table as it stands. Those of a Delta table that is there are merged later."""
-        if table.keys is None or table.name not in self._spill.tables:
+        if table.name not in self._spill.tables:
             return
         delta = table.target.delta
         if delta is None or delta.table is None:
-            current = current_rows(table.keys, self._spill.rows(table.name))
+            current = current_rows(self._changes(table))
             self._spill.release(table.name)
             table.rows = len(current)
             _write_table(table, current)
@@ -352,7 +369,7 @@ class Writer:
     def _publish_table(self, position: CapturePosition, table: _Table) -> None:
         delta = table.target.delta
         if delta is not None and (table.rows or table.target.written or table.name in self._spill.tables):
-            if table.keys is not None and delta.table is not None:
+            if table.cut is not None and delta.table is not None:
                 self._merge(table, position)
             elif table.target.written:
                 delta.evolve(table.target.schema)
@@ -364,30 +381,34 @@ class Writer:
 
     def _merge(self, table: _Table, position: CapturePosition) -> None:
         """Merges the changes of a table into its Delta table."""
-        delta, keys = table.target.delta, table.keys
-        if delta is None or delta.table is None or keys is None:
+        delta = table.target.delta
+        if delta is None or delta.table is None:
             raise AssertionError("only current rows of a Delta table are merged")
-        changes = partial(self._spill.rows, table.name)
-        touched = Touched(keys, changes(), delta.relation_id)
-        there: Iterable[pa.RecordBatch] = ()
+        touched = Touched(self._changes(table), delta.relation_id)
+        there: list[pa.RecordBatch] = []
         with delta.errors():
-            if not (keys and touched.whole):
-                there = rows_there(delta.table, table.target.stored.schema, delta.relation_id)
-            if keys:
-                there = of_keys(there, keys, touched.rows)
-            current = current_rows(keys, changes(), there)
+            check_keys_are_there(touched, delta.table, table.name)
+            if touched.needs_rows:
+                there = [*touched.of(rows_there(delta.table, table.target.stored.schema, delta.relation_id))]
+            current = current_rows(self._changes(table), there)
         properties = commit_properties(position, table.relation_id)
         table.rows = len(current)
-        if keys:
+        made = difference(touched, current, there)
+        if made is not None:
             delta.evolve(current.schema)
             with delta.errors():
-                merge(delta.table, current, touched, keys, properties)
+                merge(delta.table, made, properties)
         else:
             _write_table(table, current)
             table.target.close({})
             delta.evolve(table.target.schema)
             table.target.may_be_logged = True
-            delta.replace(table.target.schema, table.target.written, properties)
+            add = delta.append if touched.adds else delta.replace
+            add(table.target.schema, table.target.written, properties)
+
+    def _changes(self, table: _Table) -> Iterator[KeyedBatch]:
+        """Yields the changes of a table that wait."""
+        return zip(table.keys, self._spill.rows(table.name), strict=True)
 
     def _in_threads(self, work: Callable[[_Table], None], tables: Iterable[_Table]) -> None:
         with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:

@@ -4,7 +4,6 @@ driver, connection    psycopg or gaussdb; queries, and the replication protocol
 plugins               what each output plugin is asked for
 messages, intake      messages as Arrow arrays or in a file, received by a thread or by SQL functions
 transaction_ends      where whole transactions end
-identities            where tables get another replica identity
 batches               whole transactions, by size and time; larger ones in a file
 snapshot              the rows that tables have before their changes
 slots, checks         slots of a server; what must be right before a stream starts

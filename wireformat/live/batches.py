@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from typing import Any
 
 import pyarrow as pa
 
-from .identities import Identities
 from .intake import Intake, SqlIntake
 from .messages import MessageFile, joined
 from .transaction_ends import Piece
@@ -62,20 +60,10 @@ class Batches:
     most_bytes    a batch is cut when it has so many bytes and a whole transaction
     most_seconds  or when its first message has waited so long
     memory_bytes  how many bytes wait in memory; the rest go to a temporary file
-    identities    or before a transaction in which a table gets another replica identity; None if that does not matter
     """
 
-    def __init__(
-        self,
-        intake: Intake | SqlIntake,
-        most_bytes: int,
-        most_seconds: float,
-        memory_bytes: int,
-        identities: Identities | None = None,
-    ) -> None:
+    def __init__(self, intake: Intake | SqlIntake, most_bytes: int, most_seconds: float, memory_bytes: int) -> None:
         self._intake = intake
-        self._identities = identities
-        self._later: deque[Piece] = deque()
         self._most_bytes = most_bytes
         self._most_seconds = most_seconds
         self._memory_bytes = memory_bytes
@@ -105,7 +93,7 @@ class Batches:
             left = deadline - time.monotonic()
             if self._has_whole and self._lsn is not None and self._since is not None:
                 left = min(left, self._since + self._most_seconds - time.monotonic())
-            piece = self._take(left)
+            piece = self._intake.take(left)
             if piece is not None:
                 self._add(piece)
             elif time.monotonic() >= deadline:
@@ -119,15 +107,6 @@ class Batches:
         if self._file is not None:
             self._file.close()
 
-    def _take(self, seconds: float) -> Piece | None:
-        """Returns the next piece, or a part of one: the batch ends after it if there are more."""
-        if not self._later:
-            piece = self._intake.take(seconds)
-            if piece is None or self._identities is None:
-                return piece
-            self._later += self._identities.cut(piece)
-        return self._later.popleft()
-
     @property
     def _has_whole(self) -> bool:
         return bool(self._whole) or self._file is not None
@@ -139,7 +118,7 @@ class Batches:
             return True
         if not self._has_whole or self._since is None:
             return False
-        if self._later or self._size >= self._most_bytes or self._rest_size >= self._memory_bytes:
+        if self._size >= self._most_bytes or self._rest_size >= self._memory_bytes:
             return True
         return time.monotonic() - self._since >= self._most_seconds
 

@@ -33,7 +33,7 @@ class Stopped(Exception):
 
 
 class Connection:
-    """A connection with `replication=database`, which also takes queries until a stream has been started.
+    """A connection with `replication=database`, which takes queries, or starts a stream before any query.
 
     dsn            connection string or URL of libpq
     driver         psycopg or gaussdb
@@ -53,6 +53,7 @@ class Connection:
         connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
         self._connection: Any = connection
         self._gap: str | None = None
+        self._has_queried = False
         try:
             # That of a password file or a service is known now.
             self.target = self.target.with_secret(bytes(connection.password or b"").decode("utf-8", "replace"))
@@ -112,6 +113,7 @@ class Connection:
 
     def query(self, sql: str) -> list[dict[str, str | None]]:
         """Returns the rows of a statement, or of the last of several, as texts by the names of columns."""
+        self._has_queried = True
         result = self._result(sql)
         self._check(result, self._pq.ExecStatus.TUPLES_OK, self._pq.ExecStatus.COMMAND_OK)
         names = [result.fname(column).decode() for column in range(result.nfields)]
@@ -154,7 +156,11 @@ class Connection:
 
         lsn       where to start; the server starts where the slot is if that is later, without a word
         options   of the output plugin
+
+        A session remembers the tables that its queries have looked at. It would decode changes from before an ALTER
+        TABLE with the columns that the table has now.
         """
+        assert not self._has_queried, "a session that has made queries must not stream"
         listed = ", ".join(f"{self.identifier(name)} {_option_literal(value)}" for name, value in options.items())
         command = f"START_REPLICATION SLOT {self.identifier(slot)} LOGICAL {lsn_text(lsn)}"
         self._check(self._result(f"{command} ({listed})" if listed else command), self._pq.ExecStatus.COPY_BOTH)
@@ -278,7 +284,8 @@ class Connection:
         state = result.error_field(self._pq.DiagnosticField.SQLSTATE)
         code = None if state is None else state.decode()
         text = self._words(result.get_error_message()) or f"unexpected answer {result.status}"
-        raise ServerError(text, sqlstate=code, is_temporary=code is None or code.startswith(_TEMPORARY))
+        may_pass = code is None or code.startswith(_TEMPORARY) or (code == "XX000" and _DROPPED in text)
+        raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
     def _words(self, text: str) -> str:
         return self.target.masked(text)
@@ -289,6 +296,10 @@ _NOT_READY = b"55000"
 
 _TEMPORARY = ("08", "57P", "53300", "55006")
 """SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot."""
+
+
+_DROPPED = "could not open relation with OID"
+"""An error of the view of published tables, if one of them is dropped meanwhile."""
 
 
 def _may_pass(text: str) -> bool:

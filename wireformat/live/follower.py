@@ -15,7 +15,6 @@ from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
 from .checks import Wanted, all_findings, check_start, raise_errors
 from .connection import Connection, Stopped
-from .identities import Identities
 from .intake import Intake, SqlIntake
 from .messages import is_stop
 from .plugins import Asked, ask
@@ -23,7 +22,7 @@ from .progress import Progress
 from .sink import Sink, is_full
 from .slots import Slot, System, claim, create_slot, find_slot, find_system, retained_bytes
 from .snapshot import Snapshot, take_snapshot
-from .transaction_ends import Cutter, FirstBytes, ends_of
+from .transaction_ends import Cutter, ends_of
 
 _Result = TypeVar("_Result")
 
@@ -145,7 +144,8 @@ class Follower:
     def _write_stream(self, connection: Connection, asked: Asked, until: int | None = None) -> None:
         """Writes what the slot sends until there is a reason to stop; closes the connection.
 
-        until   transactions that are committed there or later are left out
+        connection   for queries; another one streams
+        until        transactions that are committed there or later are left out
         """
         try:
             start = self._reached().lsn
@@ -168,19 +168,18 @@ class Follower:
         cutter = Cutter(ends_of(asked.format), until)
         if self.via == "sql":  # each look is a batch: the next one would begin with the same
             looks = SqlIntake(connection, cutter, self.slot, asked.format, asked.options, start)
-            return looks, Batches(looks, 1, 0, self.memory, self._identities(asked))
-        connection.start(self.slot, start, asked.options)
-        with self.connect() as other:
-            check_start(other, self.slot, start)
+            return looks, Batches(looks, 1, 0, self.memory)
+        stream = self.connect()
+        try:
+            stream.start(self.slot, start, asked.options)
+            check_start(connection, self.slot, start)
+        except BaseException:
+            stream.close()
+            raise
+        connection.close()
         asks_every = ONCE_ASKS_SECONDS if self.once or until is not None else ASKS_SECONDS
-        intake = Intake(connection, cutter, start, queue_bytes=self.memory, asks_every=asks_every)
-        return intake, Batches(intake, self.batch_bytes, self.batch_seconds, self.memory, self._identities(asked))
-
-    def _identities(self, asked: Asked) -> Identities | None:
-        """Returns what cuts batches that are merged by the replica identity."""
-        ends = ends_of(asked.format)
-        is_merged = self.sink.lake["state"] == "latest" and asked.format == "pgoutput"
-        return Identities(ends) if is_merged and isinstance(ends, FirstBytes) else None
+        intake = Intake(stream, cutter, start, queue_bytes=self.memory, asks_every=asks_every)
+        return intake, Batches(intake, self.batch_bytes, self.batch_seconds, self.memory)
 
     def _checked(self, connection: Connection) -> tuple[System, Slot]:
         system, slot = find_system(connection), find_slot(connection, self.slot)

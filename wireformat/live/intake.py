@@ -24,6 +24,9 @@ PIECE_BYTES = 4 << 20
 
 PIECE_SECONDS = 0.05
 
+QUIET_SECONDS = 0.01
+"""Or when nothing has followed for so long: then it may be all that there is."""
+
 NAP_SECONDS = 0.0003
 """When all has been read, more gathers for so long: a server sends about 4 KB at a time, and each read costs as much as
 many messages. Three times as long, and a server that sends small transactions waits for room in its socket."""
@@ -134,7 +137,7 @@ class Intake:
                 has_news = connection.wait(selector, 0)
                 if not has_news:
                     time.sleep(NAP_SECONDS)
-                    has_news = connection.wait(selector, PIECE_SECONDS)
+                    has_news = connection.wait(selector, QUIET_SECONDS if gathered.sizes else PIECE_SECONDS)
             asked = False
             if not gathered.sizes:
                 since = time.monotonic()

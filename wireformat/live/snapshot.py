@@ -143,6 +143,8 @@ def _begin(connection: Connection) -> int:
     try:
         (row,) = connection.query(f"CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput {option}")
     except ServerError as error:
+        if error.is_temporary:
+            raise
         raise ServerError(
             f"snapshot: {error}; it needs a free slot beside that of the stream: see max_replication_slots",
             sqlstate=error.sqlstate,

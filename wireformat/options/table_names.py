@@ -46,5 +46,5 @@ def suggestion(wrong: str, there: Collection[str]) -> str:
 
 
 def _quoted(name: str) -> str:
-    is_plain = name != "*" and not {*name} & {*'.,"'} and name == name.strip()
+    is_plain = not {*name} & {*'*.,"'} and name == name.strip()
     return name if is_plain else '"' + name.replace('"', '""') + '"'

@@ -15,6 +15,7 @@ from ..arrow.noted.selection import NotedSelection, change_rows, joined_selectio
 from ..arrow.typed_tables.rows import ChangeRows, joined_rows, rows_of_table
 from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition
+from .identities import Identities
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 16
@@ -33,6 +34,7 @@ class HeldRows(NamedTuple):
 
     table, keep        as `grouped_rows` takes them
     groups             as it yields them
+    identities         the replica identities that the stream states
     dropped            the number of records that DROPMALFORMED left out
     unknown_prepared   see `Capture.unknown_prepared`
     """
@@ -40,6 +42,7 @@ class HeldRows(NamedTuple):
     table: tuple[str, str]
     keep: tuple[str, ...]
     groups: list[tuple[ChangeRows | None, CapturePosition | None]]
+    identities: Identities
     dropped: int
     unknown_prepared: tuple[str, ...] | None
 

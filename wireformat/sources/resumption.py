@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -141,7 +141,6 @@ def _numbers(row: dict[str, Any]) -> tuple[int | None, int | None]:
 class KnownRelations:
     """The relations of pgoutput that were described before the oldest message that is still needed."""
 
-    _COLUMNS = ("message", "kind", "xid", "table_schema", "table_name", "detail")
     _KINDS = ("RELATION", "STREAM_START", "STREAM_STOP", "STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
     def __init__(self, known: Iterable[Relation] = ()) -> None:
@@ -157,10 +156,7 @@ class KnownRelations:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Learns from the next rows of the input."""
-        rows = pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(self._KINDS)))
-        if len(rows):
-            for row in batch.select(self._COLUMNS).take(rows).to_pylist():
-                self._later += [(row["message"], event) for event in _events(row)]
+        self._later += _events_of(batch, self._KINDS)
 
     def before(self, message: int | None) -> tuple[Relation, ...]:
         """Returns what was known before a message, or now. Earlier messages must not be asked for any more."""
@@ -175,6 +171,23 @@ class KnownRelations:
         del self._later[:count]
         # A later block of a transaction whose first one is not needed any more also needs its relations.
         return tuple(self._relations.find(number) or said for number, said in self._newest.items())
+
+
+_EVENT_COLUMNS = ("message", "kind", "xid", "table_schema", "table_name", "detail")
+
+
+def relations_in(batch: pa.RecordBatch) -> Iterator[tuple[int, Relation]]:
+    """Yields the relations that rows describe, each with the message that describes it."""
+    for message, event in _events_of(batch, ("RELATION",)):
+        assert isinstance(event, Relation)
+        yield message, event
+
+
+def _events_of(batch: pa.RecordBatch, kinds: Sequence[str]) -> Iterator[tuple[int, Event]]:
+    rows = pc.indices_nonzero(pc.is_in(batch["kind"], pa.array(kinds)))
+    if len(rows):
+        for row in batch.select(_EVENT_COLUMNS).take(rows).to_pylist():
+            yield from ((row["message"], event) for event in _events(row))
 
 
 def _events(row: Mapping[str, Any]) -> Iterator[Event]:

@@ -1,0 +1,244 @@
+"""The tables of a capture: their list, and their typed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from .arrow.noted.changes import CommittedRows
+from .arrow.noted.tables import NotedTables
+from .arrow.typed_tables.batch import TypedOptions
+from .arrow.typed_tables.listed import check_listed, of_table, replica_identity, rows_of
+from .arrow.typed_tables.rows import ChangeRows
+from .arrow.typed_tables.table import TypedPart
+from .arrow.typed_tables.tables import POSITION, TablesFound
+from .arrow.unread import judged_rows
+from .capture_reading import CaptureReading
+from .errors import WireformatError
+from .formats.registry import find_row
+from .options import ReadOptions
+from .options.table_names import one_table, written
+from .sources.groups import Table, groups_of_tables
+from .sources.handed_rows import HeldRows, grouped_rows, joined_parts
+from .sources.identities import Identities
+from .stream.capture_position import CapturePosition
+
+_HELD_SHARE = 8
+"""The part of the memory limit that the rows of a table may take that are held while the tables are listed."""
+
+
+class CaptureTables(CaptureReading):
+    """A capture whose tables are known after the first question that needs them.
+
+    _listed            the list of all tables
+    _was_listed_early  whether it has no counts of changes
+    _listed_alone      what a list says of one table, where other tables were stepped over
+    _held              the rows of one table, which the next question may ask for
+    """
+
+    _listed: pa.Table | None = None
+    _was_listed_early = False
+    _listed_alone: Mapping[Table, pa.Table] = MappingProxyType({})
+    _held: HeldRows | None = None
+
+    def _typed(
+        self, table: Table, part: TypedPart, keep: Sequence[str], held: HeldRows | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the typed changes of a table; see `_typed_groups`."""
+        for _, found in self._typed_groups(table, part, keep, held):
+            yield found
+
+    def _typed_groups(
+        self,
+        table: Table,
+        part: TypedPart,
+        keep: Sequence[str],
+        held: HeldRows | None,
+        through: Callable[[Iterable[Any]], Iterator[Any]] | None = None,
+    ) -> Iterator[tuple[ChangeRows, pa.RecordBatch]]:
+        """Yields the changes of a table, and their typed rows, which may be fewer.
+
+        keep      columns of the committed rows that are kept
+        held      the changes, if they have been read
+        through   see `_committed`
+        """
+        all_dropped = 0
+        of_table = replace(self._options, tables=(table,))
+        committed = self._committed(of_table, through=through)
+        for rows, position in grouped_rows(committed, table, keep) if held is None else held.groups:
+            found, dropped = (None, 0) if rows is None else part.read(rows)
+            if position is not None:
+                self._position = position
+            all_dropped += dropped
+            if rows is not None and found is not None and len(found):
+                yield rows, found
+        if held is not None:
+            self._dropped, self._unknown_prepared = held.dropped, held.unknown_prepared
+        self._dropped = (self._dropped or 0) + all_dropped
+
+    def _typed_all(self, filtered: ReadOptions, options: TypedOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
+        reached, all_dropped = self._position, 0
+        parts: dict[Table, TypedPart] = {}
+
+        def committed() -> Iterator[CommittedRows | None]:
+            nonlocal reached
+            for rows, position in self._committed(filtered, through=self._listing_of(filtered)):
+                reached = position or reached
+                yield rows
+
+        groups = groups_of_tables(
+            committed(),
+            (),
+            filtered.keeps_table,
+            self._memory_limit,
+            is_listed=lambda: self._listed is not None,
+            make_list=self._all_tables,
+        )
+        for table, rows in groups:
+            if table not in parts:
+                parts[table] = self._typed_part(written(table), options)
+            found, dropped = parts[table].read(joined_parts(rows, table, ()))
+            all_dropped += dropped
+            if len(found):
+                yield written(table), found
+        self._position = reached
+        self._dropped = (self._dropped or 0) + all_dropped
+
+    def _typed_part(self, table: str, options: TypedOptions, schema: Any = None) -> TypedPart:
+        schema = self._listed_table(table) if schema is None else schema
+        return TypedPart(table, schema=schema, options=options, evolution="union", kept=(), format=self._name)
+
+    def _all_tables(self) -> pa.Table:
+        """Returns the list of tables. It is kept."""
+        if self._listed is None:
+            self._listed = self._list(None)
+        return self._listed
+
+    def _list(self, counted: ReadOptions | None) -> pa.Table:
+        """Reads the capture and returns the list of tables.
+
+        counted   options of whose `tables` the list is needed; what it says of others may be incomplete
+        """
+        self._begin_reading()
+        found = TablesFound()
+        tables = NotedTables(found)
+        noted = self._noted(self._make_decoder(self._options, counted))
+        with judged_rows(chain(self._known_relations(), noted)) as all_rows:
+            for rows in all_rows:
+                tables.take(rows)
+        tables.finish()
+        return found.listed(self._name, POSITION)
+
+    def _list_early(self) -> pa.Table:
+        """Returns a list of tables that has their columns, before all changes were read.
+
+        Where the stream describes its tables, only that is read again: the list counts no changes.
+        """
+        if self._listed is None and find_row(self._name).has_relation_ids:
+            self._begin_reading()
+            found = TablesFound()
+            described = self._decoded(self._options.filtered(kinds=["RELATION"]), self._schema)
+            for batch in chain(self._known_relations(), described):
+                found.take_batch(batch)
+            self._listed, self._was_listed_early = found.listed(self._name, POSITION), True
+        return self._all_tables()
+
+    def _listing_of(self, options: ReadOptions) -> Callable[[Iterable[Any]], Iterator[Any]]:
+        """Returns what makes the list of tables of all rows that pass, if they are those of all tables."""
+        return self._listing if options.tables is None else iter
+
+    def _listing(self, rows: Iterable[Any]) -> Iterator[Any]:
+        """Yields all rows of the capture; after the last one, the list of tables is there."""
+        found = TablesFound()
+        tables = NotedTables(found)
+        for known in self._known_relations():
+            tables.take(known)
+        for item in rows:
+            if self._listed is None:  # nor has another reading made it
+                tables.take(item)
+            yield item
+        if self._listed is None:
+            tables.finish()
+            self._listed = found.listed(self._name, POSITION)
+
+    def _list_alone(self, wanted: Table, keep: Sequence[str] = ()) -> pa.Table:
+        """Returns the list of tables, or what it says of one table if the capture has that; see `_list`.
+
+        Where it reads the capture, it holds the rows of the table, unless there are many.
+
+        keep   columns of the committed rows that are held
+        """
+        if self._listed is None and wanted not in self._listed_alone:
+            try:
+                listed = self._list_and_hold(wanted, tuple(keep))
+            except WireformatError:  # the list may be there all the same; then who reads the rows gets the error
+                self._held = None
+                listed = self._list(replace(self._options, tables=(wanted,)))
+            self._listed_alone = {**self._listed_alone, wanted: of_table(listed, wanted)}
+        alone = self._listed_alone.get(wanted)
+        return alone if alone is not None and alone.num_rows and self._listed is None else self._all_tables()
+
+    def _list_and_hold(self, wanted: Table, keep: tuple[str, ...]) -> pa.Table:
+        """Reads the capture; returns what `_list` returns, and holds the rows of a table."""
+        self._begin_reading()
+        self._held = None
+        found = TablesFound()
+        tables = NotedTables(found)
+        identities = self._identities()
+        all_rows: Iterator[Any] = iter(())
+
+        def listing(rows: Iterable[Any]) -> Iterator[Any]:
+            nonlocal all_rows
+            all_rows = iter(rows)
+            for known in self._known_relations():
+                tables.take(known)
+            for item in identities.through(all_rows):
+                tables.take(item)
+                yield item
+
+        groups: list[tuple[ChangeRows | None, CapturePosition | None]] = []
+        of_table = replace(self._options, tables=(wanted,))
+        size = 0
+        for rows, position in grouped_rows(self._committed(of_table, through=listing), wanted, keep):
+            groups.append((rows, position))
+            size += 0 if rows is None else rows.nbytes
+            if size > self._memory_limit // _HELD_SHARE:
+                groups.clear()
+                break
+        else:
+            self._held = HeldRows(wanted, keep, groups, identities, self._dropped or 0, self._unknown_prepared)
+        for item in all_rows:
+            tables.take(item)
+        tables.finish()
+        return found.listed(self._name, POSITION)
+
+    def _take_held(self, table: Table, keep: Sequence[str]) -> HeldRows | None:
+        """Returns the rows of a table if they are held; then they are not held any more."""
+        held, self._held = self._held, None
+        return held if held is not None and (held.table, held.keep) == (table, tuple(keep)) else None
+
+    def _listed_table(self, table: str, keep: Sequence[str] = ()) -> pa.Table:
+        """Returns the list of tables; raises BadRows if it does not have the table, or not the types of its columns.
+
+        keep   see `_list_alone`
+        """
+        listed = self._list_alone(one_table(table), keep)
+        check_listed(listed, table, self._name)
+        return listed
+
+    def _replica_identity(self, table: str) -> list[str]:
+        """Returns the columns of the replica identity; [] if it is the whole row. Raises BadRows and OptionError."""
+        return replica_identity(self._listed_table(table), table)
+
+    def _states_identity(self, table: str) -> bool:
+        """Whether the stream states the replica identity of a table. Raises BadRows if there is no such table."""
+        return any(row["key_columns"] is not None for row in rows_of(self._listed_table(table), table))
+
+    def _identities(self) -> Identities:
+        """Returns the replica identities before the first message."""
+        return Identities(() if self._after is None else self._after.relations)
