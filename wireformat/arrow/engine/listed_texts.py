@@ -52,7 +52,8 @@ def note_wrong_texts(facts: Array, texts: Array, sources: tuple[memoryview, memo
     """
     good: set[bytes] = set()  # names come again and again
     wrong: list[int] = []
-    places: list[tuple[int, int]] = []
+    inside: list[int] = []
+    got: list[int] = []
     last = -1
     for index, (owner, start, length) in enumerate(zip(*texts[[OWNER, START, LENGTH]].tolist(), strict=True)):
         if owner == last:
@@ -66,10 +67,11 @@ def note_wrong_texts(facts: Array, texts: Array, sources: tuple[memoryview, memo
         except UnicodeDecodeError as error:
             last = owner
             wrong.append(index)
-            places.append((error.start, error.end - error.start))
+            inside.append(error.start)
+            got.append(error.end - error.start)
     if not wrong:
         return
-    chosen, (inside, got) = texts[:, wrong], np.array(places).T
+    chosen = texts[:, wrong]
     records = chosen[OWNER]
     facts[_FROM_TEXT[:, np.newaxis], records] = chosen[_OF_TEXT]
     facts[INSIDE, records] += inside
