@@ -43,6 +43,9 @@ from .generate import BINARY, JSON, PGOUTPUT, TEXT
 GOOD, BAD = b"some length", b"some l\xffngth"
 """What is in each row, and what is in its place in a corrupt one: no text in UTF-8, GBK and EUC-JP."""
 
+ALL = 2 * HALF
+"""What a stream without a good row may cost."""
+
 STREAMED_ROWS = 500
 """Of a streamed block. A server streams a transaction when its changes need more than logical_decoding_work_mem; these
 need about the least that can be set, 64 kB."""
@@ -124,7 +127,7 @@ def misread(written: str, encoding: str) -> Iterator[Corner]:
     """Names and values in another encoding than the one that is given: no row can be read."""
     change = partial(in_language, "chinese")
     for corner in corners(f"{written} read as {encoding}", change, written, encoding=encoding, **PERMISSIVE):
-        yield corner._replace(most=HALF)
+        yield corner._replace(most=ALL)
 
 
 def _corners() -> Iterator[Corner]:

@@ -188,7 +188,7 @@ class FaultFinder:
         """Returns the tables of these rows."""
         views = memoryview(step.message_batch.buffer), memoryview(step.notes.text)
         known, found, first_utf8 = self._tables, [], -step.known_bytes
-        for schema, schema_length, name, length in faults.facts[SCHEMA : TABLE + 2].T.tolist():
+        for schema, schema_length, name, length in zip(*faults.facts[SCHEMA : TABLE + 2].tolist(), strict=True):
             if schema_length < 0:
                 found.append(NO_TABLE)
                 continue

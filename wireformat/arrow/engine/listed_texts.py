@@ -50,20 +50,28 @@ def note_wrong_texts(facts: Array, texts: Array, sources: tuple[memoryview, memo
     texts     int64[TEXT_FIELDS, n], the listed texts, in the order in which the declaration reads them
     sources   the buffer, and the text of the notes
     """
+    good: set[bytes] = set()  # names come again and again
     wrong: list[int] = []
-    places: list[tuple[int, int]] = []
+    inside: list[int] = []
+    got: list[int] = []
     last = -1
-    for index, (owner, start, length) in enumerate(texts[[OWNER, START, LENGTH]].T.tolist()):
-        if owner != last:
-            try:
-                bytes_at(*sources, start, length).decode(encoding)
-            except UnicodeDecodeError as error:
-                last = owner
-                wrong.append(index)
-                places.append((error.start, error.end - error.start))
+    for index, (owner, start, length) in enumerate(zip(*texts[[OWNER, START, LENGTH]].tolist(), strict=True)):
+        if owner == last:
+            continue
+        data = bytes_at(*sources, start, length)
+        if data in good:
+            continue
+        try:
+            data.decode(encoding)
+            good.add(data)
+        except UnicodeDecodeError as error:
+            last = owner
+            wrong.append(index)
+            inside.append(error.start)
+            got.append(error.end - error.start)
     if not wrong:
         return
-    chosen, (inside, got) = texts[:, wrong], np.array(places).T
+    chosen = texts[:, wrong]
     records = chosen[OWNER]
     facts[_FROM_TEXT[:, np.newaxis], records] = chosen[_OF_TEXT]
     facts[INSIDE, records] += inside
