@@ -55,7 +55,6 @@ from .messages import (
 )
 from .relation_messages import read_relation
 from .relations import OUTSIDE, Lost, Outside, Relations
-from .stream_messages import STREAM_TAGS, read_stream_message
 from .writer import PgOutputWriter, said
 
 
@@ -111,12 +110,7 @@ class PgOutput:
         return self.relations.block is not None and not is_aside(message[frame.start : frame.start + ASIDE_BYTES])
 
     def _event(self, message: bytes, frame: Frame, options: ReadOptions) -> Event:
-        kind = message[frame.start]
-        if kind in STREAM_TAGS and options.dialect == "postgresql" and active_trace() is None:
-            event = read_stream_message(message[frame.start : frame.stop], frame.lsn)
-            if event is not None:
-                return event
-        if kind == RELATION_TAG and active_trace() is None:
+        if message[frame.start] == RELATION_TAG and active_trace() is None:
             record = message[frame.start : frame.stop]
             found = read_relation(record, self._in_block(message, frame), options.encoding, options.encoding_errors)
             if found is not None:
