@@ -89,7 +89,12 @@ class Messages:
         names = [f"s{index}" for index in range(len(streams))]
         found = (
             rows.groupBy("chunk", *names)
-            .agg(F.min("at").alias("first"), F.max("at").alias("last"))
+            .agg(
+                F.min("at").alias("first"),
+                F.max("at").alias("last"),
+                (F.first("at") != F.min("at")).alias("begins_later"),
+                (F.last("at") != F.max("at")).alias("ends_earlier"),
+            )
             .orderBy(*names, "first")
             .limit(MOST_PARTITIONS)
             .collect()
@@ -102,6 +107,8 @@ class Messages:
             of_stream = [*ranges]
             if any(before["last"] >= after["first"] for before, after in pairwise(of_stream)):
                 return None
+            if any(row["begins_later"] or row["ends_earlier"] for row in of_stream):
+                self.sort()  # as where Spark has put files into a partition by their sizes: no task need find it out
             found_ranges[stream_key(stream)] = {
                 row["chunk"]: Range(rank, tuple(row["first"]), tuple(row["last"])) for rank, row in enumerate(of_stream)
             }

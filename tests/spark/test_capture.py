@@ -258,6 +258,19 @@ def test_partitions_in_any_order(
     rows_there(df.orderBy(OFFSET), messages)
 
 
+def test_files_in_another_order(one_stream: tuple[DataFrame, list[bytes]]) -> None:
+    """The look at the positions finds it; else all tasks would read their messages, to find that one must sort them."""
+    df, messages = one_stream
+    half = len(messages) // 2
+    parts = (df.where(F.col(OFFSET) >= half), df.where(F.col(OFFSET) < half))
+    capture = spark_udfs.capture(parts[0].unionAll(parts[1]).coalesce(1), "value", "pgoutput", order_by=[OFFSET])
+    assert capture._messages.are_chunks
+    assert capture._messages._is_sorted
+    assert_same(
+        capture.committed().toArrow(), wf.Capture(messages, "pgoutput").committed().read_all().drop_columns(["message"])
+    )
+
+
 def test_local_relations(spark: SparkSession) -> None:
     """Spark numbers the partitions of rows that lie in the plan before it makes them."""
     messages = streams_of("pgoutput")["generated 0"]
