@@ -44,32 +44,41 @@ def written(live_server: Server) -> Iterator[Database]:
     """A database whose slot is read by SQL functions."""
     with database(live_server, "identities") as db:
         db.rows(f"select pg_create_logical_replication_slot('{db.slot}', 'pgoutput')")
-        db.execute("drop publication p", "create publication p for all tables")
+        db.execute("create table filler (x text)", "drop publication p", "create publication p for all tables")
+        db.execute("set logical_decoding_work_mem = '64kB'")
         yield db
 
 
-def write(db: Database, transactions: Sequence[Sequence[str]]) -> None:
+FILLER = "insert into filler select md5(i::text) from generate_series(1, 700) i"
+"""Makes a transaction larger than the server keeps."""
+
+
+def write(db: Database, transactions: Sequence[Sequence[str]], streaming: str) -> None:
     """Runs transactions without the statements that fail."""
     for statements in transactions:
         with db.session.transaction():
             for statement in statements:
                 try:
                     with db.session.transaction():
+                        if streaming == "on":
+                            db.session.execute(FILLER)
                         db.session.execute(statement)
                 except (psycopg.errors.UniqueViolation, psycopg.errors.ObjectNotInPrerequisiteState):
                     pass
 
 
-def new_messages(db: Database) -> list[bytes]:
-    function = f"pg_logical_slot_get_binary_changes('{db.slot}', null, null, 'proto_version', '1',"
-    return [bytes(data) for (data,) in db.rows(f"select data from {function} 'publication_names', 'p')")]
+def new_messages(db: Database, streaming: str = "off") -> list[bytes]:
+    options = f"'proto_version', '2', 'streaming', '{streaming}', 'publication_names', 'p'"
+    found = db.rows(f"select data from pg_logical_slot_get_binary_changes('{db.slot}', null, null, {options})")
+    return [bytes(data) for (data,) in found]
 
 
 def rows_of(table: pa.Table) -> list[tuple[int, int, str]]:
     return sorted((row["id"], row["n"], row["long"]) for row in table.to_pylist())
 
 
-@at_most(25)
+@pytest.mark.parametrize("streaming", ["off", "on"])
+@at_most(15)
 @given(transactions=TRANSACTIONS, split=st.integers(0, 4), memory=st.sampled_from([0, 1 << 20]), size=st.integers(1, 9))
 def test_the_rows_are_those_of_the_table(
     written: Database,
@@ -78,15 +87,20 @@ def test_the_rows_are_those_of_the_table(
     split: int,
     memory: int,
     size: int,
+    streaming: str,
 ) -> None:
-    """In one write and in two, where the messages come in arrays of a size, and where changes wait in files."""
+    """In one write and in two; also of transactions that are streamed before they end, and where changes wait in files.
+
+    size   how many messages come at once
+    """
     db, folder = written, tmp_path_factory.mktemp("lake")
     db.execute("drop table if exists a", TABLE)
     new_messages(db)
-    write(db, [["insert into a select i, 5 - i, 'short' from generate_series(1, 4) i"], *transactions[:split]])
-    first = new_messages(db)
-    write(db, transactions[split:])
-    second = new_messages(db)
+    inserts = ["insert into a select i, 5 - i, 'short' from generate_series(1, 4) i"]
+    write(db, [inserts, *transactions[:split]], streaming)
+    first = new_messages(db, streaming)
+    write(db, transactions[split:], streaming)
+    second = new_messages(db, streaming)
     wanted = sorted(db.rows("table a"))
     options = {"format": "delta", "state": "latest"}
 

@@ -69,7 +69,7 @@ class Identities:
             return
         changes = np.flatnonzero(rows.kinds != TABLE_RELATION)
         messages = np.asarray(rows.column("message", pa.int64()))[changes]
-        numbers = np.searchsorted([one.message for one in stated], messages) - 1
+        numbers = np.maximum(np.searchsorted([one.message for one in stated], messages) - 1, 0)
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         lsns, ordinals = positions_of(rows.column("sequence", SEQUENCE))
         own_lsns, own_ordinals = positions_of(typed["_sequence"])
