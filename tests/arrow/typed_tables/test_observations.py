@@ -45,5 +45,7 @@ def test_chunks_list_what_the_whole_stream_lists(chosen: list[int], cuts: list[i
             found.take_batch(batch)
         observed += sorted(found.found(), key=lambda one: (*one.first.values(),))
     listed = wf.arrow.tables(table)
-    assert tables_of_observations(observed, None, POSITION).to_pylist() == listed.to_pylist()
+    of_chunks = tables_of_observations(observed, None, POSITION)
+    assert of_chunks.to_pylist() == listed.to_pylist()
+    assert of_chunks.schema.metadata == listed.schema.metadata  # which has the identities that were switched
     assert wf.arrow.tables(table.to_batches(max_chunksize=7)) == listed

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import wireformat as wf
+from wireformat.arrow.typed_tables.listed import replica_identity
 
 from .changes_made import TYPES, change, changes, relation
 
@@ -139,3 +141,17 @@ def test_the_cut_into_record_batches_does_not_matter() -> None:
         assert wf.arrow.tables(pa.Table.from_batches(table.to_batches(max_chunksize=size))).equals(
             wf.arrow.tables(table)
         )
+
+
+def test_a_replica_identity_that_was_switched() -> None:
+    """It makes no new version, whose columns would be the same; but it is not taken for that of all changes."""
+    by_id, by_note = (relation(TYPES, [-1, -1, 393222, -1], [key]) for key in ("id", "note"))
+    insert = change("INSERT", ROW)
+    plain = wf.arrow.tables(changes(by_id, insert, by_id))
+    assert replica_identity(plain, "shop.orders") == ["id"]
+    switched = wf.arrow.tables(changes(by_id, insert, by_note, insert))
+    assert switched["version"].to_pylist() == [1]
+    with pytest.raises(wf.OptionError, match=r"replica identity of shop\.orders changed: id; note"):
+        replica_identity(switched, "shop.orders")
+    whole = wf.arrow.tables(changes(relation(TYPES, keys=[*TYPES]), insert, relation(TYPES), insert))
+    assert replica_identity(whole, "shop.orders") == []

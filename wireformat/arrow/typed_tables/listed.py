@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,9 @@ from ...options.table_names import one_table, written
 from ..unread import no_such_table
 
 _TABLE_NAME = ("table_schema", "table_name")
+
+_SWITCHED = b"wireformat.switched_keys"
+"""Name of metadata."""
 
 
 def of_table(listed: pa.Table, table: tuple[str, str]) -> pa.Table:
@@ -51,18 +56,33 @@ def check_one_version(listed: pa.Table, table: str) -> None:
             )
 
 
+def with_switched_keys(schema: pa.Schema, keys_of: Mapping[tuple[str, str, int], Iterable[Sequence[str]]]) -> pa.Schema:
+    """Returns the schema of a list of tables whose metadata have the replica identities that were switched.
+
+    keys_of   all identities of a version, by schema, table and number of the version. Its row names the last one
+    """
+    switched = [[*version, sorted(map(list, keys))] for version, keys in keys_of.items()]
+    return schema.with_metadata({**(schema.metadata or {}), _SWITCHED: json.dumps(switched)}) if switched else schema
+
+
+def _switched_keys(listed: pa.Table) -> dict[tuple[str, str, int], list[list[str]]]:
+    found = json.loads((listed.schema.metadata or {}).get(_SWITCHED, b"[]"))
+    return {(schema, table, version): keys for schema, table, version, keys in found}
+
+
 def replica_identity(listed: pa.Table, table: str) -> list[str]:
     """Returns the columns of the replica identity; [] if it is the whole row.
 
     Raises OptionError if it is unknown, or changed.
     """
+    switched = _switched_keys(listed)
     keys: set[tuple[str, ...] | None] = set()
     for row in rows_of(listed, table):
-        if row["key_columns"] is not None:
-            # With REPLICA IDENTITY FULL the key has all columns. Without an identity, it has none, and the server
-            # does not publish updates and deletes. In both cases equal rows are counted.
-            is_whole = len(row["key_columns"]) in (0, len(row["columns"]))
-            keys.add(None if is_whole else tuple(row["key_columns"]))
+        for names in switched.get((*one_table(table), row["version"]), [row["key_columns"]]):
+            if names is not None:
+                # With REPLICA IDENTITY FULL the key has all columns. Without an identity, it has none, and the server
+                # does not publish updates and deletes. In both cases equal rows are counted.
+                keys.add(None if len(names) in (0, len(row["columns"])) else tuple(names))
     if len(keys) == 1:
         return list(keys.pop() or ())
     if not keys:

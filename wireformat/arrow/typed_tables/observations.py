@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from ..arrays import Array
 from ..codes import combined_codes, grouped
-from ..schemas import with_format
 from .rows import TABLE_RELATION, ChangeRows, chosen_of_batch, rows_of_tables
-from .tables import Table, indices_by_table, positions_of, tables_schema, version_columns
+from .tables import Table, indices_by_table, list_of, positions_of, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 
 
@@ -156,7 +155,7 @@ def tables_of_observations(observed: Iterable[Observation], format: str | None, 
         }
         for (table, number), total in sorted(totals.items(), key=itemgetter(0))
     ]
-    return pa.Table.from_pylist(listed, with_format(tables_schema(position), format))
+    return list_of(listed, versions, position, format)
 
 
 def _rank(position: dict[str, Any]) -> list[tuple[bool, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..codes import combined_codes
 from ..row_changes import RowChanges
 from ..schemas import with_format
-from .listed import of_table
+from .listed import of_table, with_switched_keys
 from .rows import TABLE_RELATION, ChangeRows, Source, chosen_of_batch, rows_of_tables
 from .versions import TableVersions, Version
 
@@ -97,7 +97,25 @@ class TablesFound:
             }
             for table, version in sorted(self._totals)
         ]
-        return pa.Table.from_pylist(found, with_format(tables_schema(position), format))
+        return list_of(found, self._versions, position, format)
+
+
+def list_of(
+    rows: list[dict[str, Any]], versions: Mapping[Table, TableVersions], position: pa.DataType, format: str | None
+) -> pa.Table:
+    """Returns a list of tables of its rows.
+
+    versions   of all tables
+    position   the type of the positions
+    """
+    switched = {
+        (*table, number): version.all_keys
+        for table, of_table in versions.items()
+        for number, version in enumerate(of_table.versions, 1)
+        if len(version.all_keys) > 1
+    }
+    schema = with_switched_keys(with_format(tables_schema(position), format), switched)
+    return pa.Table.from_pylist(rows, schema)
 
 
 def tables_schema(position: pa.DataType) -> pa.Schema:

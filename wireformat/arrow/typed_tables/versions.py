@@ -43,7 +43,9 @@ class ColumnFacts:
 class Version:
     """The columns of a table between two changes of its definition. Its fields are those of ColumnFacts.
 
-    format   of the rows that name the types; None if it is not known
+    keys       of the last record that names them
+    all_keys   of all records that name them
+    format     of the rows that name the types; None if it is not known
     """
 
     types: dict[str, str | None]
@@ -52,6 +54,7 @@ class Version:
     keys: Names | None = None
     is_untyped: bool = False
     format: str | None = None
+    all_keys: frozenset[Names] = frozenset()
 
     def sql_type(self, name: str) -> SqlType | None:
         """Returns the column's type, with its modifiers if they are known."""
@@ -87,7 +90,9 @@ class Version:
         self.is_complete |= facts.is_complete
         self.is_untyped |= facts.is_untyped
         self.typmods = self.typmods if facts.typmods is None else dict(facts.typmods)
-        self.keys = self.keys if facts.keys is None else facts.keys
+        if facts.keys is not None:
+            self.keys = facts.keys
+            self.all_keys |= {facts.keys}
 
 
 @dataclass
