@@ -88,7 +88,7 @@ FULL = Effort(
     inspect_bytes=1_000_000_000,
     live_rounds=3,
     live_changes=400_000,
-    live_seconds=30,
+    live_seconds=600,
     spark_copies=bench_spark.COPIES,
     growth_changes=(1_000_000, 4_000_000, 16_000_000),
     driver_chunks=(10_000, 100_000),
@@ -187,7 +187,7 @@ def main(
     quick: Annotated[bool, typer.Option(help="Little data, one run each: to see whether all works.")] = False,
     megabytes: Annotated[float | None, typer.Option(help="Of binary messages. Else 42.6, or 4 with --quick.")] = None,
     live_seconds: Annotated[
-        float | None, typer.Option(metavar="S", help="Of load on a live slot. Else 30, or 4 with --quick.")
+        float | None, typer.Option(metavar="S", help="Of load on a live slot. Else 600, or 4 with --quick.")
     ] = None,
     write: Annotated[
         bool | None,
@@ -211,14 +211,20 @@ def main(
         say = status.update
         say(f"making {effort.megabytes:g} MB of messages")
         capture = ready_capture(FOLDER, effort.megabytes)
-        results = {
-            group.value: measure(capture, effort, say) for group, measure in GROUPS.items() if group in (only or GROUPS)
-        }
-        results = {group: found for group, found in results.items() if found}  # without what is not installed here
-    report.print_tables(Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH), results)
-    runs = {group: kept.Run(machine.description(), load, found) for group, found in results.items()}
-    if effort == FULL:
-        kept.keep(KEPT, runs)
+        runs: dict[str, kept.Run] = {}
+        for group, measure in GROUPS.items():
+            if group not in (only or GROUPS):
+                continue
+            found = measure(capture, effort, say)
+            if not found:  # something that it needs is not installed here
+                continue
+            runs[group.value] = kept.Run(machine.description(), load, found)
+            if effort == FULL:  # what a later group does, or who stops it, must not cost hours
+                kept.keep(KEPT, {group.value: runs[group.value]})
+            if not console.is_terminal:
+                console.print(f"Measured: {group.value}")
+    screen = Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
+    report.print_tables(screen, {group: run.results for group, run in runs.items()})
     if write or (write is None and effort == FULL and not only):
         others = kept.kept(KEPT) if effort == FULL else {}
         all_runs = {**others, **runs}
