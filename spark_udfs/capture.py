@@ -175,9 +175,8 @@ class Capture:
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        if kept and not self._messages.are_counted:
-            self._light.find()
-        return self._answer(ask, schema, None, is_sorted=not self._light.was_made, tables=tables)
+        self._light.check()
+        return self._answer(ask, schema, None, tables=tables)
 
     @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
@@ -440,7 +439,6 @@ class Capture:
         schema: pa.Schema,
         plans: Plans | None,
         *,
-        is_sorted: bool = False,
         only_planned: bool = False,
         tables: Sequence[str] | None = None,
     ) -> DataFrame:
@@ -448,7 +446,6 @@ class Capture:
 
         schema         of an answer
         plans          of the chunks, by number; None if the question needs none
-        is_sorted      sorts the messages, whose order the light pass has not seen
         only_planned   reads only the chunks of these plans
         tables         patterns: only row changes of these tables are read at all
         """
@@ -457,7 +454,7 @@ class Capture:
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         given = pa.schema([*arrow_types(StructType([*streams])), *schema])
         answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
-        rows = self._messages.in_chunks(plans, is_sorted=is_sorted, only_planned=only_planned)
+        rows = self._messages.in_chunks(plans, only_planned=only_planned)
         return rows.mapInArrow(answer, StructType([*streams, *fields]))
 
     def _reading_with(self, plans: Plans | None, tables: Sequence[str] | None = None) -> Reading:

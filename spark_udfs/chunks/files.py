@@ -60,11 +60,6 @@ class FileMessages:
         self.files = files
         self._firsts = first_messages(file.messages for file in files)
 
-    @property
-    def are_counted(self) -> bool:
-        """Whether it is known how many messages each file has."""
-        return self._firsts is not None
-
     def count(self, messages: Iterable[int]) -> None:
         """Takes the number of messages of each file."""
         from wireformat.chunks.file_ranges import first_messages

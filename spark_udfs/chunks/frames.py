@@ -13,7 +13,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from wireformat.arrow.unread import ReadSummary
 from wireformat.chunks.relations import NEEDED_TAGS
 
 from ..decoding.relations import is_of_kind
@@ -37,8 +36,6 @@ class Messages:
                 each has ranges of its own of the streams; otherwise it is spark.sql.shuffle.partitions
     """
 
-    are_counted = True
-
     def __init__(self, df: DataFrame, payload: Column, positions: PositionColumns, chunks: int | None) -> None:
         self.df = df
         self.positions = positions
@@ -56,13 +53,10 @@ class Messages:
 
     def check(self, format: str, summaries: Mapping[str, Mapping[int, ChunkSummary]]) -> None:
         """Raises the first error of the messages."""
-        seen = ReadSummary()
         for of_stream in summaries.values():
             for summary in of_stream.values():
                 if summary.error is not None:
                     raise summary.error
-                seen = seen.and_these(summary.seen)
-        seen.check(format)
 
     @property
     def fields(self) -> list[StructField]:
@@ -167,7 +161,6 @@ class Messages:
         plans: Mapping[int, Any] | None = None,
         *,
         relations_only: bool = False,
-        is_sorted: bool = False,
         only_planned: bool = False,
     ) -> DataFrame:
         """Returns the messages, a chunk in each partition, in the order of stream and position.
@@ -175,10 +168,9 @@ class Messages:
         plans            what the task of a chunk gets before its first message, by the number of the chunk. Where
                          partitions are chunks, the tasks must get it otherwise
         relations_only   only messages that describe relations of pgoutput, and that begin or end their validity
-        is_sorted        sorts the messages
         only_planned     only the chunks of `plans`
 
-        Where partitions are chunks, their order is that of df until `sort` is called, if is_sorted is not set.
+        Where partitions are chunks, their order is that of df until `sort` is called.
         """
         df = self.df.where(is_of_kind(self.payload, NEEDED_TAGS)) if relations_only else self.df
         columns = [self._chunk, *self.positions.columns, self.payload]
@@ -187,7 +179,7 @@ class Messages:
         if only_planned:
             rows = rows.where(F.col(order[0]).isin([*(plans or ())]))
         if self.are_chunks:
-            return rows.sortWithinPartitions(*order) if self._is_sorted or is_sorted else rows
+            return rows.sortWithinPartitions(*order) if self._is_sorted else rows
         if plans is not None:
             nothing = [None] * len(self.positions.fields)
             given = [(number, *nothing, pickle.dumps(plan)) for number, plan in plans.items()]

@@ -221,16 +221,18 @@ def groups(
     plans       by the number of the chunk, if they are not among the messages
     ranges      that the chunks must have, if they are known
     is_planned  whether each group of these chunks has a plan, and each plan a group
-    partition   the number of the chunk that the task has, if plans are not among the messages: it may have lost them
+    partition   the number of the chunk that the task has, if plans are not among the messages: it may have lost them.
+                Where Spark has joined partitions, a task has other chunks, as its messages show
 
     Raises BadRows for equal positions, NotSorted, OtherPartitions.
     """
-    last, of_chunk = partition, _plans_of(plans, partition)
-    missing = {*of_chunk}
+    last: int | None = None
+    of_chunk: Mapping[str, ChunkPlan] = {}
+    missing = {*_plans_of(plans, partition)}
     for (chunk, *stream), slices in groupby(_slices(batches, streams, order), itemgetter(0)):
         rows: Iterator[pa.RecordBatch] = (of_group for _, of_group in slices)
         if chunk != last:
-            _check_none(missing)
+            _check_none(missing if last is not None else ())
             last, of_chunk = chunk, _plans_of(plans, chunk)
             missing = {*of_chunk}
         if stream == [PLAN]:

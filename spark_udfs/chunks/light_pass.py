@@ -16,6 +16,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 import wireformat as wf
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.chunk_plan import ChunkPlan
+from wireformat.stream.judged import wrong_format
 
 from ..schemas import arrow_types
 from .files import FileMessages
@@ -26,6 +27,7 @@ from .work import FAULTS, PARTS, Reading, needed_batches, other_rows, record_bat
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.observations import Observation
+    from wireformat.arrow.unread import ReadSummary
     from wireformat.chunks.row_facts import RowFacts
     from wireformat.chunks.summary import ChunkSummary
 
@@ -133,19 +135,27 @@ class LightPass:
 
     @cached_property
     def summaries(self) -> dict[str, dict[int, ChunkSummary]]:
-        """The summary of each chunk of each stream."""
+        """The summary of each chunk of each stream; raises BadRows if no row could be read."""
+        self._seen.check(self._format)
+        return self._all_summaries
+
+    @cached_property
+    def _all_summaries(self) -> dict[str, dict[int, ChunkSummary]]:
         found = self._parts(lambda: partial(summary_batches, self.reading), is_whole=True)
         self._messages.check(self._format, found)
         return found
 
-    def find(self) -> None:
-        """Looks through all messages, unless it was done."""
-        assert self.summaries is not None, "a property"
+    @cached_property
+    def _seen(self) -> ReadSummary:
+        from wireformat.chunks.summary import seen_in
 
-    @property
-    def was_made(self) -> bool:
-        """Whether all messages were looked through."""
-        return "summaries" in self.__dict__
+        return seen_in(summary for chunks in self._all_summaries.values() for summary in chunks.values())
+
+    def check(self) -> None:
+        """Raises what `wireformat.Capture.changes` raises for the same messages."""
+        guess = self._seen.other_format(self._format)
+        if guess is not None and self._options["mode"] == "FAILFAST":
+            raise wrong_format(self._format, "no record that could be read", guess)
 
     @cached_property
     def planned(self) -> dict[str, StreamPlan]:

@@ -216,10 +216,9 @@ def test_errors_say_where(one_stream: tuple[DataFrame, list[bytes]], spark: Spar
     row = next(offset for offset, message in enumerate(messages) if message[0] == ord("I"))
     value = F.when(F.col(OFFSET) == row, F.lit(b"I\0")).otherwise(F.col("value"))
     bad = df.withColumn("value", value)
-    with pytest.raises(wf.DecodeError, match=f"{OFFSET}={row}"):
-        spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET]).tables()
-    with pytest.raises(PythonException, match=f"{OFFSET}={row}"):
-        spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET]).changes().collect()
+    for ask in (spark_udfs.Capture.tables, spark_udfs.Capture.changes):
+        with pytest.raises(wf.DecodeError, match=f"{OFFSET}={row}"):
+            ask(spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET]))
     kinds = spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET], mode="PERMISSIVE").changes()
     assert kinds.where("kind = 'CORRUPT'").select(OFFSET).collect() == [(row,)]
     dropping = spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET], mode="DROPMALFORMED")
@@ -256,6 +255,29 @@ def test_partitions_in_any_order(
     assert rows_there(unsorted, messages)._messages.are_chunks
     assert not rows_there(df.repartition(3), messages)._messages.are_chunks
     rows_there(df.orderBy(OFFSET), messages)
+
+
+def test_answers_whose_partitions_spark_joins(one_stream: tuple[DataFrame, list[bytes]]) -> None:
+    """Then a task has the partitions of others, under its own number."""
+    df, messages = one_stream
+    one, parts = (
+        spark_udfs.capture(rows, "value", "pgoutput", order_by=[OFFSET])
+        for rows in (df.orderBy(OFFSET).coalesce(1), df)
+    )
+    assert parts._messages.are_chunks
+    assert len((parts._messages.ranges or {})["[]"]) > 1
+    wanted = wf.Capture(messages, "pgoutput").committed().read_all().drop_columns(["message"])
+    assert_same(parts.committed().coalesce(1).toArrow(), wanted)
+    assert_same(one.committed().unionAll(parts.committed()).toArrow(), pa.concat_tables([wanted, wanted]))
+
+
+def test_changes_of_partitions_that_differ_from_query_to_query(spark: SparkSession) -> None:
+    """Spark samples the bounds of ranges anew in each query, if there are more rows than its sample has."""
+    lines = [b"BEGIN 1", *[b"table public.t: INSERT: id[integer]:1"] * 20_000, b"COMMIT 1"]
+    df = spark.createDataFrame(pa.table({OFFSET: range(len(lines)), "value": lines}))
+    shuffled = df.repartition(2).repartitionByRange(8, OFFSET)
+    capture = spark_udfs.capture(shuffled, "value", "test-decoding", order_by=[OFFSET])
+    assert capture.changes().count() == len(lines)
 
 
 def test_files_in_another_order(one_stream: tuple[DataFrame, list[bytes]]) -> None:

@@ -73,6 +73,7 @@ def test_each_group_has_its_plan(travels: bool) -> None:
 def test_a_task_without_rows_has_a_number() -> None:
     plans = {1: {'["a"]': PLAN}}
     assert planned([(1, "a", 0, b"")], plans, partition=1) == [(1, "a")]
+    assert planned([(1, "a", 0, b"")], {**plans, 0: {'["a"]': PLAN}}, partition=0) == [(1, "a")]
     assert planned([], plans, partition=2) == []
     with pytest.raises(OtherPartitions):
         planned([], plans, partition=1)

@@ -46,6 +46,7 @@ def session(request: pytest.FixtureRequest, spark: SparkSession, set_conf: Calla
 
 
 VERBS: dict[str, Callable[[spark_udfs.Capture], Any]] = {
+    "changes": lambda capture: capture.changes().collect(),
     "committed": lambda capture: capture.committed().collect(),
     "count": lambda capture: capture.committed().count(),
     "of a table": lambda capture: capture.committed().where("table_name = 't'").select("record").collect(),
@@ -56,7 +57,7 @@ VERBS: dict[str, Callable[[spark_udfs.Capture], Any]] = {
 }
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "tables"])
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("changes", "tables")])
 def test_corrupt_rows_only(session: SparkSession, verb: str) -> None:
     """Spark may drop a branch that it finds empty, and with it the errors that it would have raised."""
     words = r"expected records that could be read, got CORRUPT .*a transaction with an unreadable record"
@@ -64,7 +65,21 @@ def test_corrupt_rows_only(session: SparkSession, verb: str) -> None:
         VERBS[verb](capture_of(session, TORN, "gaussdb-binary", mode="PERMISSIVE"))
 
 
-@pytest.mark.parametrize("verb", VERBS)
+def test_changes_of_corrupt_rows_only(session: SparkSession) -> None:
+    """They are what was asked for, as on one machine."""
+    found = capture_of(session, TORN, "gaussdb-binary", mode="PERMISSIVE").changes()
+    assert [row["kind"] for row in found.collect()] == ["CORRUPT"] * len(TORN)
+    assert wf.Capture(TORN, "gaussdb-binary", mode="PERMISSIVE").changes().read_all().num_rows == len(TORN)
+
+
+def test_changes_in_a_format_that_does_not_fit(session: SparkSession) -> None:
+    with pytest.raises(wf.WireformatError) as expected:
+        wf.Capture(BINARY, "pgoutput").changes().read_all()
+    with pytest.raises(type(expected.value), match=re.escape(str(expected.value))):
+        capture_of(session, BINARY, "pgoutput").changes()
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "changes"])
 def test_a_format_that_does_not_fit(session: SparkSession, verb: str) -> None:
     with pytest.raises(wf.BadRows, match="22 rows, all of them UNKNOWN or CORRUPT") as caught:
         VERBS[verb](capture_of(session, BINARY, "pgoutput"))

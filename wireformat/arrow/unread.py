@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from ..errors import BadRows, DecodeError, OrderError, add_hint, counted
-from ..formats.guess import guess_format
+from ..formats.guess import Guess, guess_format
 from ..formats.signatures import HEAD_BYTES
 from ..options import ReadOptions
 from ..options.table_names import suggestion, written
@@ -115,6 +115,13 @@ class ReadSummary(NamedTuple):
             return None
         guess = guess_format(self.heads)
         return f"the messages look like {guess}" if guess.candidates else None
+
+    def other_format(self, format: str) -> Guess | None:
+        """What the messages look like if there are several, none could be read, and it is another format."""
+        if self.is_read or self.messages < 2:
+            return None
+        guess = guess_format(self.heads)
+        return guess if guess.candidates and format not in guess.candidates else None
 
     def check(self, format: str | None) -> None:
         """Raises BadRows where there are rows of several messages and none could be read.

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from ..arrow.typed_tables.observations import tables_of_observations
 from ..arrow.typed_tables.tables import POSITION
-from ..arrow.unread import ReadSummary
 from ..formats.pgoutput.relations import Relations
 from ..formats.registry import find_format_name
 from ..options import ReadOptions
@@ -22,7 +21,7 @@ from ..stream.transactions import TransactionMachine
 from .capture import ChunkCapture
 from .file_ranges import RANGE_BYTES, FileRange, file_ranges, first_messages
 from .relations import needed_messages, of_needed_kinds, relations_before, said_of_stream
-from .summary import ChunkSummary, summarized
+from .summary import ChunkSummary, seen_in, summarized
 
 
 def needed_of_file(file: FileRange, format: str) -> list[bytes]:
@@ -32,13 +31,11 @@ def needed_of_file(file: FileRange, format: str) -> list[bytes]:
 
 def check_summaries(format: str, files: Sequence[FileRange], summaries: Iterable[ChunkSummary]) -> None:
     """Raises the first error of the messages in files, also if the files are not in the order of the stream."""
-    order, seen = SourceOrder(format), ReadSummary()
+    order = SourceOrder(format)
     for file, summary in zip(files, summaries, strict=True):
         order.take_begin(summary.begin, str(file.path))
         if summary.error is not None:
             raise summary.error
-        seen = seen.and_these(summary.seen)
-    seen.check(format)
 
 
 def count_through(summaries: Sequence[ChunkSummary]) -> list[int]:
@@ -106,6 +103,7 @@ def survey(
     ]
     firsts = count_through(summaries)
     check_summaries(name, files, summaries)
+    seen_in(summaries).check(name)
     planned = plan_chunks([summary.items for summary in summaries], TransactionMachine())
     plans = [plan._replace(messages=summary.messages) for plan, summary in zip(planned.plans, summaries, strict=True)]
     observed = chain.from_iterable(summary.observed for summary in summaries)

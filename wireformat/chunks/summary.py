@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -60,6 +61,11 @@ class ChunkSummary:
         for error in (self.error, *self.items[-1:]):
             if isinstance(error, WireformatError):
                 counted_from(error, first)
+
+
+def seen_in(summaries: Iterable[ChunkSummary]) -> ReadSummary:
+    """Returns whether some rows of these chunks could be read."""
+    return reduce(ReadSummary.and_these, (summary.seen for summary in summaries), ReadSummary())
 
 
 def _counted(position: dict[str, Any], first: int) -> dict[str, Any]:
