@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..stream.capture_position import CapturePosition
 from .delta import DeltaFolder, commit_properties
-from .lake import Lake, publish_files
+from .lake import Lake, attempt_of, publish_files
 from .manifest import Manifest
 from .options import LakeOptions
 from .write import RESULT, TableFiles
@@ -46,6 +46,7 @@ class _ChunkLake(Lake):
         self.is_new = plan.manifest.writes == 0
         self.manifest = plan.manifest
         self._write = plan.manifest.writes + 1
+        self._attempt = attempt_of(self.store)
         self._leftovers = {}
         self._has_begun = True  # by the process that has opened the lake
         self._targets = {}
@@ -54,7 +55,11 @@ class _ChunkLake(Lake):
     def new_path(self, folder: str, index: int = 0) -> str:
         """Returns the path of a file of this chunk."""
         number = f"_{index:04d}" if index else ""
-        return f"{folder}/wireformat-{self._write:06d}-{self._chunk + 1:x}{number}.parquet"
+        return f"{folder}/wireformat-{self._write:06d}-{self._chunk + 1:x}{self._attempt}{number}.parquet"
+
+    def discard(self) -> None:
+        """Removes the files of this attempt. The note that a write has begun stays: others go on with the write."""
+        self._discard_files()
 
 
 def joined(chunks: Iterable[Iterable[TableFiles]]) -> list[TableFiles]:
@@ -85,10 +90,21 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
                 folder.append(table.schema, table.files, commit_properties(position, table.relation_id))
                 folder.flush()
         lake.commit(position)
+        if lake.format != "delta" and not lake.store.moves:
+            _remove_others(lake, tables)
     except BaseException:
         if not lake.was_committed():
             discard(lake, waiting)
         raise
+
+
+def _remove_others(lake: Lake, tables: Iterable[TableFiles]) -> None:
+    """Removes the files of attempts that have lost; an attempt that ends after the commit removes its own."""
+    own = {file.path for table in tables for file in table.files}
+    for folder in {path.rpartition("/")[0] for path in own}:
+        for path in lake.files_of_this_write(folder):
+            if path not in own:
+                lake.store.delete(path)
 
 
 def discard(lake: Lake, tables: Iterable[TableFiles]) -> None:

@@ -25,8 +25,9 @@ from .stored import StoredSchema, delta_type, type_onto, without_empty_structs
 COMMIT_DATE = "commit_date"
 """In `partition_by`: the date of `_commit_time`."""
 
-_FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+)?(?:_\d{4,})?\.parquet")
-"""Names of files, with the number of their write. Of a Parquet lake, a repeated write replaces its own files."""
+_FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+){0,2}(?:_\d{4,})?\.parquet")
+"""Names of files, with the number of their write. Of a Parquet lake, a repeated write replaces its own files; in an object
+store it has other names."""
 
 _BEGUN = f"{HIDDEN}begun"
 """A file that is there while a lake is written, of a Delta lake only if the write is durable."""
@@ -61,6 +62,7 @@ class Lake:
         self.manifest = Manifest(format, state, partitions) if found is None else found
         self._check(partitions)
         self._write = self.manifest.writes + 1
+        self._attempt = attempt_of(store)
         self._has_begun = self.store.has(_BEGUN)
         self._leftovers = self._cleaned()
         self._targets: dict[tuple[str, str], Target] = {}
@@ -136,15 +138,28 @@ class Lake:
     def new_path(self, folder: str, index: int = 0) -> str:
         """Returns the path of a file of this write."""
         number = f"_{index:04d}" if index else ""
-        return f"{folder}/wireformat-{self._write:06d}{number}.parquet"
+        return f"{folder}/wireformat-{self._write:06d}{self._attempt}{number}.parquet"
 
-    def commit(self, position: CapturePosition) -> None:
-        """Names everything that was written in the manifest."""
+    def files_of_this_write(self, folder: str) -> Iterator[str]:
+        """Yields the files in a folder that this write, or another attempt to make it, has given their names."""
+        for path in self.store.files(folder):
+            found = _FILE.fullmatch(path.rpartition("/")[2])
+            if found and int(found[1]) == self._write:
+                yield path
+
+    def check_alone(self) -> None:
+        """Raises OptionError if another process, or another attempt to make this write, has written since."""
         there = read_manifest(self.store)
         if (0 if there is None else there.writes) != self.manifest.writes:
+            if self._attempt:  # the files of the other one have other names
+                self._discard_files()
             raise OptionError(
                 "option folder: another process has written to this lake at the same time; write again, one by one"
             )
+
+    def commit(self, position: CapturePosition) -> None:
+        """Names everything that was written in the manifest."""
+        self.check_alone()
         kept = {file.path for table in self.manifest.tables.values() for file in table.files}
         for path in self._leftovers:
             if path not in kept:
@@ -167,10 +182,21 @@ class Lake:
         """Removes the files of a write that was not committed."""
         if self.was_committed():
             return
-        for target in self._targets.values():
-            target.discard()
+        self._discard_files()
         if not self._leftovers and self.format == "parquet":
             self._end()
+
+    def _discard_files(self) -> None:
+        for target in self._targets.values():
+            target.discard()
+
+
+def attempt_of(store: Store) -> str:
+    """Returns what the names of the files of this attempt to write have; "" if they have it until they are published.
+
+    An object store renames nothing: without it, an attempt that fails would remove the files of one that succeeded.
+    """
+    return "" if store.moves else f"-{secrets.token_hex(4)}"
 
 
 class Target:
@@ -206,6 +232,7 @@ class Target:
         """How many files have been begun in each folder."""
         self._written: list[WrittenFile] = []
         self.may_be_logged = False
+        self._may_be_published = False
         self._schema: pa.Schema | None = None
 
     def _types_of_delta(self, typed: pa.Schema, columns: Collection[str]) -> dict[str, pa.DataType]:
@@ -292,6 +319,7 @@ class Target:
         self._lake.manifest.tables[self.name] = self.table
         if self.delta is not None:
             return
+        self._may_be_published = True
         publish_files(self._lake.store, self.table, self._written)
 
     def discard(self) -> None:
@@ -301,7 +329,8 @@ class Target:
         if self.delta is None or not self.may_be_logged:
             for one in self._written:
                 self._lake.store.delete(one.unfinished)
-                self._lake.store.delete(one.path)
+                if self._may_be_published:  # else another attempt of the task may have published a file of this name
+                    self._lake.store.delete(one.path)
 
 
 def publish_files(store: Store, table: Table, files: Sequence[WrittenFile]) -> None:

@@ -200,6 +200,7 @@ class Writer:
                 self._read()
             for table in self._tables.values():
                 table.target.close({})
+            self._lake.check_alone()
         except BaseException:
             self._lake.discard()
             raise

@@ -1,0 +1,147 @@
+"""Several attempts to write a chunk, of which one wins: the others leave its files, and the lake, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wireformat as wf
+from wireformat.lake.chunks import LakePlan, joined, publish
+from wireformat.lake.lake import Lake
+from wireformat.lake.options import LakeOptions
+from wireformat.lake.store import Store
+from wireformat.lake.write import Choice, TableFiles, Writer
+from wireformat.options import ReadOptions
+
+from .test_write import KINDS, MESSAGES, capture_of, check, write
+
+END = wf.CapturePosition("gaussdb-binary")
+BEGUN = ".wireformat-begun"
+OPTIONS = {format: {"format": format, "state": state} for format, state in KINDS if state == "changes"}
+
+
+class SourceError(Exception):
+    """The source of an attempt has gone."""
+
+
+def opened(folder: Path, format: str) -> tuple[Lake, LakePlan]:
+    """A lake that is being written to, and what its tasks get."""
+    others: dict[str, Any] = dict.fromkeys(
+        ("partition_by", "keys", "schemas", "rejects", "filesystem", "storage_options")
+    )
+    options = LakeOptions.check(**OPTIONS[format], **others, mode="FAILFAST")
+    lake = options.opened(folder, "gaussdb-binary")
+    lake.begin()
+    return lake, LakePlan(folder, options, "gaussdb-binary", lake.manifest)
+
+
+def attempt(plan: LakePlan, *, fails: bool = False) -> list[TableFiles]:
+    """An attempt to write the only chunk, which may fail when it has written its rows."""
+    chosen = ReadOptions.check()
+    whole = capture_of(MESSAGES).stream_of(chosen, "FAILFAST")
+
+    def rows(through: Any) -> Iterator[Any]:
+        yield from whole.rows(through)
+        raise SourceError
+
+    stream = whole._replace(rows=rows) if fails else whole
+    memory = 1 if fails else 1 << 20  # with so little, rows go to files at once, and files end
+    return joined([Writer(stream, plan.lake_of_chunk(0), Choice(chosen, None, {}), None, memory).write_files()])
+
+
+def parquet_files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
+
+
+@pytest.fixture(params=[True, False], ids=["renames", "object store"])
+def moves(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setattr(Store, "moves", request.param)
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("format", OPTIONS)
+def test_an_attempt_that_fails_after_another_has_won(format: str, moves: bool, tmp_path: Path) -> None:
+    lake, plan = opened(tmp_path, format)
+    files = attempt(plan)
+    before = parquet_files(tmp_path)
+    with pytest.raises(SourceError):
+        attempt(plan, fails=True)
+    assert parquet_files(tmp_path) == before
+    publish(lake, files, END)
+    check(MESSAGES, tmp_path, "changes")
+
+
+@pytest.mark.parametrize("format", OPTIONS)
+def test_an_attempt_that_fails_leaves_the_note_of_the_write(format: str, tmp_path: Path) -> None:
+    """Else the next write would not look for what the driver leaves when it is killed."""
+    lake, plan = opened(tmp_path, format)
+    has_begun = lake.store.has(BEGUN)
+    with pytest.raises(SourceError):
+        attempt(plan, fails=True)
+    assert lake.store.has(BEGUN) == has_begun
+    assert has_begun == (format == "parquet")
+    attempt(plan)
+    write(MESSAGES, tmp_path, format, "changes")  # by a driver that was started again
+    check(MESSAGES, tmp_path, "changes")
+
+
+def test_an_attempt_that_fails_while_the_driver_publishes(
+    moves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files have their names then, and the manifest does not name them yet."""
+    lake, plan = opened(tmp_path, "parquet")
+    files = attempt(plan)
+    commit = Lake.commit
+
+    def late(lake: Lake, position: wf.CapturePosition) -> None:
+        monkeypatch.setattr(Lake, "commit", commit)
+        with pytest.raises(SourceError):
+            attempt(plan, fails=True)
+        lake.commit(position)
+
+    monkeypatch.setattr(Lake, "commit", late)
+    publish(lake, files, END)
+    check(MESSAGES, tmp_path, "changes")
+
+
+def test_two_attempts_that_succeed(moves: bool, tmp_path: Path) -> None:
+    """Readers of the folder see the rows once."""
+    lake, plan = opened(tmp_path, "parquet")
+    attempt(plan)
+    publish(lake, attempt(plan), END)
+    check(MESSAGES, tmp_path, "changes")
+
+
+@pytest.mark.parametrize("format", OPTIONS)
+def test_an_attempt_that_ends_after_the_commit(format: str, moves: bool, tmp_path: Path) -> None:
+    lake, plan = opened(tmp_path, format)
+    late = replace(plan, manifest=replace(plan.manifest, tables={}))  # as it was pickled
+    publish(lake, attempt(plan), END)
+    before = parquet_files(tmp_path)
+    with pytest.raises(wf.OptionError, match="another process"):
+        attempt(late)
+    assert parquet_files(tmp_path) == before
+    check(MESSAGES, tmp_path, "changes")
+
+
+def test_current_rows_of_two_attempts(moves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that writes the tables as they stand commits them itself: the slower one must not touch the other's."""
+    commit = Lake.commit
+
+    def slow(lake: Lake, position: wf.CapturePosition) -> None:
+        monkeypatch.setattr(Lake, "commit", commit)
+        if not moves:
+            write(MESSAGES, tmp_path, "parquet", "latest")
+        lake.commit(position)
+
+    monkeypatch.setattr(Lake, "commit", slow)
+    if moves:
+        write(MESSAGES, tmp_path, "parquet", "latest")
+    else:
+        with pytest.raises(wf.OptionError, match="another process"):
+            write(MESSAGES, tmp_path, "parquet", "latest")
+    check(MESSAGES, tmp_path, "latest")
