@@ -277,9 +277,10 @@ class Capture(CaptureTables):
                          other tables and without a table, and the records that were dropped or could not be read
                          (corrupt)
 
-        The messages are read once, or twice if `tables` was not called and there are so many that rows must be written
-        before the last one was read. docs/lake.md describes the files. Raises OptionError, also for a lake of another
-        kind or one that this capture does not continue; MissingExtra, OSError, BadCell, BadRows and StateError.
+        The messages are read once, or twice if there are so many that rows must be written before the last one was read
+        and `tables` was not called, or the lake has tables. docs/lake.md describes the files. Raises OptionError, also
+        for a lake of another kind or one that this capture does not continue; MissingExtra, OSError, BadCell, BadRows
+        and StateError.
         """
         from .lake.left_open import with_open_changes
         from .lake.options import LakeOptions
@@ -303,12 +304,15 @@ class Capture(CaptureTables):
         position = going_on(self._after, lake.position, self._name)
         if position is not self._after:
             capture._after, capture._position, capture._listed = position, position, None
+        capture._known_versions = lake.known_versions()
+        if capture._known_versions:  # an earlier list does not have them
+            capture._listed = None
         if rejects is not None:
             capture._options = replace(self._options, mode="PERMISSIVE")
         written, self._position = options.write(lake, filtered, capture.stream_of(filtered, self._options.mode))
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
-        if capture._after is self._after and not capture._was_listed_early:
+        if capture._after is self._after and not capture._known_versions and not capture._was_listed_early:
             self._listed = capture._listed
         self._dropped = sum(written["dropped"].to_pylist())
         return written
@@ -337,6 +341,7 @@ class Capture(CaptureTables):
         lake = plan.options.opened(plan.folder, self._name)
         if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
             return RESULT.empty_table()  # a task that was retried: the first attempt has committed
+        self._known_versions = lake.known_versions()
         stream = self.stream_of(filtered, mode or self._options.mode)
         choice = Choice(filtered, plan.options.keys, plan.options.schemas)
         written, self._position = Writer(stream, lake, choice, rejects, stream.memory).write()
@@ -371,6 +376,7 @@ class Capture(CaptureTables):
             self._replica_identity,
             identities,
             self._listed_table,
+            self._known_versions,
             lambda: self._dropped or 0,
             self._threads,
             self._memory_limit,

@@ -16,7 +16,8 @@ from .arrow.typed_tables.batch import TypedOptions
 from .arrow.typed_tables.listed import check_listed, of_table, replica_identity, rows_of
 from .arrow.typed_tables.rows import ChangeRows
 from .arrow.typed_tables.table import TypedPart
-from .arrow.typed_tables.tables import POSITION, TablesFound
+from .arrow.typed_tables.tables import NOTHING_KNOWN, POSITION, TablesFound
+from .arrow.typed_tables.versions import TableVersions
 from .arrow.unread import judged_rows
 from .capture_reading import CaptureReading
 from .errors import WireformatError
@@ -39,12 +40,14 @@ class CaptureTables(CaptureReading):
     _was_listed_early  whether it has no counts of changes
     _listed_alone      what a list says of one table, where other tables were stepped over
     _held              the rows of one table, which the next question may ask for
+    _known_versions    the versions that tables had before the first message, which the list has too
     """
 
     _listed: pa.Table | None = None
     _was_listed_early = False
     _listed_alone: Mapping[Table, pa.Table] = MappingProxyType({})
     _held: HeldRows | None = None
+    _known_versions: Mapping[Table, TableVersions] = NOTHING_KNOWN
 
     def _typed(
         self, table: Table, part: TypedPart, keep: Sequence[str], held: HeldRows | None = None
@@ -125,7 +128,7 @@ class CaptureTables(CaptureReading):
         counted   options of whose `tables` the list is needed; what it says of others may be incomplete
         """
         self._begin_reading()
-        found = TablesFound()
+        found = TablesFound(self._known_versions)
         tables = NotedTables(found)
         noted = self._noted(self._make_decoder(self._options, counted))
         with judged_rows(chain(self._known_relations(), noted)) as all_rows:
@@ -141,7 +144,7 @@ class CaptureTables(CaptureReading):
         """
         if self._listed is None and find_row(self._name).has_relation_ids:
             self._begin_reading()
-            found = TablesFound()
+            found = TablesFound(self._known_versions)
             described = self._decoded(self._options.filtered(kinds=["RELATION"]), self._schema)
             for batch in chain(self._known_relations(), described):
                 found.take_batch(batch)
@@ -154,7 +157,7 @@ class CaptureTables(CaptureReading):
 
     def _listing(self, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the capture; after the last one, the list of tables is there."""
-        found = TablesFound()
+        found = TablesFound(self._known_versions)
         tables = NotedTables(found)
         for known in self._known_relations():
             tables.take(known)
@@ -187,7 +190,7 @@ class CaptureTables(CaptureReading):
         """Reads the capture; returns what `_list` returns, and holds the rows of a table."""
         self._begin_reading()
         self._held = None
-        found = TablesFound()
+        found = TablesFound(self._known_versions)
         tables = NotedTables(found)
         identities = self._identities()
         all_rows: Iterator[Any] = iter(())

@@ -88,7 +88,7 @@ class StreamLakes:
         check_named_tables({"keys": self._options.keys, "schemas": self._options.schemas}, _names(light.listed))
         found = {}
         for key, one in self._lakes.items():
-            listed = light.listed_of(key)
+            listed = light.listed_of(key, one.lake.known_versions())
             plan = LakePlan(one.folder, _of_tables(self._options, listed), self._format, one.lake.manifest)
             found[key] = Write(plan, listed, tables, one.after, self._mode, self._rejects.get(key))
             if self._options.state == "changes":

@@ -27,6 +27,7 @@ from .work import FAULTS, PARTS, Reading, needed_batches, other_rows, record_bat
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.observations import Observation
+    from wireformat.arrow.typed_tables.versions import TableVersions
     from wireformat.arrow.unread import ReadSummary
     from wireformat.chunks.row_facts import RowFacts
     from wireformat.chunks.summary import ChunkSummary
@@ -194,9 +195,12 @@ class LightPass:
         found = {stream: self.listed_of(stream) for stream in self._streams}
         return with_streams(found, fields, self._list([]).schema)
 
-    def listed_of(self, stream: str) -> pa.Table:
-        """Returns the list of the tables of a stream."""
-        return self._list([stream])
+    def listed_of(self, stream: str, known: Mapping[tuple[str, str], TableVersions] | None = None) -> pa.Table:
+        """Returns the list of the tables of a stream.
+
+        known   the versions that tables had before
+        """
+        return self._list([stream], known)
 
     def dropped_of(self, stream: str) -> int:
         """Returns the number of records of a stream that DROPMALFORMED skipped."""
@@ -210,12 +214,12 @@ class LightPass:
     def _streams(self) -> list[str]:
         return sorted({*self.summaries, *self._after}, key=json.loads)
 
-    def _list(self, streams: Iterable[str]) -> pa.Table:
+    def _list(self, streams: Iterable[str], known: Mapping[tuple[str, str], TableVersions] | None = None) -> pa.Table:
         from wireformat.arrow.typed_tables.observations import tables_of_observations
 
         order = arrow_types(StructType([*self._messages.positions.order_by, StructField("record", IntegerType())]))
         observed = (one for stream in streams for one in self._observed(stream, order.names))
-        return tables_of_observations(observed, self._format, pa.struct(list(order)))
+        return tables_of_observations(observed, self._format, pa.struct(list(order)), known or {})
 
     def _observed(self, stream: str, order: Sequence[str]) -> Iterator[Observation]:
         """Yields what is known of the tables of a stream, in the order of its messages."""

@@ -81,6 +81,7 @@ def publish(lake: Lake, tables: Sequence[TableFiles], position: CapturePosition)
         for table in tables:
             there = lake.manifest.tables.setdefault(table.name, table.table)
             there.columns, there.types = table.table.columns, table.table.types
+            there.versions, there.current = table.table.versions, table.table.current
             if lake.format != "delta":
                 publish_files(lake.store, there, table.files)
             elif table.files and table.schema is not None:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arrow.typed_tables.versions import TableVersions
 from ..errors import OptionError
 from ..options.checks import shown
 from ..options.table_names import one_table, written
@@ -20,7 +21,7 @@ from .manifest import File, Manifest, Table, read_manifest, write_manifest
 from .names import folder_of, stored_names
 from .parquet import ParquetFile, WrittenFile
 from .store import HIDDEN, Store
-from .stored import StoredSchema, delta_type, type_onto, without_empty_structs
+from .stored import StoredSchema, delta_type, known_versions, type_onto, without_empty_structs
 
 COMMIT_DATE = "commit_date"
 """In `partition_by`: the date of `_commit_time`."""
@@ -114,6 +115,13 @@ class Lake:
     def position(self) -> CapturePosition | None:
         """How far the lake goes; None before the first write."""
         return self.manifest.position
+
+    def known_versions(self) -> dict[tuple[str, str], TableVersions]:
+        """Returns the versions of the columns of all tables, after the last write.
+
+        A later write needs them: an UPDATE may omit columns whose values did not change.
+        """
+        return {name: known_versions(table) for name, table in self.manifest.tables.items() if table.columns}
 
     def target(self, table: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> Target:
         """Returns what the rows of a table are written to.

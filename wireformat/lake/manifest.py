@@ -33,6 +33,14 @@ class File(NamedTuple):
     size: int
 
 
+class StoredVersion(NamedTuple):
+    """The columns of a table between two changes of its definition, as the list of tables has them."""
+
+    columns: list[str]
+    types: list[str | None]
+    typmods: list[int] | None = None
+
+
 @dataclass
 class Table:
     """A table of a lake.
@@ -40,12 +48,16 @@ class Table:
     folder    in the lake
     columns   the names of its columns, and the names under which they are stored
     types     their SQL types
+    versions  the versions of its columns; none if an earlier release has written it
+    current   the index of the version of its last row
     files     of a Parquet lake, without those in earlier lists
     """
 
     folder: str
     columns: dict[str, str] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
+    versions: list[StoredVersion] = field(default_factory=list)
+    current: int = 0
     files: list[File] = field(default_factory=list)
 
 
@@ -88,6 +100,8 @@ class Manifest:
                         {"name": column, "stored": stored, "type": table.types.get(column)}
                         for column, stored in table.columns.items()
                     ],
+                    "versions": [version._asdict() for version in table.versions],
+                    "current": table.current,
                     "files": [file._asdict() for file in table.files],
                 }
                 for (schema, name), table in self.tables.items()
@@ -111,7 +125,9 @@ class Manifest:
             (table["table_schema"], table["table_name"]): Table(
                 table["folder"],
                 {column["name"]: column["stored"] for column in table["columns"]},
-                {column["name"]: column["type"] for column in table["columns"]},
+                {column["name"]: column["type"] for column in table["columns"] if column["type"] is not None},
+                [StoredVersion(**version) for version in table.get("versions", ())],
+                int(table.get("current", 0)),
                 [File(**file) for file in table["files"]],
             )
             for table in fields["tables"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.typed_tables.columns import wider
+from ..arrow.typed_tables.versions import TableVersions, Version
 from ..errors import OptionError
 from ..options.table_names import written
-from .manifest import Table
+from .manifest import StoredVersion, Table
 
 NAME = b"wireformat.column"
 SQL_TYPE = b"wireformat.sql_type"
@@ -107,10 +108,20 @@ def delta_type(type: pa.DataType) -> pa.DataType:
     return type
 
 
+def _is_text(type: pa.DataType) -> bool:
+    """Whether values have the server's texts: those of other types cannot be made of what was read of them."""
+    return _is_text(type.value_type) if pa.types.is_list(type) else pa.types.is_string(type)
+
+
 def type_onto(table: tuple[str, str], column: str, there: pa.DataType, new: pa.DataType) -> pa.DataType:
     """Returns the type of a column that a Delta table has; raises OptionError if it does not hold the new values."""
-    if there == new or wider(there, new) == there:
+    if there == new or (wider(there, new) == there and not _is_text(there)):
         return there
+    if _is_text(there):
+        raise OptionError(
+            f"table {written(table)}: column {column} is text in the lake and {new} in this write; give it as text "
+            "in the option schemas"
+        )
     raise OptionError(
         f"table {written(table)}: column {column} is {there} in the lake and {new} in the stream. deltalake cannot "
         "widen a column: write the table to a new lake, or rewrite its Delta table with the wider type"
@@ -127,3 +138,27 @@ def sql_types(listed: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         types = zip(row["columns"], row["types"], strict=True)
         found.update({name: type for name, type in types if type is not None})
     return found
+
+
+def stored_versions(listed: Sequence[Mapping[str, Any]]) -> tuple[list[StoredVersion], int]:
+    """Returns the versions of a table, and the index of that of its last row.
+
+    listed   rows of the list of tables, of one table
+    """
+
+    def end(index: int) -> list[tuple[bool, Any]]:
+        return [(number is not None, number) for number in (listed[index]["last"] or {}).values()]
+
+    versions = [StoredVersion(row["columns"], row["types"], row["typmods"]) for row in listed]
+    return versions, max(range(len(listed)), key=end, default=0)
+
+
+def known_versions(table: Table) -> TableVersions:
+    """Returns the versions of a table that a lake has."""
+    columns = [*table.columns]
+    stored = table.versions or [StoredVersion(columns, [table.types.get(name) for name in columns])]
+    versions = []
+    for columns, types, typmods in stored:
+        of_columns = None if typmods is None else dict(zip(columns, typmods, strict=True))
+        versions.append(Version(dict(zip(columns, types, strict=True)), True, of_columns))
+    return TableVersions(versions, table.current)

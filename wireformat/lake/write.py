@@ -17,6 +17,7 @@ from ..arrow.schemas import committed_schema
 from ..arrow.typed_tables.batch import TypedOptions
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.table import TypedPart, kept_fields
+from ..arrow.typed_tables.versions import TableVersions
 from ..errors import OptionError
 from ..options import ReadOptions
 from ..options.table_names import one_table, suggestion, written
@@ -31,7 +32,7 @@ from .merge import Touched, check_keys_are_there, current_rows, difference, merg
 from .parquet import COLUMN_CHUNK_BYTES, WrittenFile
 from .rejects import Rejects
 from .spill import Spill
-from .stored import sql_types
+from .stored import sql_types, stored_versions
 
 _POSITION_COLUMNS = ("commit_lsn", "csn")
 """Kept columns, by which rows are found that a Delta table has already."""
@@ -65,6 +66,7 @@ class Stream(NamedTuple):
     keys        returns the columns of the replica identity of a table, [] for the whole row; raises OptionError
     identities  the replica identities that the stream states, as far as it has been read
     schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types
+    known       the versions with which the list of its tables begins: what the lake has, if this is one stream with it
     dropped     returns the number of records that DROPMALFORMED left out, after the last row
     threads     the number of threads
     memory      how many bytes of rows wait in memory
@@ -78,6 +80,7 @@ class Stream(NamedTuple):
     keys: Callable[[str], list[str]]
     identities: Identities
     schema_of: Callable[[str], Any]
+    known: Mapping[Table, TableVersions]
     dropped: Callable[[], int]
     threads: int
     memory: int
@@ -271,13 +274,22 @@ class Writer:
         assert self._listed is not None, "the tables are known when their rows are written"
         label, listed = written(name), self._listed.get(name, [])
         schema = self._choice.schemas.get(label)
-        schema = self._stream.schema_of(label) if schema is None else schema
+        current = -1
+        if schema is None:
+            schema = self._stream.schema_of(label)
+            current = self._stream.known[name].current if name in self._stream.known else -1
         options = TypedOptions(self._mode, "new", False, False, None)
         own = {column for row in listed for column in row["columns"]}
         kept, fields = (self._kept, self._kept_fields) if own.isdisjoint(_POSITION_COLUMNS) else ((), [])
         try:
             part = TypedPart(
-                label, schema=schema, options=options, evolution="union", kept=fields, format=self._stream.format
+                label,
+                schema=schema,
+                options=options,
+                evolution="union",
+                kept=fields,
+                format=self._stream.format,
+                current=current,
             )
         except OptionError as error:
             raise OptionError(f"table {label}: {error}") from None
@@ -285,6 +297,7 @@ class Writer:
         if "_error" in typed.names and (self._lake.state == "latest" or (self._drops and self._rejects is not None)):
             typed = typed.remove(typed.get_field_index("_error"))
         target = self._lake.target(name, typed, sql_types(listed))
+        target.table.versions, target.table.current = stored_versions(listed)
         cut = self._cut_by_keys(label, target) if self._lake.state == "latest" else None
         return _Table(name, target, part, cut, kept)
 
@@ -296,9 +309,10 @@ class Writer:
         else:
             found = given
         identities = self._stream.identities
+        own = {column.source for column in target.stored.columns} & {*target.table.columns}
 
         def stored(keys: Iterable[str]) -> Keys:
-            missing = [key for key in keys if key not in target.table.columns]
+            missing = [key for key in keys if key not in own]
             if missing:
                 raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")
             return tuple(target.table.columns[key] for key in keys)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import pyarrow as pa
 from ..arrays import Array
 from ..codes import combined_codes, grouped
 from .rows import TABLE_RELATION, ChangeRows, chosen_of_batch, rows_of_tables
-from .tables import Table, indices_by_table, list_of, positions_of, version_columns
+from .tables import NOTHING_KNOWN, Table, indices_by_table, list_of, positions_of, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 
 
@@ -131,18 +132,28 @@ class _TableSegments:
         return epochs
 
 
-def tables_of_observations(observed: Iterable[Observation], format: str | None, position: pa.DataType) -> pa.Table:
+def tables_of_observations(
+    observed: Iterable[Observation],
+    format: str | None,
+    position: pa.DataType,
+    known: Mapping[Table, TableVersions] = NOTHING_KNOWN,
+) -> pa.Table:
     """Returns the list of tables, as `tables` does.
 
     observed   of all rows of a stream, in the order of their first rows. A null in a position is before all values
     position   the type of the positions
+    known      the versions that tables had before, which the list has too, first
     """
-    versions: dict[Table, TableVersions] = {}
+    versions = deepcopy({**known})
     totals: dict[tuple[Table, int], dict[str, Any]] = {}
     for one in observed:
         of_table = versions.setdefault(one.table, TableVersions())
         of_table.current = number = of_table.find(_from_json(one.facts))
+        for before in range(len(known[one.table].versions) if one.table in known else 0):
+            totals.setdefault((one.table, before), {"first": None, "last": None, "changes": 0})
         total = totals.setdefault((one.table, number), {"first": one.first, "last": one.last, "changes": 0})
+        if total["last"] is None:
+            total.update(first=one.first, last=one.last)
         total["last"] = max(total["last"], one.last, key=_rank)
         total["changes"] += one.changes
     listed = [

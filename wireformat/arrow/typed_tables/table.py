@@ -179,6 +179,7 @@ class TypedPart:
     schema     of the result
     kept       the fields of the kept columns
     versions   the list of tables, if schema is another one
+    current    the index of the version that the table had before the first row; -1 if it is not known
 
     The options are those of `typed`. It skips the checks that need the whole input. Raises OptionError.
     """
@@ -193,6 +194,7 @@ class TypedPart:
         kept: Sequence[pa.Field],
         format: str,
         versions: pa.Table | None = None,
+        current: int = -1,
     ) -> None:
         self._table = table
         self._given = schema
@@ -207,6 +209,7 @@ class TypedPart:
         self._versions = (
             TableVersions(format=format) if listed is None else versions_of(listed, *one_table(table), format)
         )
+        self._versions.current = current
         self._columns = columns_of_versions(self._versions.versions) if isinstance(schema, pa.Table) else None
         self.schema = typed_schema(self._columns_of(()), self._kept, options)
 

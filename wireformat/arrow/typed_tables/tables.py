@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,9 @@ POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
 """The position of a row that is in no transaction."""
 
 Table = tuple[str, str]
+
+NOTHING_KNOWN: Mapping[Table, TableVersions] = MappingProxyType({})
+"""The versions of tables before the first row of a stream that begins."""
 
 
 @checks_keywords
@@ -51,10 +56,14 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
 
 
 class TablesFound:
-    """The tables of a stream, as far as its rows have been taken, in order."""
+    """The tables of a stream, as far as its rows have been taken, in order.
 
-    def __init__(self) -> None:
-        self._versions: dict[Table, TableVersions] = {}
+    known   the versions that tables had before, which the list has too, first
+    """
+
+    def __init__(self, known: Mapping[Table, TableVersions] = NOTHING_KNOWN) -> None:
+        self._versions = deepcopy({**known})
+        self._known = {table: len(versions.versions) for table, versions in known.items()}
         self._totals: dict[tuple[Table, int], list[Any]] = {}
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
@@ -87,15 +96,19 @@ class TablesFound:
 
         position   the type of the positions
         """
+        tables = {table for table, _ in self._totals}
+        known = {(table, version) for table in tables for version in range(self._known.get(table, 0))}
         found = [
             {
                 "table_schema": table[0],
                 "table_name": table[1],
                 "version": version + 1,
                 **version_columns(self._versions[table].versions[version]),
-                **dict(zip(("first", "last", "changes"), self._totals[table, version], strict=True)),
+                **dict(
+                    zip(("first", "last", "changes"), self._totals.get((table, version), (None, None, 0)), strict=True)
+                ),
             }
-            for table, version in sorted(self._totals)
+            for table, version in sorted(known | {*self._totals})
         ]
         return list_of(found, self._versions, position, format)
 
