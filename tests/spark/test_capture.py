@@ -21,7 +21,9 @@ from wireformat.options.table_names import written
 from wireformat.stream.capture_position import CapturePosition
 
 from ..golden_cases import CASES
+from ..lake.histories import messages_of
 from ..lake.reading import read, tables_of, values
+from ..lake.test_later_writes import INSERTED, transaction, update
 from ..servers.captures import capture_names, read_capture
 from .raw_streams import (
     OFFSET,
@@ -460,6 +462,26 @@ def test_write_the_tables_as_they_stand(spark: SparkSession, tmp_path: Path, wri
         assert sorted(map(repr, values(read(tmp_path / "lake", table)))) == sorted(
             map(repr, values(one.latest(written(table))))
         )
+
+
+@pytest.mark.parametrize(("kind", "state"), [("parquet", "changes"), ("delta", "latest")])
+def test_a_later_write_knows_the_columns_of_the_lake(
+    spark: SparkSession, tmp_path: Path, kind: str, state: str
+) -> None:
+    """GaussDB omits a value that was not sent, and no change of the second write has the column."""
+    parts = [[INSERTED], [update("1", id="2", name="b")]]
+    keys = {"keys": ["id"]} if state == "latest" else {}
+    after = None
+    for number, changes in enumerate(parts, 1):
+        path = write_in_order({"one": messages_of([transaction(number, *changes)])}, tmp_path / str(number), Random(3))
+        capture = spark_udfs.capture(
+            spark.read.parquet(path), "value", "gaussdb-binary", order_by=[OFFSET], after=after
+        )
+        capture.write(str(tmp_path / "lake"), format=kind, state=state, **keys)
+        after = wf.lake.position(tmp_path / "lake")
+    last = read(tmp_path / "lake", ("public", "t")).to_pylist()[-1]
+    wanted = ("TEXT", None) if state == "latest" else (None, ["body"])
+    assert (last["id"], last["body"], last["_unchanged"]) == (2, *wanted)
 
 
 def test_a_write_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""The lake that `follow` writes, batch by batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import wireformat as wf
+from wireformat.live.sink import Sink
+from wireformat.stream.capture_position import SlotPosition
+
+from ..lake.histories import messages_of
+from ..lake.reading import read
+from ..lake.test_later_writes import INSERTED, transaction, update
+
+
+def test_a_batch_knows_the_columns_of_those_before(tmp_path: Path) -> None:
+    """GaussDB omits a value that was not sent, and no change of the second batch has the column."""
+    given = {"format": "delta", "state": "latest", "keys": ["id"], "filesystem": None, "storage_options": None}
+    sink = Sink(tmp_path, given, {}, None, None)
+    for number, change in enumerate((INSERTED, update("1", id="2", name="b")), 1):
+        batch = messages_of([transaction(number, change)])
+        sink.write(batch, "gaussdb-binary", sink.position(), SlotPosition("1", "slot", 100 * number + 51))
+    (row,) = read(tmp_path, ("public", "t")).to_pylist()
+    assert (row["id"], row["body"], row["_unchanged"]) == (2, "TEXT", None)
+    assert wf.lake.position(tmp_path) == sink.position()
