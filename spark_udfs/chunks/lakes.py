@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from wireformat.stream.capture_position import CapturePosition
 
 from .groups import stream_key
 from .light_pass import LightPass
-from .rejects import RejectsFolder
+from .rejects import RejectsFolder, check_order_by
 from .writing import Write, WrittenChunk
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ class StreamLakes:
         mode: str,
         order: pa.Schema,
     ) -> None:
+        if options.rejects is not None:
+            check_order_by(order.names)
+        folder, rejects_folder = (_absolute(given, options) for given in (folder, options.rejects))
         self._options = options
         self._format = format
         self._mode = mode
@@ -74,9 +78,9 @@ class StreamLakes:
             own = _below(folder, stream)
             lake = options.opened(own, format)
             self._lakes[key] = one = StreamLake(own, lake, going_on(after.get(key), lake.position, format))
-            if options.rejects is not None:
-                rejects = _below(options.rejects, stream)
-                self._rejects[key] = RejectsFolder(rejects, options, lake.manifest.writes + 1, one.after, order)
+            if rejects_folder is not None:
+                rejects, uri = _below(rejects_folder, stream), lake.store.uri("")
+                self._rejects[key] = RejectsFolder(rejects, uri, options, lake.manifest.writes + 1, one.after, order)
 
     @property
     def after(self) -> dict[str, CapturePosition]:
@@ -132,6 +136,14 @@ class StreamLakes:
                 self._rejects[key].discard(of_rejects)
             raise
         return done
+
+
+def _absolute(folder: Any, options: LakeOptions) -> Any:
+    """Returns a path of this machine from its root, as the driver sees it: workers have other working folders."""
+    if options.filesystem is not None or not isinstance(folder, (str, os.PathLike)):
+        return folder
+    text = os.fspath(folder)
+    return str(Path(text).absolute()) if text and "://" not in text else folder
 
 
 def _below(folder: Any, stream: tuple[Any, ...]) -> Any:

@@ -11,7 +11,9 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import wireformat as wf
 from wireformat.arrow.unread import UNREAD
+from wireformat.lake.lake import attempt_of
 from wireformat.lake.options import LakeOptions
 from wireformat.lake.parquet import ParquetFile
 from wireformat.lake.rejects import SCHEMA, Rejects
@@ -24,6 +26,14 @@ from .work import named_errors
 _MESSAGE = "message"
 _BEGIN = "wireformat-"
 """What the names of all files of rejects begin with."""
+
+
+def check_order_by(names: Iterable[str]) -> None:
+    """Raises OptionError for columns order_by that rejects have, too."""
+    taken = {*SCHEMA.names} - {_MESSAGE}
+    for name in names:
+        if name.lower() in taken:
+            raise wf.OptionError(f"option order_by: rejects have a column {name!r} of their own; rename the one in df")
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,7 @@ class RejectsFile:
 class RejectsFolder:
     """The folder of the rejects of a stream, pickled to the workers.
 
+    lake      the URI of the lake; several lakes may have one folder of rejects
     options   of the write
     write     the number of the write
     after     the position after which the stream goes on
@@ -50,6 +61,7 @@ class RejectsFolder:
     """
 
     folder: str
+    lake: str
     options: LakeOptions
     write: int
     after: CapturePosition | None
@@ -57,14 +69,16 @@ class RejectsFolder:
 
     def of_chunk(self, chunk: int, messages: MessagesOfGroup) -> ChunkRejects:
         """Returns what takes the rejects of a chunk; see ChunkRejects."""
-        return ChunkRejects(self, f"{self._prefix}{chunk + 1:x}.parquet", messages)
+        attempt = attempt_of(self.options.store(self.folder))
+        return ChunkRejects(self, f"{self._prefix}{chunk + 1:x}{attempt}.parquet", messages)
 
     def publish(self, files: Iterable[RejectsFile]) -> None:
         """Gives the files of all chunks their names, in place of what an attempt to make the same write has left."""
         store = self.options.store(self.folder)
         own = {file.unfinished: file.path for file in files if file.unfinished is not None and file.path is not None}
         for there in store.files():
-            if there.startswith((self._prefix, HIDDEN)) and there not in own:
+            is_hidden = there.startswith(HIDDEN) and f"-{self._prefix}" in there
+            if (is_hidden or there.startswith(self._prefix)) and there not in own:
                 store.delete(there)
         for unfinished, path in own.items():
             if unfinished != path:
@@ -78,16 +92,21 @@ class RejectsFolder:
                 store.delete(file.unfinished)
 
     def seen(self, first: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-        """Yields the records that other writes could not read: the values of order_by, and the record.
+        """Yields the records that other writes could not read: the values of order_by, the record and its bytes.
 
         first   the first one that is looked for, as a row with these columns; those before it may be left out
+
+        A stream that is written from its beginning has read none of them before. Writes to another lake count, since
+        this one may go on where it ends; another stream's records at the same positions have other bytes.
         """
+        if self.after is None:
+            return
         store, wanted = self.options.store(self.folder), first.schema
         for path in store.files():
             if not path.startswith(_BEGIN) or path.startswith(self._prefix):
                 continue
             file = store.parquet(path)
-            if not {*wanted} <= {*file.schema_arrow.remove_metadata()}:
+            if not _types(wanted).items() <= _types(file.schema_arrow).items():
                 continue  # a write with other columns order_by
             for batch in file.iter_batches(columns=[*wanted.names, "kind"]):
                 is_wanted = pc.and_(
@@ -100,7 +119,12 @@ class RejectsFolder:
     def _prefix(self) -> str:
         """What the names of the files begin with, also if the write is repeated."""
         after = "" if self.after is None else self.after.to_json()
-        return f"{_BEGIN}{self.write:06d}-{crc32(after.encode()):08x}-"
+        return f"{_BEGIN}{crc32(self.lake.encode()):08x}-{self.write:06d}-{crc32(after.encode()):08x}-"
+
+
+def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Returns the types of columns, which may be nullable here and not there."""
+    return {field.name: field.type for field in schema}
 
 
 class ChunkRejects(Rejects):
@@ -120,6 +144,7 @@ class ChunkRejects(Rejects):
         self._seen: set[tuple[Any, ...]] | None = None
         self._lock = threading.Lock()
         self._rows = 0
+        self._is_published = False
         self.unread = 0
 
     def finish(self) -> RejectsFile:
@@ -130,19 +155,22 @@ class ChunkRejects(Rejects):
         return RejectsFile(self._path, self._file.close({}).unfinished, self.unread)
 
     def close(self) -> None:
-        """Publishes the file, if there are rejects."""
-        if self._rows:
-            super().close()
-        else:
-            self.discard()
+        """Publishes the file, if there are rejects, in place of what an attempt to make the same write has left."""
+        self._folder.publish([self.finish()])
+        self._is_published = True
+
+    def discard(self) -> None:
+        """Removes the file, unless it was published: then the same write replaces it when it is repeated."""
+        if not self._is_published:
+            super().discard()
 
     def _unseen(self, unread: pa.RecordBatch) -> pa.RecordBatch:
         if not self._messages.has_lasting_positions or not len(unread):
             return unread
-        columns = [*self._messages.columns(unread["message"]), unread["record"]]
-        names = [*self._own.names, "record"]
+        columns = [*self._messages.columns(unread["message"]), unread["record"], unread["raw"]]
+        names, types = [*self._own.names, "record", "raw"], [*self._own.types, pa.int32(), pa.binary()]
         records = pa.RecordBatch.from_arrays(
-            [column.cast(type) for column, type in zip(columns, [*self._own.types, pa.int32()], strict=True)], names
+            [column.cast(type) for column, type in zip(columns, types, strict=True)], names
         )
         if self._seen is None:
             self._seen = {*self._folder.seen(records.slice(0, 1))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -72,7 +73,8 @@ def test_rejects(spark: SparkSession, tmp_path: Path, layout: str, mode: str, st
     rejects = named_by_offset(pq.read_table(tmp_path / "one.parquet"))
     assert len({*rejects["kind"].to_pylist()}) > 1
     assert rows_of(pq.read_table(tmp_path / "rejects")) == rows_of(rejects)
-    again = capture.write(tmp_path / "lake2", rejects=tmp_path / "rejects", **options)
+    shutil.rmtree(tmp_path / "lake")
+    again = capture.write(tmp_path / "lake", rejects=tmp_path / "rejects", **options)
     assert again.count() == found.num_rows
     assert rows_of(pq.read_table(tmp_path / "rejects")) == rows_of(rejects)
 

@@ -27,8 +27,8 @@ COMMIT_DATE = "commit_date"
 """In `partition_by`: the date of `_commit_time`."""
 
 _FILE = re.compile(r"wireformat-(\d{6,})(?:-[0-9a-f]+){0,2}(?:_\d{4,})?\.parquet")
-"""Names of files, with the number of their write. Of a Parquet lake, a repeated write replaces its own files; in an object
-store it has other names."""
+"""Names of files, with the number of their write. Of a Parquet lake, a repeated write replaces its own files; in an
+object store it has other names."""
 
 _BEGUN = f"{HIDDEN}begun"
 """A file that is there while a lake is written, of a Delta lake only if the write is durable."""
