@@ -475,6 +475,21 @@ def test_an_older_input_does_not_bring_back_what_its_tables_were() -> None:
     assert found.select(["id", "title"]).to_pylist() == [{"id": "3", "title": "c"}]
 
 
+@pytest.mark.parametrize("keys", [None, ["id"]])
+def test_a_table_without_committed_changes_has_no_rows(keys: list[str] | None) -> None:
+    first = committed(10, *rows_of(None))
+    messages = list(wf.encode(first, "pgoutput"))
+    for capture in (
+        wf.Capture(messages[:-1], "pgoutput"),
+        wf.Capture([], "pgoutput", after=position_after(first)),
+    ):
+        found = capture.latest("public.t", keys=keys)
+        assert found.schema == wf.Capture(messages, "pgoutput").latest("public.t", keys=keys).schema
+        assert not len(found)
+    found = wf.Capture(messages, "pgoutput").latest("public.nothing", keys=["id"], schema={"id": "integer"})
+    assert (len(found), found.schema.field("id").type) == (0, pa.int32())
+
+
 AB, ABC = ("a", "b"), ("a", "b", "c")
 
 
