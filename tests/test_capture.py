@@ -12,6 +12,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.options.table_names import written
+from wireformat.stream.capture_position import CapturePosition
 
 from . import handmade_pgoutput as hand
 from .examples import PROFILE
@@ -151,6 +152,22 @@ def begins_at_the_oldest_message(
     found = wf.Capture(messages[:end], format).open()
     begin = min(found["message"].to_pylist(), default=end)
     return rows(wf.Capture(messages[begin:], format, after=position).committed().read_all()) == expected
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_an_older_piece_that_is_read_again_moves_no_position_back(name: str) -> None:
+    messages, format = stream(name)
+    whole = rows(wf.Capture(messages, format).committed().read_all())
+    step = max(1, len(messages) // CUTS)
+    for end in range(step, len(messages), step):
+        first = wf.Capture(messages[:end], format)
+        handed_out = len(first.committed().read_all())
+        for older in (end // 3, end - 1):
+            again = wf.Capture(messages[:older], format, after=first.position)
+            assert not len(again.committed().read_all())
+            rest = whole.slice(handed_out)
+            position = again.position.to_json()
+            assert begins_at_the_oldest_message(messages, format, end, position, rest), (end, older)
 
 
 def test_a_position_covers_what_was_handed_out() -> None:
@@ -415,6 +432,62 @@ def test_a_streamed_transaction_that_ended_is_not_open(ended: list[wf.Event]) ->
     second = wf.Capture(list(wf.encode(ended, "pgoutput")), "pgoutput", after=first.position)
     second.committed().read_all()
     assert second.position.open == ()
+
+
+def position_after(events: list[wf.Event], after: CapturePosition | None = None) -> CapturePosition:
+    capture = wf.Capture(list(wf.encode(events, "pgoutput")), "pgoutput", after=after)
+    capture.committed().read_all()
+    return capture.position
+
+
+def test_what_was_open_in_an_older_input_is_not_open_again() -> None:
+    first, second = committed(10, *rows_of(None)), committed(20, *rows_of(None))
+    for monday in ([*first, *second[:-1]], second[:-1], [*first, *block(XID, *rows_of(XID))]):
+        ended = [*monday, second[-1]] if monday[-1] is second[-2] else [*monday, *streamed_commit(20)]
+        tuesday = position_after(ended, position_after(monday))
+        assert tuesday.open == ()
+        again = position_after(monday, tuesday)
+        assert again == tuesday
+        assert position_after(committed(30, *rows_of(None)), again).delivered.lsn == 30
+
+
+def streamed_commit(lsn: int) -> list[wf.Event]:
+    return [wf.StreamCommit(xid=XID, commit_lsn=lsn, end_lsn=lsn + 8, commit_time=TIME)]
+
+
+def test_what_is_open_after_the_position_is_open_in_an_input_that_overlaps() -> None:
+    first = committed(10, *rows_of(None))
+    for later in (block(XID, *rows_of(XID)), committed(20, *rows_of(None))[:-1]):
+        for overlapping in ([*first, *later], later):
+            found = position_after(overlapping, position_after(first))
+            assert [one.changes for one in found.open] == [1]
+            assert position_after(first, found).open == found.open
+
+
+def test_an_older_input_does_not_bring_back_what_its_tables_were() -> None:
+    earlier, later = (relation("id", name, keys=("id",), identity="default") for name in ("name", "title"))
+    monday = committed(10, earlier, insert("id", "name", values=("1", "a")))
+    tuesday = committed(20, later, insert("id", "title", values=("2", "b")))
+    position = position_after(monday, position_after(tuesday, position_after(monday)))
+    assert position.relations == (later,)
+    wednesday = list(wf.encode([earlier, *committed(30, insert("id", "name", values=("3", "c")))], "pgoutput"))[1:]
+    found = wf.Capture(wednesday, "pgoutput", after=position).latest("public.t", keys=["id"])
+    assert found.select(["id", "title"]).to_pylist() == [{"id": "3", "title": "c"}]
+
+
+@pytest.mark.parametrize("keys", [None, ["id"]])
+def test_a_table_without_committed_changes_has_no_rows(keys: list[str] | None) -> None:
+    first = committed(10, *rows_of(None))
+    messages = list(wf.encode(first, "pgoutput"))
+    for capture in (
+        wf.Capture(messages[:-1], "pgoutput"),
+        wf.Capture([], "pgoutput", after=position_after(first)),
+    ):
+        found = capture.latest("public.t", keys=keys)
+        assert found.schema == wf.Capture(messages, "pgoutput").latest("public.t", keys=keys).schema
+        assert not len(found)
+    found = wf.Capture(messages, "pgoutput").latest("public.nothing", keys=["id"], schema={"id": "integer"})
+    assert (len(found), found.schema.field("id").type) == (0, pa.int32())
 
 
 AB, ABC = ("a", "b"), ("a", "b", "c")

@@ -223,8 +223,10 @@ class Capture(CaptureTables):
             if self._states_identity(table):
                 return self._latest_by_identities(table, schema)
             keys = self._replica_identity(table)
+        typed = self.typed(table, schema=schema)
         rows = LatestRows(keys)
-        for batch in self.typed(table, schema=schema):
+        rows.take(_empty(typed.schema))  # so that there is a result if no change is committed
+        for batch in typed:
             rows.take(batch)
         return rows.result()
 
@@ -234,9 +236,13 @@ class Capture(CaptureTables):
         self._begin_reading()
         held = self._take_held(wanted, ())
         identities = self._identities() if held is None else held.identities
+        is_empty = True
         for rows, typed in self._typed_groups(wanted, part, (), held, identities.through):
             for keys, batch in identities.cut(wanted, rows, typed):
                 current.take(keys, batch)
+                is_empty = False
+        if is_empty:
+            current.take((), _empty(part.schema))
         return current.result()
 
     @checks_keywords
@@ -415,3 +421,7 @@ class Capture(CaptureTables):
         if self._dropped is None:
             raise StateError("dropped: expected rows that were read to the end; read `changes` or `committed` first")
         return self._dropped
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema)

@@ -280,7 +280,13 @@ def _checked_slot(slot: SlotPosition | None, after: CapturePosition | None) -> S
 def _position(
     transactions: Transactions, resumption: Resumption, relations: KnownRelations, stream: CapturePosition
 ) -> CapturePosition:
-    """Returns the position that was reached. `stream` is one of the same stream, with its format and slot."""
+    """Returns the position that was reached.
+
+    stream   the position after which the input is read. It stays as it is while the input only repeats what comes
+             before it: what was open and known there, in the middle, is not what is open and known at the position
+    """
+    if transactions.is_behind(stream.delivered):
+        return stream
     described = transactions.describe_open()
     messages = [message for _, message in described if message is not None]
     open = (*(one for one, _ in described), *resumption.unseen)

@@ -26,12 +26,14 @@ class StreamPlan:
     plans     of the chunks, by their numbers
     planned   the stream at its end
     unseen    transactions that were open at the position before, and have not been seen again
+    after     the position before
     """
 
     stream: tuple[Any, ...]
     plans: dict[int, ChunkPlan]
     planned: PlannedStream
     unseen: tuple[OpenTransaction, ...]
+    after: CapturePosition | None = None
 
     @property
     def oldest_open(self) -> int | None:
@@ -54,6 +56,8 @@ class StreamPlan:
         relations   before the oldest message that is needed; None takes those at the end
         """
         self.check()
+        if self.after is not None and self.planned.machine.is_behind(self.after.delivered):
+            return self.after  # the messages only repeat what comes before it
         if relations is None:
             relations = relations_after(said).newest
         return CapturePosition(format, self.planned.machine.position, (*self._open(), *self.unseen), relations)
@@ -90,4 +94,4 @@ def plan_stream(
         number: plan._replace(messages=chunks[number].messages)
         for number, plan in zip(numbers, planned.plans, strict=True)
     }
-    return StreamPlan(tuple(json.loads(key)), plans, planned, resumption.unseen)
+    return StreamPlan(tuple(json.loads(key)), plans, planned, resumption.unseen, after)

@@ -32,6 +32,7 @@ from .reading import read, values
 
 ALL = [*transactions(60)]
 MESSAGES = messages_of(ALL)
+TIME = "2026-11-22 10:00:00+00"
 KEYS = ["id"]
 KINDS = [("parquet", "changes"), ("delta", "changes"), ("delta", "latest")]
 """Lakes that go on."""
@@ -77,6 +78,34 @@ def test_writes_that_follow_each_other(format: str, state: str, tmp_path: Path) 
     again = write(MESSAGES, tmp_path, format, state)
     assert sum(again["rows"].to_pylist()) == 0
     check(MESSAGES, tmp_path, state)
+
+
+def test_an_older_file_that_is_written_again_leaves_the_lake_where_it_is(tmp_path: Path) -> None:
+    row = wf.TupleData(("id",), ("1",), ("text",))
+    table = wf.Relation(
+        relation_id=1,
+        table_schema="public",
+        table_name="t",
+        replica_identity="default",
+        columns=("id",),
+        type_oids=(25,),
+        typmods=(-1,),
+        key_columns=("id",),
+    )
+
+    def committed(lsn: int) -> list[wf.Event]:
+        insert = wf.Insert(table_schema="public", table_name="t", new=row)
+        begin = wf.Begin(xid=lsn, commit_lsn=lsn, commit_time=TIME)
+        return [begin, table, insert, wf.Commit(commit_lsn=lsn, end_lsn=lsn + 8, commit_time=TIME)]
+
+    monday, tuesday, wednesday = [*committed(10), *committed(20)[:-1]], committed(20), committed(30)
+    positions, written = [], []
+    for events in (monday, tuesday, monday, wednesday):
+        capture = wf.Capture(list(wf.encode(events, "pgoutput")), "pgoutput")
+        written.append(sum(capture.write(tmp_path)["rows"].to_pylist()))
+        positions.append(wf.lake.position(tmp_path))
+    assert written == [1, 1, 0, 1]
+    assert positions[2] == positions[1]
 
 
 @pytest.mark.parametrize(("format", "state"), KINDS)

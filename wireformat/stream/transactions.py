@@ -30,6 +30,17 @@ _NO_TRANSACTION = (
 )
 """Why rows can stand outside a transaction, and what to do."""
 
+_ENDS = (
+    "COMMIT",
+    "ABORT",
+    "PREPARE",
+    "COMMIT_PREPARED",
+    "ROLLBACK_PREPARED",
+    "STREAM_COMMIT",
+    "STREAM_PREPARE",
+)
+"""The records whose LSNs and CSNs say how far an input reaches."""
+
 
 class WholeTransactions(NamedTuple):
     """Plain transactions that follow each other, each from its BEGIN to its COMMIT, with no other row between them.
@@ -88,6 +99,7 @@ class TransactionMachine(Generic[Handle]):
                     others, which ended before the position, may then come without their first one, and are dropped
         """
         self._position = after
+        self._ended = Position()
         self._delivered_at_prepare = dict(after.prepared)
         self._open_before = open_xids
         self.without_first_block: set[int] = set()
@@ -116,6 +128,21 @@ class TransactionMachine(Generic[Handle]):
     def position(self) -> Position:
         """How far the stream has been delivered."""
         return self._position._replace(prepared=tuple(self._delivered_at_prepare.items()))
+
+    def is_behind(self, position: Position) -> bool:
+        """Whether all that was taken comes before this position of the stream, which has later ends of transactions.
+
+        False if that cannot be told: a streamed transaction has no commit LSN before it ends.
+        """
+        ended = self._ended
+        reaches_it = (
+            ended.lsn == position.lsn if ended.csn is None or position.csn is None else ended.csn == position.csn
+        )
+        begin = None if self._plain is None else self._plain.begin
+        if begin is not None and (begin.commit_lsn is not None or begin.csn is not None):
+            is_covered = position.covers(commit_lsn_of(begin), begin.csn)
+            return is_covered and (begin.commit_lsn is not None or not reaches_it)
+        return position.covers(ended.lsn, ended.csn) and not reaches_it
 
     @property
     def open(self) -> Iterator[Attempt[Handle]]:
@@ -199,12 +226,15 @@ class TransactionMachine(Generic[Handle]):
     def take_control(self, record: Control, handle: Handle | None = None) -> list[Fate[Handle]]:
         """Takes a control record. Its transaction keeps the handle as long as it is open."""
         _STEPS[record.kind](self, record, handle)
+        if record.kind in _ENDS:
+            self._ended = self._ended.advanced(commit_lsn_of(record), record.csn)
         return self._take_settled()
 
     def take_whole(self, whole: WholeTransactions) -> list[Fate[Handle]]:
         """Takes plain transactions that the caller delivers by itself, after comparing them with `position`."""
         self._handle_restart(whole.begin)
         self._position = self._position.advanced(whole.lsn, whole.csn, whole.transactions)
+        self._ended = self._ended.advanced(whole.lsn, whole.csn)
         return self._take_settled()
 
     def _take_settled(self) -> list[Fate[Handle]]:

@@ -159,6 +159,10 @@ class Transactions:
         self._is_new = False
         self._machine.continue_after(after, open_xids)
 
+    def is_behind(self, position: Position) -> bool:
+        """Whether all that was taken comes before this position; see TransactionMachine."""
+        return self._machine.is_behind(position)
+
     def start_chunk(self, start: ChunkStart) -> None:
         """Begins with a chunk of the stream, before which `start` was left; call it before anything is taken."""
         self._is_new = False
