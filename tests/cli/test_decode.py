@@ -193,7 +193,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
         ("out.xlsx", "out.xlsx: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
         ("csv", "csv: expected a name that ends in .parquet, .arrow, .csv, .jsonl, or - with --to"),
         ("-", "-o - needs --to csv, jsonl, arrow"),
-        ("folder.csv", "folder.csv: is there and is not a regular file"),
+        ("folder.csv", "folder.csv exists and is not a regular file"),
         ("nowhere/out.parquet", "nowhere/out.parquet: there is no folder nowhere"),
         ("in.csv/out.parquet", "in.csv/out.parquet: Not a directory"),
         ("./in.csv", "in.csv: is an input, and would be overwritten"),

@@ -18,14 +18,14 @@ from .databases import Database, changes_of, told
 def test_check_prints_a_line_for_each_finding(db: Database, tmp_path: Path) -> None:
     missing = run("check", db.dsn, "--slot", db.slot, "--publication", "p")
     assert missing.exit_code == 1
-    assert f"error   slot: {db.slot} is not there; pass --create-slot" in missing.stdout
+    assert f"error   slot: {db.slot} does not exist; pass --create-slot" in missing.stdout
     assert "1 of 5 checks keep the stream from starting" in missing.stderr
     made = run("check", db.dsn, "--slot", db.slot, "--publication", "p", "--create-slot")
     assert made.exit_code == 0
     assert "ok      wal_level: logical" in made.stdout
     db.follow(tmp_path / "lake")
     gone_on = run("check", db.dsn, "--slot", db.slot, "--publication", "p", "--to", tmp_path / "lake")
-    assert "ok      position: goes on at" in gone_on.stdout
+    assert "ok      position: continues at" in gone_on.stdout
     findings = run("check", db.dsn, "--slot", db.slot, "--publication", "p", "--json").stdout.splitlines()
     assert all(json.loads(line).keys() == {"level", "check", "text", "advice", "passes"} for line in findings)
     assert len(findings) > 1
@@ -61,7 +61,7 @@ def test_follow_once(db: Database, tmp_path: Path) -> None:
     db.execute(f"select pg_drop_replication_slot('{db.slot}')")
     refused = run("follow", db.dsn, *options)
     assert refused.exit_code == 1
-    assert refused.stderr.startswith(f"wireformat: slot: {db.slot} is not there")
+    assert refused.stderr.startswith(f"wireformat: slot: {db.slot} does not exist")
 
 
 def test_metrics_on_a_full_disk(db: Database, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_a_publication_that_is_gone_is_an_error(db: Database, tmp_path: Path) ->
     lake = tmp_path / "lake"
     db.follow(lake, create_slot=True)
     db.execute("drop publication p")
-    with pytest.raises(wf.ServerError, match=r"publication: p is not there; CREATE PUBLICATION \"p\""):
+    with pytest.raises(wf.ServerError, match=r"publication: p does not exist; CREATE PUBLICATION \"p\""):
         db.follow(lake)
 
 

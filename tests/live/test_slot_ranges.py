@@ -166,7 +166,7 @@ def test_the_server_hears_what_is_safe() -> None:
 @pytest.mark.parametrize(
     ("position", "words"),
     [
-        (at(50), "checkpoint goes to 0/32, the slot begins at 0/64.*begin with another checkpoint"),
+        (at(50), "checkpoint ends at 0/32, the slot begins at 0/64.*start with a new checkpoint"),
         (at(1 << 41), "the server's log ends at"),
         (SlotPosition("1", "s", 150), "was read from system 1"),
         (SlotPosition(SYSTEM, "other", 150), "was read from slot other, not from s; set the option slot to other"),

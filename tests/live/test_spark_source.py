@@ -202,8 +202,8 @@ def test_progress_and_an_idle_slot(stream: Stream) -> None:
     ("options", "words"),
     [
         ({"slot": "", "publication": "p"}, "option slot: a stream needs its name"),
-        ({"slot": "nothing"}, "slot: nothing is not there; create it with wireformat.live.create_slot"),
-        ({"publication": "nothing"}, "publication: nothing is not there"),
+        ({"slot": "nothing"}, "slot: nothing does not exist; create it with wireformat.live.create_slot"),
+        ({"publication": "nothing"}, "publication: nothing does not exist"),
         ({"table": "public.nothing"}, "option table: p does not publish public.nothing.*it publishes: public.t"),
     ],
 )
@@ -219,5 +219,5 @@ def test_a_slot_that_somebody_advanced(stream: Stream) -> None:
     stream.run(frame)
     db.execute("insert into t values (2, 'b', 2)")
     db.execute(f"select pg_replication_slot_advance('{db.slot}', pg_current_wal_lsn())")
-    with pytest.raises(PySparkException, match=r"advanced by somebody else.*begin with another checkpoint"):
+    with pytest.raises(PySparkException, match=r"advanced by somebody else.*start with a new checkpoint"):
         stream.run(frame)

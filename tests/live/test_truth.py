@@ -45,9 +45,9 @@ def test_a_slot_that_is_gone_and_made_again(db: Database, tmp_path: Path) -> Non
     lake = lake_with_rows(db, tmp_path / "lake")
     wf.live.drop_slot(db.dsn, db.slot)
     said = refusal(db, lake)
-    assert f"slot: {db.slot} is not there; pass --create-slot" in said
-    assert "and its slot is gone" in said
-    assert "and its slot is gone" in refusal(db, lake, create_slot=True)
+    assert f"slot: {db.slot} does not exist; pass --create-slot" in said
+    assert "but its slot no longer exists" in said
+    assert "but its slot no longer exists" in refusal(db, lake, create_slot=True)
     assert db.rows(f"select count(*) from pg_replication_slots where slot_name = '{db.slot}'") == [(0,)]
     db.execute("insert into t values (2, 'b', 1)")
     wf.live.create_slot(db.dsn, db.slot)
@@ -159,7 +159,7 @@ def test_what_is_missing_is_found_with_what_to_do(db: Database) -> None:
     found = wf.live.check(db.dsn, slot="none", publication=["p", "empty_one", "missing"])
     told = {(one.level, one.check): one for one in found}
     assert "pass --create-slot" in told["error", "slot"].advice
-    assert told["error", "publication"].text == "missing is not there"
+    assert told["error", "publication"].text == "missing does not exist"
     assert told["warning", "publication"].text == "empty_one has no tables"
     identities = [one.text for one in found if one.check == "replica identity"]
     assert [text.split()[0] for text in identities] == ["public.no_key", "public.nothing"]

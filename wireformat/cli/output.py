@@ -102,7 +102,7 @@ def open_file(path: Path | None) -> Iterator[BinaryIO]:
         return
     target = path.resolve()
     if target.exists() and not target.is_file():
-        raise Failed(f"{path}: is there and is not a regular file", BAD_USAGE)
+        raise Failed(f"{path} exists and is not a regular file", BAD_USAGE)
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with _created(unfinished, str(path)) as file:

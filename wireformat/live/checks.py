@@ -12,8 +12,6 @@ from .connection import Connection
 from .plugins import READ
 from .slots import Slot, System, described, find_slot, is_standby, retained_bytes
 
-LEVELS = ("ok", "note", "warning", "error")
-
 
 class Finding(NamedTuple):
     """The result of a check.
@@ -56,15 +54,15 @@ LAKE = Keeper(
     "lake",
     "write to another folder, with a snapshot",
     "pass --slot",
-    "pass --create-slot to create it; its stream begins then, so pass --snapshot for the rows of before",
+    "pass --create-slot to create it; it sends only later changes; pass --snapshot to copy the existing rows",
     "begin another lake, with a new slot and a snapshot",
 )
 CHECKPOINT = Keeper(
     "checkpoint",
-    "begin with another checkpoint, and with the rows that the tables have",
+    "start with a new checkpoint, and load the existing rows first",
     "set the option slot to",
-    "create it with wireformat.live.create_slot; its stream begins then",
-    "begin with a new slot, another checkpoint, and the rows that the tables have",
+    "create it with wireformat.live.create_slot; it sends only later changes",
+    "create a new slot, start with a new checkpoint, and load the existing rows first",
 )
 
 
@@ -114,8 +112,8 @@ def check_start(connection: Connection, name: str, lsn: int) -> None:
     slot = find_slot(connection, name)
     if slot is None or (slot.confirmed is not None and slot.confirmed > lsn):
         raise ServerError(
-            f"position: slot {name} was moved by somebody else while the stream began: try again, which says what is "
-            "missing",
+            f"position: another reader advanced slot {name} while the stream started: try again; the check will then "
+            "report what is missing",
             is_temporary=True,
         )
 
@@ -150,12 +148,14 @@ def position_findings(
         return
     left = system.end_of(there.timeline)
     if slot is None:
-        yield Finding("error", "position", f"the {noun} goes to {lsn_text(there.lsn)}, and its slot is gone", gap)
+        yield Finding(
+            "error", "position", f"the {noun} ends at {lsn_text(there.lsn)}, but its slot no longer exists", gap
+        )
     elif slot.confirmed is not None and there.lsn < slot.confirmed:
         yield Finding(
             "error",
             "position",
-            f"the {noun} goes to {lsn_text(there.lsn)}, the slot begins at {lsn_text(slot.confirmed)}: it was advanced "
+            f"the {noun} ends at {lsn_text(there.lsn)}, the slot begins at {lsn_text(slot.confirmed)}: it was advanced "
             "by somebody else, or dropped and created again",
             gap,
         )
@@ -163,7 +163,7 @@ def position_findings(
         yield Finding(
             "error",
             "position",
-            f"the {noun} goes to {lsn_text(there.lsn)}, the server's log ends at {lsn_text(system.flushed)}: it was "
+            f"the {noun} ends at {lsn_text(there.lsn)}, the server's log ends at {lsn_text(system.flushed)}: it was "
             "restored from a backup, or is a standby that lacks the end",
             f"connect to the server that has the whole log, or {anew}",
         )
@@ -171,13 +171,13 @@ def position_findings(
         yield Finding(
             "error",
             "position",
-            f"the {noun} goes to {lsn_text(there.lsn)} of timeline {there.timeline}, which the server's log has left "
+            f"the {noun} ends at {lsn_text(there.lsn)} of timeline {there.timeline}, which the server's log has left "
             f"at {lsn_text(left)}, for timeline {system.timeline}: a standby was promoted that lacked the end, and the "
             f"{noun} has changes that were lost there",
             f"connect to the server that has the whole log, or {anew}",
         )
     else:
-        yield Finding("ok", "position", f"goes on at {lsn_text(there.lsn)}")
+        yield Finding("ok", "position", f"continues at {lsn_text(there.lsn)}")
 
 
 def _server(connection: Connection) -> Iterator[Finding]:
@@ -211,12 +211,12 @@ def _server(connection: Connection) -> Iterator[Finding]:
 def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding]:
     if slot is None:
         if wanted.creates_slot:
-            yield Finding("note", "slot", f"{wanted.slot} is not there, and will be created")
+            yield Finding("note", "slot", f"{wanted.slot} does not exist, and will be created")
         else:
             yield Finding(
                 "error",
                 "slot",
-                f"{wanted.slot} is not there",
+                f"{wanted.slot} does not exist",
                 wanted.keeper.new_slot,
             )
         return
@@ -224,7 +224,7 @@ def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding
         yield Finding("error", "slot", f"{slot.name} is a physical slot", "name a logical one")
         return
     if slot.plugin not in READ:
-        yield Finding("error", "plugin", f"{slot.plugin} is not read here", f"use one of {', '.join(READ)}")
+        yield Finding("error", "plugin", f"the plugin {slot.plugin} is not supported", f"use one of {', '.join(READ)}")
     if slot.plugin == "pgoutput" and not wanted.publications:
         yield Finding("error", "publication", "pgoutput needs one", "pass --publication")
     if slot.database != system.database:
@@ -305,7 +305,7 @@ def _publications(connection: Connection, names: Sequence[str]) -> Iterator[Find
             yield Finding(
                 "error",
                 "publication",
-                f"{name} is not there",
+                f"{name} does not exist",
                 f"CREATE PUBLICATION {connection.identifier(name)} FOR TABLE …",
             )
             continue

@@ -27,7 +27,7 @@ class Progress:
     batches         the number of commits
     last_commit     when the last one was done, in seconds since 1970
     rows_per_second   of the last batch: from the end of the one before to its own
-    lag_seconds     the age of the last transaction when it was in the lake, by the clocks of both machines
+    lag_seconds     from the commit of the last transaction to its arrival in the lake, by the clocks of both machines
     retained_bytes  of the log that the server keeps for the slot
     open_messages   of a transaction that has not ended
     """

@@ -208,7 +208,7 @@ def write(
         typer.Option(
             metavar="changes|latest",
             autocompletion=one_of("changes", "latest"),
-            help="All changes, or the tables as they stand.",
+            help="All changes, or only the current rows.",
         ),
     ] = "changes",
     tables: Tables = None,

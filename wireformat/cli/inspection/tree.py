@@ -105,7 +105,7 @@ def inspect(
             count = index + 1
         advice = "; --record N shows one of them" if count else ""
         if scan and len(data) == SCANNED_BYTES:
-            advice += f"; --at {first + len(data)} goes on behind these bytes"
+            advice += f"; --at {first + len(data)} continues after these bytes"
         screen.print(Text(counted(count, "record", ",") + advice, style="dim"))
         return
     for index, (piece, _) in begun:

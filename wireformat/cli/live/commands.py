@@ -74,14 +74,12 @@ def follow(
         typer.Option(
             metavar="changes|latest",
             autocompletion=one_of("changes", "latest"),
-            help="All changes, or the tables as they stand.",
+            help="All changes, or only the current rows.",
         ),
     ] = "changes",
     tables: Tables = None,
-    snapshot: Annotated[
-        bool, typer.Option("--snapshot", help="A new lake begins with the rows that the tables have.")
-    ] = False,
-    create_slot: Annotated[bool, typer.Option("--create-slot", help="Create the slot if it is not there.")] = False,
+    snapshot: Annotated[bool, typer.Option("--snapshot", help="Copy the existing rows into a new lake first.")] = False,
+    create_slot: Annotated[bool, typer.Option("--create-slot", help="Create the slot if it does not exist.")] = False,
     plugin: Annotated[str, typer.Option(metavar="NAME", help="Output plugin of a new slot.")] = "pgoutput",
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the output plugin; repeatable.")

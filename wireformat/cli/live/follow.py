@@ -38,7 +38,7 @@ def follow(dsn: str, to: str, *, metrics: str | None, **options: Any) -> None:
 
         position = live.follow(dsn, to, on_progress=tell, stop=stop, **options)
     if position.slot is not None:
-        left = "" if position.slot.copied is None else "; some tables are not copied, the next run goes on with them"
+        left = "" if position.slot.copied is None else "; some tables are not copied yet; the next run copies them"
         say(f"{to}: everything before {lsn_text(position.slot.lsn)}{left}")
 
 
