@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import random
 import re
@@ -28,7 +29,7 @@ import wireformat as wf
 from wireformat.lake import lake as lake_module
 
 from .histories import TABLES, messages_of, transactions
-from .reading import read, values
+from .reading import manifest_of, read, values
 
 ALL = [*transactions(60)]
 MESSAGES = messages_of(ALL)
@@ -111,6 +112,44 @@ def test_a_lake_stays_what_it_is(name: str, tmp_path: Path) -> None:
     write(MESSAGES[:20], tmp_path, "parquet", "changes")
     with pytest.raises(wf.OptionError, match=f"lake with {name}="):
         capture_of(MESSAGES).write(tmp_path, **OTHER_KINDS[name])
+
+
+CHOICES: list[tuple[list[str] | None, list[str] | None]] = [
+    (["public.orders"], ["public.lines"]),
+    (["public.orders"], None),
+    (None, ["public.orders"]),
+    (["public.orders", "public.lines"], ["public.orders"]),
+]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize(("first", "then"), CHOICES)
+def test_a_lake_keeps_its_tables(format: str, first: list[str] | None, then: list[str] | None, tmp_path: Path) -> None:
+    """Its position covers the changes of all tables, so those of other tables would be left out without a word."""
+    capture_of(MESSAGES[:30]).write(tmp_path, format=format, tables=first)
+    before = files_of(tmp_path)
+    with pytest.raises(wf.OptionError, match=rf"option tables: .*{re.escape(repr(first and sorted(first)))}, got "):
+        capture_of(MESSAGES).write(tmp_path, format=format, tables=then)
+    assert files_of(tmp_path) == before
+    capture_of(MESSAGES).write(tmp_path, format=format, tables=first)
+    assert values(read(tmp_path, ("public", "orders"))) == expected(MESSAGES, "orders", "changes")
+
+
+def test_equal_patterns_are_the_same_tables(tmp_path: Path) -> None:
+    for tables in (["public.orders", "a.*"], ["a.*", "public.orders", '"public"."orders"']):
+        capture_of(MESSAGES).write(tmp_path / "some", tables=tables)
+    for every in (None, ["*.*"], ["*.*", "public.orders"]):
+        capture_of(MESSAGES).write(tmp_path / "all", tables=every)
+
+
+def test_a_lake_of_an_earlier_release_does_not_say_its_tables(tmp_path: Path) -> None:
+    """It gets those of the next write."""
+    capture_of(MESSAGES[:30]).write(tmp_path, tables=["public.orders"])
+    fields = manifest_of(tmp_path)
+    assert fields.pop("patterns") == ["public.orders"]
+    (tmp_path / "_wireformat.json").write_text(json.dumps(fields))
+    capture_of(MESSAGES).write(tmp_path, tables=["public.orders"])
+    assert manifest_of(tmp_path)["patterns"] == ["public.orders"]
 
 
 def test_current_rows_in_parquet_are_written_once(tmp_path: Path) -> None:
