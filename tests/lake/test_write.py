@@ -394,6 +394,28 @@ def test_partitions(format: str, column: str, tmp_path: Path) -> None:
             assert values(found.select(names)) == values(wanted.select(names))
 
 
+@pytest.mark.parametrize("state", ["changes", "latest"])
+@pytest.mark.parametrize("sql_type", ["text", "bytea"])
+def test_an_empty_text_is_no_partition_of_a_delta_table(state: str, sql_type: str, tmp_path: Path) -> None:
+    """Delta reads it as NULL, so that the row would have another key. Nothing is written, in any mode."""
+    given: dict[str, Any] = {"partition_by": {"a.t": "v"}, "state": state}
+    given |= {"keys": ["id", "v"]} if state == "latest" else {}
+    empty = "\\x" if sql_type == "bytea" else ""
+    full = "\\x61" if sql_type == "bytea" else "a"
+    messages = rows((full, sql_type), (empty, sql_type))
+    for before in ([], messages[:1]):
+        if before:
+            capture_of(before).write(tmp_path / "delta", format="delta", **given)
+        there = files_of(tmp_path / "delta")
+        for mode in ("FAILFAST", "PERMISSIVE", "DROPMALFORMED"):
+            with pytest.raises(wf.OptionError, match=r"option partition_by: table a\.t: column v is empty"):
+                capture_of(messages, mode=mode).write(tmp_path / "delta", format="delta", **given)
+            assert files_of(tmp_path / "delta") == there
+    capture_of(messages).write(tmp_path / "parquet", **given)
+    found = pq.read_table(tmp_path / "parquet" / "a" / "t", partitioning="hive")
+    assert sorted(found["v"].cast(pa.string()).to_pylist()) == ["", "a"]
+
+
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_rejects(mode: str, format: str, tmp_path: Path) -> None:

@@ -242,6 +242,20 @@ class Target:
             found[name] = type
         return found
 
+    def stored_rows(self, typed: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns typed rows as they are stored; raises OptionError for a value that no Delta partition can have."""
+        rows = self.stored.stored(typed)
+        if self.delta is not None and self._partition_name in rows.schema.names:
+            values = rows[self._partition_name]
+            is_text = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+            if is_text and pc.min(pc.binary_length(values)).as_py() == 0:
+                raise OptionError(
+                    f"option partition_by: table {written(self.name)}: column {self._partition} is empty in a row. "
+                    "Delta reads an empty text in a partition as NULL: partition the table by another column, or "
+                    "write format='parquet'"
+                )
+        return rows
+
     def write(self, batch: pa.RecordBatch, most_column_chunks: int | None = None) -> None:
         """Writes stored rows. Raises OSError.
 
