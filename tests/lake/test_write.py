@@ -444,6 +444,29 @@ def test_rejects(mode: str, format: str, tmp_path: Path) -> None:
     assert result.to_pylist()[0]["dropped"] == (2 if mode == "DROPMALFORMED" else 0)
 
 
+def test_a_repeated_write_keeps_the_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lake has the transactions of their rows, so it does not see them again. No row comes twice."""
+    path, messages = tmp_path / "r.parquet", [*rows(("1", "integer"), ("2026-11-22", "date")), MESSAGES[0][:-3]]
+
+    def write_rejects(some: list[bytes]) -> list[dict[str, Any]]:
+        capture = capture_of(some, mode="DROPMALFORMED")
+        capture.write(tmp_path / "lake", schemas={"a.t": {"id": "integer", "v": "date"}}, rejects=path)
+        return list(pq.read_table(path).to_pylist())
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.Lake, "commit", lambda lake, position: None)
+        first = write_rejects(messages)
+    assert sorted(row["kind"] for row in first) == ["CORRUPT", "INSERT"]
+    for _ in range(2):
+        assert write_rejects(messages) == first
+    more = [*messages, MESSAGES[1][:-3]]
+    assert len(write_rejects(more)) == 3
+    pq.write_table(pa.table({"id": [1]}), path)
+    with pytest.raises(wf.OptionError, match="is not a rejects file"):
+        write_rejects(messages)
+    assert pq.read_table(path).to_pylist() == [{"id": 1}]
+
+
 def test_open_changes_are_those_of_their_tables(tmp_path: Path) -> None:
     """Also of a table that has no other changes; those of tables that are not written are in the last row."""
 

@@ -70,8 +70,13 @@ class Sink:
         name = f"{slot.lsn:016X}.parquet"
         folder = self.lake.rejects
         options = replace(self.lake, rejects=None if folder is None else f"{folder}/{name}")
+        has_rejects = folder is not None and self.lake.store(folder).has(name)  # of the same batch, written before
         found = capture.write_some(self.folder, options, self.patterns if copied is None else tuple(copied))
-        if folder is not None and not any(pc.sum(found[column]).as_py() for column in ("dropped", "corrupt")):
+        if (
+            folder is not None
+            and not has_rejects
+            and not any(pc.sum(found[column]).as_py() for column in ("dropped", "corrupt"))
+        ):
             self.lake.store(folder).delete(name)
         rows = {
             written((row["table_schema"], row["table_name"])): row["rows"]
