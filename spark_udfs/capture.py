@@ -306,6 +306,7 @@ class Capture:
         options = LakeOptions.check(
             format=format,
             state=state,
+            tables=wf.ReadOptions.check(tables=tables).tables,
             partition_by=partition_by,
             keys=keys,
             schemas=schemas,
@@ -314,7 +315,6 @@ class Capture:
             storage_options=storage_options,
             mode=str(self._options["mode"]),
         )
-        wf.ReadOptions.check(tables=tables)
         mode = str(self._options["mode"])
         order = arrow_types(StructType([*self._messages.positions.order_by]))
         lakes = StreamLakes(folder, options, self._format, self._messages.streams, self._after, mode, order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from html import escape
@@ -32,6 +32,7 @@ from .stream.capture_position import CapturePosition
 
 if TYPE_CHECKING:
     from .lake.chunks import LakePlan
+    from .lake.options import LakeOptions
     from .lake.rejects import Rejects
     from .lake.write import Stream
 
@@ -288,12 +289,13 @@ class Capture(CaptureTables):
         for a lake of another kind or one that this capture does not continue; MissingExtra, OSError, BadCell, BadRows
         and StateError.
         """
-        from .lake.left_open import with_open_changes
         from .lake.options import LakeOptions
 
+        patterns = self._options.filtered(tables=tables).tables
         options = LakeOptions.check(
             format=format,
             state=state,
+            tables=patterns,
             partition_by=partition_by,
             keys=keys,
             schemas=schemas,
@@ -303,7 +305,18 @@ class Capture(CaptureTables):
             storage_options=storage_options,
             mode=self._options.mode,
         )
-        filtered = self._options.filtered(tables=tables)
+        return self.write_some(folder, options, patterns)
+
+    def write_some(
+        self, folder: Any, options: LakeOptions, patterns: Collection[tuple[str | None, str | None]] | None
+    ) -> pa.Table:
+        """Does what `write` does, for programs that leave out changes of some tables of the lake.
+
+        patterns   of the tables to write now, as ReadOptions has them; those of the lake are in the options
+        """
+        from .lake.left_open import with_open_changes
+
+        filtered = replace(self._options.filtered(), tables=None if patterns is None else tuple(patterns))
         lake = options.opened(folder, self._name)
         self._check_repeatable("this call reads it twice")
         capture = copy(self)
@@ -313,7 +326,7 @@ class Capture(CaptureTables):
         capture._known_versions = lake.known_versions()
         if capture._known_versions:  # an earlier list does not have them
             capture._listed = None
-        if rejects is not None:
+        if options.rejects is not None:
             capture._options = replace(self._options, mode="PERMISSIVE")
         written, self._position = options.write(lake, filtered, capture.stream_of(filtered, self._options.mode))
         written = with_open_changes(written, capture._open_changes)

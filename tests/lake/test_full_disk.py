@@ -75,6 +75,7 @@ def test_at_each_moment(
 def chunks_of(folder: Path, format: str) -> tuple[Lake, list[TableFiles]]:
     """A lake, and the files that a task has written for it."""
     options = LakeOptions.check(
+        tables=None,
         format=format,
         state="changes",
         partition_by=None,

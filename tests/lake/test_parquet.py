@@ -106,7 +106,9 @@ def test_files_that_ended_go_with_a_write_that_fails(
 def test_names_of_files(tmp_path: Path) -> None:
     """Those of a write come in the order of their rows, and the next write knows what an earlier one left."""
     names = {"format": "parquet", "state": "changes", "partition_by": None, "keys": None, "schemas": None}
-    options = LakeOptions.check(**names, rejects=None, filesystem=None, storage_options=None, mode="FAILFAST")
+    options = LakeOptions.check(
+        **names, tables=None, rejects=None, filesystem=None, storage_options=None, mode="FAILFAST"
+    )
     lake = options.opened(tmp_path, "gaussdb-binary")
     chunk = LakePlan(tmp_path, options, "gaussdb-binary", lake.manifest).lake_of_chunk(9)
     paths = [one.new_path("t", index) for one in (lake, chunk) for index in (0, 1, 2)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import random
 import re
@@ -28,7 +29,7 @@ import wireformat as wf
 from wireformat.lake import lake as lake_module
 
 from .histories import TABLES, messages_of, transactions
-from .reading import read, values
+from .reading import manifest_of, read, values
 
 ALL = [*transactions(60)]
 MESSAGES = messages_of(ALL)
@@ -140,6 +141,44 @@ def test_a_lake_stays_what_it_is(name: str, tmp_path: Path) -> None:
     write(MESSAGES[:20], tmp_path, "parquet", "changes")
     with pytest.raises(wf.OptionError, match=f"lake with {name}="):
         capture_of(MESSAGES).write(tmp_path, **OTHER_KINDS[name])
+
+
+CHOICES: list[tuple[list[str] | None, list[str] | None]] = [
+    (["public.orders"], ["public.lines"]),
+    (["public.orders"], None),
+    (None, ["public.orders"]),
+    (["public.orders", "public.lines"], ["public.orders"]),
+]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize(("first", "then"), CHOICES)
+def test_a_lake_keeps_its_tables(format: str, first: list[str] | None, then: list[str] | None, tmp_path: Path) -> None:
+    """Its position covers the changes of all tables, so those of other tables would be left out without a word."""
+    capture_of(MESSAGES[:30]).write(tmp_path, format=format, tables=first)
+    before = files_of(tmp_path)
+    with pytest.raises(wf.OptionError, match=rf"option tables: .*{re.escape(repr(first and sorted(first)))}, got "):
+        capture_of(MESSAGES).write(tmp_path, format=format, tables=then)
+    assert files_of(tmp_path) == before
+    capture_of(MESSAGES).write(tmp_path, format=format, tables=first)
+    assert values(read(tmp_path, ("public", "orders"))) == expected(MESSAGES, "orders", "changes")
+
+
+def test_equal_patterns_are_the_same_tables(tmp_path: Path) -> None:
+    for tables in (["public.orders", "a.*"], ["a.*", "public.orders", '"public"."orders"']):
+        capture_of(MESSAGES).write(tmp_path / "some", tables=tables)
+    for every in (None, ["*.*"], ["*.*", "public.orders"]):
+        capture_of(MESSAGES).write(tmp_path / "all", tables=every)
+
+
+def test_a_lake_of_an_earlier_release_does_not_say_its_tables(tmp_path: Path) -> None:
+    """It gets those of the next write."""
+    capture_of(MESSAGES[:30]).write(tmp_path, tables=["public.orders"])
+    fields = manifest_of(tmp_path)
+    assert fields.pop("patterns") == ["public.orders"]
+    (tmp_path / "_wireformat.json").write_text(json.dumps(fields))
+    capture_of(MESSAGES).write(tmp_path, tables=["public.orders"])
+    assert manifest_of(tmp_path)["patterns"] == ["public.orders"]
 
 
 def test_current_rows_in_parquet_are_written_once(tmp_path: Path) -> None:
@@ -384,6 +423,28 @@ def test_partitions(format: str, column: str, tmp_path: Path) -> None:
             assert values(found.select(names)) == values(wanted.select(names))
 
 
+@pytest.mark.parametrize("state", ["changes", "latest"])
+@pytest.mark.parametrize("sql_type", ["text", "bytea"])
+def test_an_empty_text_is_no_partition_of_a_delta_table(state: str, sql_type: str, tmp_path: Path) -> None:
+    """Delta reads it as NULL, so that the row would have another key. Nothing is written, in any mode."""
+    given: dict[str, Any] = {"partition_by": {"a.t": "v"}, "state": state}
+    given |= {"keys": ["id", "v"]} if state == "latest" else {}
+    empty = "\\x" if sql_type == "bytea" else ""
+    full = "\\x61" if sql_type == "bytea" else "a"
+    messages = rows((full, sql_type), (empty, sql_type))
+    for before in ([], messages[:1]):
+        if before:
+            capture_of(before).write(tmp_path / "delta", format="delta", **given)
+        there = files_of(tmp_path / "delta")
+        for mode in ("FAILFAST", "PERMISSIVE", "DROPMALFORMED"):
+            with pytest.raises(wf.OptionError, match=r"option partition_by: table a\.t: column v is empty"):
+                capture_of(messages, mode=mode).write(tmp_path / "delta", format="delta", **given)
+            assert files_of(tmp_path / "delta") == there
+    capture_of(messages).write(tmp_path / "parquet", **given)
+    found = pq.read_table(tmp_path / "parquet" / "a" / "t", partitioning="hive")
+    assert sorted(found["v"].cast(pa.string()).to_pylist()) == ["", "a"]
+
+
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_rejects(mode: str, format: str, tmp_path: Path) -> None:
@@ -410,6 +471,29 @@ def test_rejects(mode: str, format: str, tmp_path: Path) -> None:
     assert (last["table_name"], last["corrupt"]) == (None, 1)
     assert result.to_pylist()[0]["corrupt"] == 2
     assert result.to_pylist()[0]["dropped"] == (2 if mode == "DROPMALFORMED" else 0)
+
+
+def test_a_repeated_write_keeps_the_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lake has the transactions of their rows, so it does not see them again. No row comes twice."""
+    path, messages = tmp_path / "r.parquet", [*rows(("1", "integer"), ("2026-11-22", "date")), MESSAGES[0][:-3]]
+
+    def write_rejects(some: list[bytes]) -> list[dict[str, Any]]:
+        capture = capture_of(some, mode="DROPMALFORMED")
+        capture.write(tmp_path / "lake", schemas={"a.t": {"id": "integer", "v": "date"}}, rejects=path)
+        return list(pq.read_table(path).to_pylist())
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.Lake, "commit", lambda lake, position: None)
+        first = write_rejects(messages)
+    assert sorted(row["kind"] for row in first) == ["CORRUPT", "INSERT"]
+    for _ in range(2):
+        assert write_rejects(messages) == first
+    more = [*messages, MESSAGES[1][:-3]]
+    assert len(write_rejects(more)) == 3
+    pq.write_table(pa.table({"id": [1]}), path)
+    with pytest.raises(wf.OptionError, match="is not a rejects file"):
+        write_rejects(messages)
+    assert pq.read_table(path).to_pylist() == [{"id": 1}]
 
 
 def test_open_changes_are_those_of_their_tables(tmp_path: Path) -> None:

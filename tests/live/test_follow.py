@@ -172,6 +172,18 @@ def test_a_publication_that_is_gone_is_an_error(db: Database, tmp_path: Path) ->
 
 
 @pytest.mark.server
+def test_a_lake_keeps_its_tables(db: Database, tmp_path: Path) -> None:
+    """The slot does not send the earlier changes of another table again."""
+    lake = tmp_path / "lake"
+    db.execute("create table u (id int primary key)", "alter publication p add table u")
+    db.follow(lake, create_slot=True, snapshot=True, tables=["public.t"])
+    db.execute("insert into t values (1, 'a', 1)", "insert into u values (1)")
+    with pytest.raises(wf.OptionError, match=r"option tables: .*\['public\.t'\], got None"):
+        db.follow(lake)
+    db.follow(lake, tables=["public.t"])
+    assert told(lake) == [("insert", 1)]
+
+
 def test_test_decoding(tmp_path: Path) -> None:
     """A format without LSNs: the slot's are those of the lake."""
     if 15 not in installations() or not installations()[15].has_test_decoding:

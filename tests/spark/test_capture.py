@@ -540,6 +540,21 @@ def test_a_write_with_options_of_other_tables_is_an_error(
         capture.write(tmp_path / "lake", schemas={"shop.order": {"id": "int"}})
 
 
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_a_lake_keeps_its_tables(one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path, state: str) -> None:
+    """Also one that another machine goes on with."""
+    df, messages = one_stream
+    options: dict[str, Any] = {"format": "delta", "state": state}
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    capture.write(tmp_path, tables=["shop.orders_0"], **options)
+    lsn = wf.lake.position(tmp_path).delivered.lsn
+    for go_on in (capture, wf.Capture(messages, "pgoutput")):
+        with pytest.raises(wf.OptionError, match=r"option tables: .*\['shop\.orders_0'\], got None"):
+            go_on.write(tmp_path, **options)
+    wf.Capture(messages, "pgoutput").write(tmp_path, tables=["shop.orders_0"], **options)
+    assert wf.lake.position(tmp_path).delivered.lsn == lsn
+
+
 def test_the_tables_of_each_stream(capture: spark_udfs.Capture, streams: dict[str, list[bytes]], format: str) -> None:
     names = ["table_schema", "table_name", "columns", "types", "key_columns"]
     wanted = of_one_machine(streams, format, lambda one: one.tables().select(names))

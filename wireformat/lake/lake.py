@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ..arrow.typed_tables.versions import TableVersions
 from ..errors import OptionError
 from ..options.checks import shown
-from ..options.table_names import one_table, written
+from ..options.table_names import ALL_TABLES, one_table, written
 from ..stream.capture_position import CapturePosition
 from .delta import DeltaFolder, undo_damaged_commits
 from .manifest import File, Manifest, Table, read_manifest, write_manifest
@@ -42,14 +42,22 @@ _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 class Lake:
     """A lake that is written to, by one write at a time.
 
-    format    parquet or delta
-    state     changes or latest
+    format     parquet or delta
+    state      changes or latest
+    patterns   of the tables that are written
+    stream     format of the stream
 
     Raises OptionError if the lake is of another kind.
     """
 
     def __init__(
-        self, store: Store, format: str, state: str, partition_by: str | Mapping[str, str] | None, stream: str
+        self,
+        store: Store,
+        format: str,
+        state: str,
+        partition_by: str | Mapping[str, str] | None,
+        patterns: list[str],
+        stream: str,
     ) -> None:
         self.store = store
         self.format = format
@@ -60,8 +68,9 @@ class Lake:
         )
         found = read_manifest(store)
         self.is_new = found is None
-        self.manifest = Manifest(format, state, partitions) if found is None else found
+        self.manifest = Manifest(format, state, partitions, patterns) if found is None else found
         self._check(partitions)
+        self._check_patterns(patterns)
         self._write = self.manifest.writes + 1
         self._attempt = attempt_of(store)
         self._has_begun = self.store.has(_BEGUN)
@@ -83,6 +92,19 @@ class Lake:
             raise OptionError(
                 f"{where} has the rows of an earlier write with state='latest'. Parquet files cannot be merged: use "
                 "format='delta', or write to a new folder"
+            )
+
+    def _check_patterns(self, patterns: list[str]) -> None:
+        """Raises OptionError for other tables: the position covers their changes, so they would be skipped."""
+        if self.manifest.patterns is None:
+            self.manifest.patterns = patterns
+        if self.manifest.patterns != patterns:
+            there, given = (None if one == [ALL_TABLES] else one for one in (self.manifest.patterns, patterns))
+            where = self.store.path("").rstrip("/")
+            raise OptionError(
+                f"option tables: the lake {where} has been written with tables={there!r}, got {given!r}. It skips "
+                "the transactions that it has, also for tables that it does not have: write to another folder, or "
+                "pass the same tables"
             )
 
     def _cleaned(self) -> dict[str, None]:
@@ -254,6 +276,20 @@ class Target:
                 type = type_onto(self.name, name, there.field(stored).type, type)
             found[name] = type
         return found
+
+    def stored_rows(self, typed: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns typed rows as they are stored; raises OptionError for a value that no Delta partition can have."""
+        rows = self.stored.stored(typed)
+        if self.delta is not None and self._partition_name in rows.schema.names:
+            values = rows[self._partition_name]
+            is_text = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+            if is_text and pc.min(pc.binary_length(values)).as_py() == 0:
+                raise OptionError(
+                    f"option partition_by: table {written(self.name)}: column {self._partition} is empty in a row. "
+                    "Delta reads an empty text in a partition as NULL: partition the table by another column, or "
+                    "write format='parquet'"
+                )
+        return rows
 
     def write(self, batch: pa.RecordBatch, most_column_chunks: int | None = None) -> None:
         """Writes stored rows. Raises OSError.

@@ -67,6 +67,8 @@ class Manifest:
 
     format      parquet or delta
     state       changes or latest
+    patterns    of the tables that are written, as `canonical_patterns` returns them; None if the manifest is of an
+                earlier release, which did not say
     writes      the number of writes
     position    of the stream, after the last write; None before the first one
     earlier     the paths of lists of files, in the order of their writes
@@ -75,6 +77,7 @@ class Manifest:
     format: str
     state: str
     partition_by: dict[str, str] | str | None = None
+    patterns: list[str] | None = None
     writes: int = 0
     position: CapturePosition | None = None
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
@@ -88,6 +91,7 @@ class Manifest:
             "format": self.format,
             "state": self.state,
             "partition_by": self.partition_by,
+            **({} if self.patterns is None else {"patterns": self.patterns}),
             "writes": self.writes,
             "position": None if self.position is None else json.loads(self.position.to_json()),
             "earlier": self.earlier,
@@ -136,6 +140,7 @@ class Manifest:
             fields["format"],
             fields["state"],
             fields["partition_by"],
+            [*map(str, fields["patterns"])] if "patterns" in fields else None,
             int(fields["writes"]),
             None if position is None else CapturePosition.from_json(json.dumps(position)),
             tables,

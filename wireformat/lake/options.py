@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..errors import OptionError
 from ..options import ReadOptions
 from ..options.checks import flag, one_of, shown, texts
-from ..options.table_names import one_table, written
+from ..options.table_names import canonical_patterns, one_table, written
 from ..stream.capture_position import CapturePosition
 from .lake import Lake
 from .rejects import Rejects
@@ -24,10 +24,14 @@ STATES = ("changes", "latest")
 
 @dataclass(frozen=True)
 class LakeOptions:
-    """The options of `Capture.write`; raises OptionError."""
+    """The options of `Capture.write`; raises OptionError.
+
+    patterns   of the tables, as `canonical_patterns` returns them
+    """
 
     format: str
     state: str
+    patterns: list[str]
     partition_by: str | dict[str, str] | None
     keys: dict[str, Sequence[str]] | Sequence[str] | None
     schemas: dict[str, Any]
@@ -42,6 +46,7 @@ class LakeOptions:
         *,
         format: str,
         state: str,
+        tables: Collection[tuple[str | None, str | None]] | None,
         partition_by: str | Mapping[str, str] | None,
         keys: Mapping[str, Sequence[str]] | Sequence[str] | None,
         schemas: Mapping[str, Any] | None,
@@ -51,7 +56,7 @@ class LakeOptions:
         mode: str,
         durable: bool = False,
     ) -> LakeOptions:
-        """Returns the options as users give them."""
+        """Returns the options as users give them, but `tables` as ReadOptions has them."""
         state = one_of("state", state, STATES)
         if keys is not None and state != "latest":
             raise OptionError("option keys: expected state='latest', which needs them; changes have no key")
@@ -66,6 +71,7 @@ class LakeOptions:
         return cls(
             one_of("format", format, FORMATS),
             state,
+            canonical_patterns(tables),
             _by_table(partition_by) if isinstance(partition_by, Mapping) else partition_by,
             {name: texts("keys", given) for name, given in _by_table(keys).items()}
             if isinstance(keys, Mapping)
@@ -85,7 +91,7 @@ class LakeOptions:
 
     def opened(self, folder: Any, stream: str) -> Lake:
         """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
-        return Lake(self.store(folder), self.format, self.state, self.partition_by, stream)
+        return Lake(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
 
     def write(self, lake: Lake, options: ReadOptions, stream: Stream) -> tuple[pa.Table, CapturePosition]:
         """Writes a stream; see `Capture.write`. Returns what was written, and the position after it."""

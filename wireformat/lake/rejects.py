@@ -16,6 +16,7 @@ from ..arrow.typed_tables.images import Images
 from ..arrow.typed_tables.readers.reader import as_strings
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.unread import UNREAD
+from ..errors import OptionError
 from ..sources.groups import Table
 from .parquet import ParquetFile
 from .store import Store
@@ -46,19 +47,36 @@ _NOT_UNDERSTOOD = "a record of a kind that the format does not list"
 class Rejects:
     """Collects rejects in a Parquet file, which is there when it is closed.
 
-    path     of the file
+    path     of the file. Rows that it has already stay, because a repeated write does not see them again: their
+             transactions are in the lake
     unread   the number of records that could not be read
 
-    Raises OSError.
+    Raises OSError, and OptionError if the file is another one.
     """
 
     def __init__(self, path: Any, filesystem: Any, storage_options: Mapping[str, str] | None, *, durable: bool) -> None:
         folder, _, name = str(path).replace("\\", "/").rpartition("/")
         folder = folder or ("/" if str(path).startswith("/") else ".")
         self._store = Store.of(folder, filesystem, storage_options, durable=durable)
+        earlier = self._earlier(name)
         self._file = ParquetFile(self._store, name, SCHEMA, {})
+        self._there = {*_keys(earlier)}
         self._lock = threading.Lock()
         self.unread = 0
+        for batch in earlier.to_batches():
+            self._file.write(batch)
+
+    def _earlier(self, name: str) -> pa.Table:
+        """Returns the rows that the file has."""
+        if not self._store.has(name):
+            return SCHEMA.empty_table()
+        found = self._store.parquet(name).read() if self._store.is_parquet(name) else None
+        if found is None or found.column_names != SCHEMA.names:
+            raise OptionError(
+                f"option rejects: {self._store.path(name)} is not a rejects file, so it is not replaced: pass another "
+                "path"
+            )
+        return found.cast(SCHEMA)
 
     def without_unread(self, rows: Iterable[pa.RecordBatch | NotedRows]) -> Iterator[pa.RecordBatch | NotedRows]:
         """Yields the rows without those that could not be read, which it takes."""
@@ -119,8 +137,17 @@ class Rejects:
 
     def _write(self, columns: Mapping[str, pa.Array], count: int) -> None:
         arrays = [columns.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in SCHEMA]
-        with self._lock:
-            self._file.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        if self._there:
+            batch = batch.filter(pa.array([key not in self._there for key in _keys(batch)], pa.bool_()))
+        if len(batch):
+            with self._lock:
+                self._file.write(batch)
+
+
+def _keys(rows: pa.Table | pa.RecordBatch) -> list[str]:
+    """Returns what identifies rejects: all of a row, with its message."""
+    return [repr(row) for row in rows.to_pylist()]
 
 
 def _texts(images: Images) -> pa.Array:

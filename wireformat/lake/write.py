@@ -355,11 +355,11 @@ class Writer:
             table.relation_id = oids[-1].as_py() if len(oids) else table.relation_id
         table.rows += len(batch)
         if table.cut is None:
-            table.target.write(table.target.stored.stored(batch), self._column_chunks // len(self._tables))
+            table.target.write(table.target.stored_rows(batch), self._column_chunks // len(self._tables))
             return
         for keys, changes in table.cut(rows, batch):
             table.keys.append(keys)
-            self._spill.take(table.name, table.target.stored.stored(changes))
+            self._spill.take(table.name, table.target.stored_rows(changes))
 
     def _write_current(self, table: _Table) -> None:
         """Writes the rows of a table as it stands. Those of a Delta table that is there are merged later."""

@@ -211,7 +211,7 @@ class Follower:
             found = take_snapshot(
                 connection,
                 self.publications,
-                self.sink.tables,
+                self.sink.patterns,
                 copied,
                 self.batch_bytes,
                 lambda text: self._report(state=text),

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..lake.options import LakeOptions
+from ..options import ReadOptions
 from ..options.checks import number, one_of
 from ..options.keywords import checks_keywords
 from ..stream.capture_position import CapturePosition
@@ -86,17 +87,20 @@ def follow(
     names = publication_names(publication)
     if (format, state) == ("parquet", "latest"):
         raise OptionError("option state: latest needs format='delta': Parquet files cannot be merged")
-    lake_options: dict[str, Any] = {
-        "format": format,
-        "state": state,
-        "partition_by": partition_by,
-        "keys": keys,
-        "schemas": schemas,
-        "filesystem": filesystem,
-        "storage_options": storage_options,
-        "durable": True,  # the server forgets what it hears is safe
-    }
-    LakeOptions.check(**lake_options, rejects=rejects, mode=mode)
+    patterns = ReadOptions.check(tables=tables).tables
+    lake_options = LakeOptions.check(
+        format=format,
+        state=state,
+        tables=patterns,
+        partition_by=partition_by,
+        keys=keys,
+        schemas=schemas,
+        rejects=rejects,
+        filesystem=filesystem,
+        storage_options=storage_options,
+        mode=mode,
+        durable=True,  # the server forgets what it hears is safe
+    )
     reading = {
         "mode": mode,
         "encoding": encoding,
@@ -119,7 +123,7 @@ def follow(
         memory=number("memory_limit", memory_limit, 0) // 3,
         idle_seconds=idle_seconds,
         reconnect_seconds=reconnect_seconds,
-        sink=Sink(to, lake_options, reading, None if tables is None else list(tables), rejects),
+        sink=Sink(to, lake_options, reading, patterns),
         tell=on_progress or (lambda progress: None),
         stop=stop,
         progress=Progress(retained_alarm=retained_alarm),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -14,26 +14,30 @@ from ..capture import Capture
 from ..errors import OptionError
 from ..lake.delta import DeltaFolder
 from ..lake.names import folder_of
-from ..lake.store import Store
+from ..lake.options import LakeOptions
 from ..options.table_names import written
 from ..stream.capture_position import CapturePosition, SlotPosition
 
 
 @dataclass
 class Sink:
-    """The lake, and how it is written."""
+    """The lake, and how it is written.
+
+    lake       the options of each write; `rejects` is a folder
+    patterns   of the tables, as ReadOptions has them
+    """
 
     folder: Any
-    lake: dict[str, Any]
+    lake: LakeOptions
     reading: dict[str, Any]
-    tables: list[str] | None
-    rejects: str | None
+    patterns: tuple[tuple[str | None, str | None], ...] | None
 
     def position(self) -> CapturePosition | None:
         """Returns how far the lake goes; None if there is none."""
         try:
-            options = {name: self.lake[name] for name in ("filesystem", "storage_options")}
-            return lake.position(self.folder, **options)
+            return lake.position(
+                self.folder, filesystem=self.lake.filesystem, storage_options=self.lake.storage_options
+            )
         except OptionError as error:
             if "expected a lake" not in str(error):
                 raise
@@ -41,13 +45,12 @@ class Sink:
 
     def flush_all(self) -> None:
         """Waits until what an earlier run has written is on the disk: it may have ended before it waited itself."""
-        store = Store.of(self.folder, self.lake["filesystem"], self.lake["storage_options"], durable=True)
-        store.flush_all()
+        self.lake.store(self.folder).flush_all()
 
     def empty_unfinished(self, tables: Iterable[tuple[str, str]]) -> None:
         """Empties Delta tables whose copy was stopped before the lake had them."""
-        if self.lake["format"] == "delta":
-            store = Store.of(self.folder, self.lake["filesystem"], self.lake["storage_options"])
+        if self.lake.format == "delta":
+            store = self.lake.store(self.folder)
             for table in tables:
                 DeltaFolder(store, folder_of(table), table, []).empty()
 
@@ -65,11 +68,16 @@ class Sink:
         """
         capture = Capture(messages, format, after=after, slot=slot, **self.reading)
         name = f"{slot.lsn:016X}.parquet"
-        rejects = None if self.rejects is None else f"{self.rejects}/{name}"
-        tables = self.tables if copied is None else list(map(written, copied))
-        found = capture.write(self.folder, tables=tables, rejects=rejects, **self.lake)
-        if self.rejects is not None and not any(pc.sum(found[column]).as_py() for column in ("dropped", "corrupt")):
-            Store.of(self.rejects, self.lake["filesystem"], self.lake["storage_options"]).delete(name)
+        folder = self.lake.rejects
+        options = replace(self.lake, rejects=None if folder is None else f"{folder}/{name}")
+        has_rejects = folder is not None and self.lake.store(folder).has(name)  # of the same batch, written before
+        found = capture.write_some(self.folder, options, self.patterns if copied is None else tuple(copied))
+        if (
+            folder is not None
+            and not has_rejects
+            and not any(pc.sum(found[column]).as_py() for column in ("dropped", "corrupt"))
+        ):
+            self.lake.store(folder).delete(name)
         rows = {
             written((row["table_schema"], row["table_name"])): row["rows"]
             for row in found.to_pylist()

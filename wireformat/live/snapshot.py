@@ -87,7 +87,7 @@ class Snapshot(NamedTuple):
 def take_snapshot(
     connection: Connection,
     publications: Sequence[str],
-    tables: Sequence[str] | None,
+    patterns: tuple[tuple[str | None, str | None], ...] | None,
     copied: Collection[tuple[str, str]],
     most_bytes: int,
     tell: Callable[[str], None],
@@ -96,7 +96,7 @@ def take_snapshot(
     """Copies published tables to a temporary file.
 
     connection   is used up
-    tables       patterns of the tables
+    patterns     of the tables, as ReadOptions has them
     copied       tables that have been copied
     most_bytes   no further table begins when there are so many
     tell         is called with what is being done
@@ -108,7 +108,7 @@ def take_snapshot(
     connection.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     lsn = _begin(connection)
     (row,) = connection.query("select pg_catalog.now()::text as now")
-    keeps = ReadOptions.check(tables=tables).keeps_table
+    keeps = ReadOptions(tables=patterns).keeps_table
     left = {
         name: table
         for table in published_tables(connection, publications)

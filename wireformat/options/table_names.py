@@ -10,6 +10,8 @@ from ..errors import OptionError
 from ..identifiers import split_table
 from .checks import shown
 
+ALL_TABLES = "*.*"
+
 MOST_NAMES = 5
 """The number of tables that are listed if the wrong name is similar to none of them."""
 
@@ -27,6 +29,13 @@ def one_table(table: Any) -> tuple[str, str]:
 def written(names: tuple[str | None, str | None]) -> str:
     """Returns schema and table as `tables=` and `--tables` take them; None becomes *."""
     return ".".join("*" if name is None else _quoted(name) for name in names)
+
+
+def canonical_patterns(patterns: Collection[tuple[str | None, str | None]] | None) -> list[str]:
+    """Returns patterns of tables so that the same ones are equal; None means all tables."""
+    if patterns is None or (None, None) in patterns:
+        return [ALL_TABLES]
+    return sorted({*map(written, patterns)})
 
 
 def suggestion(wrong: str, there: Collection[str]) -> str:
