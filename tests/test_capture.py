@@ -490,6 +490,33 @@ def test_a_table_without_committed_changes_has_no_rows(keys: list[str] | None) -
     assert (len(found), found.schema.field("id").type) == (0, pa.int32())
 
 
+def test_a_reading_that_failed_has_no_position() -> None:
+    new, old = (
+        wf.TupleData(("id", "name"), ("1", "a"), ("integer", "text")),
+        wf.TupleData(("id",), ("1",), ("integer",)),
+    )
+    events: list[wf.Event] = [
+        wf.Begin(lsn=10, csn=1, first_lsn=10),
+        wf.Insert(lsn=11, table_schema="public", table_name="orders", new=new),
+        wf.Delete(lsn=12, table_schema="public", table_name="orders", old=old),
+        wf.Commit(lsn=13, xid=10),
+    ]
+    messages = list(wf.encode(events, "gaussdb-binary"))
+    capture = wf.Capture(messages, "gaussdb-binary")
+    for _ in range(2):  # a reading before it counts no more
+        with pytest.raises(wf.BadRows):
+            capture.latest("public.orders", keys=["name"])
+        for name in ("position", "unknown_prepared", "dropped"):
+            with pytest.raises(wf.StateError):
+                getattr(capture, name)
+        capture.committed().read_all()
+        assert capture.position.delivered.lsn == 13
+    with pytest.raises(wf.BadCell):
+        capture.typed("public.orders", schema={"id": "integer", "name": "integer"}).read_all()
+    with pytest.raises(wf.StateError):
+        _ = capture.position
+
+
 AB, ABC = ("a", "b"), ("a", "b", "c")
 
 

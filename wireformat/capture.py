@@ -104,7 +104,7 @@ class Capture(CaptureTables):
         tables   patterns `schema.table`: only row changes of these tables. `sequence` counts all row changes
         """
         options = self._options.filtered(tables=tables)
-        self._begin_reading()
+        self._begin_handing_out()
 
         def rows() -> Iterator[pa.RecordBatch]:
             for committed in self._handed_out(self._committed(options)):
@@ -124,7 +124,7 @@ class Capture(CaptureTables):
         """
         if prefix is not None and not isinstance(prefix, str):
             raise OptionError(f"option prefix: expected a text, got {shown(prefix)}")
-        self._begin_reading()
+        self._begin_handing_out()
 
         def rows() -> Iterator[pa.RecordBatch]:
             no_tables = replace(self._options, tables=())
@@ -184,7 +184,7 @@ class Capture(CaptureTables):
             kept=kept,
             format=self._name,
         )
-        self._begin_reading()
+        self._begin_handing_out()
         wanted = one_table(table)
         held = self._take_held(wanted, names)
         return pa.RecordBatchReader.from_batches(part.schema, self._typed(wanted, part, names, held))
@@ -205,7 +205,7 @@ class Capture(CaptureTables):
         filtered = self._options.filtered(tables=tables)
         options = TypedOptions(self._options.mode, images, complete, False, None)
         self._check_repeatable("this call reads it twice")
-        self._begin_reading()
+        self._begin_handing_out()
         return self._typed_all(filtered, options)
 
     @checks_keywords
@@ -222,8 +222,13 @@ class Capture(CaptureTables):
         if keys is None:
             self._check_repeatable("without keys this call reads it twice: pass keys and schema")
             if self._states_identity(table):
-                return self._latest_by_identities(table, schema)
+                with self._handing_out_all():
+                    return self._latest_by_identities(table, schema)
             keys = self._replica_identity(table)
+        with self._handing_out_all():
+            return self._latest_by_keys(table, keys, schema)
+
+    def _latest_by_keys(self, table: str, keys: Sequence[str], schema: Any) -> pa.Table:
         typed = self.typed(table, schema=schema)
         rows = LatestRows(keys)
         rows.take(_empty(typed.schema))  # so that there is a result if no change is committed
@@ -234,7 +239,7 @@ class Capture(CaptureTables):
     def _latest_by_identities(self, table: str, schema: Any) -> pa.Table:
         part = self._typed_part(table, TypedOptions(self._options.mode, "new", False, False, None), schema)
         wanted, current = one_table(table), IdentifiedRows()
-        self._begin_reading()
+        self._begin_handing_out()
         held = self._take_held(wanted, ())
         identities = self._identities() if held is None else held.identities
         is_empty = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -119,6 +119,25 @@ class CaptureReading:
         if self._was_read:
             self._check_repeatable("it has been read")
         self._was_read = True
+
+    def _begin_handing_out(self) -> None:
+        """Begins a reading whose rows the position covers."""
+        self._begin_reading()
+        self._forget_reading()
+
+    def _forget_reading(self) -> None:
+        """Forgets how far the last reading came: no rows have been handed out."""
+        self._position = self._after
+        self._unknown_prepared = self._dropped = None
+
+    @contextmanager
+    def _handing_out_all(self) -> Iterator[None]:
+        """Forgets the reading at an error, for questions that hand out their rows only at the end."""
+        try:
+            yield
+        except BaseException:
+            self._forget_reading()
+            raise
 
     def _check_repeatable(self, reason: str) -> None:
         """Raises OptionError if the messages can be read only once."""

@@ -31,7 +31,7 @@ class SourceError(Exception):
 def opened(folder: Path, format: str) -> tuple[Lake, LakePlan]:
     """A lake that is being written to, and what its tasks get."""
     others: dict[str, Any] = dict.fromkeys(
-        ("partition_by", "keys", "schemas", "rejects", "filesystem", "storage_options")
+        ("tables", "partition_by", "keys", "schemas", "rejects", "filesystem", "storage_options")
     )
     options = LakeOptions.check(**OPTIONS[format], **others, mode="FAILFAST")
     lake = options.opened(folder, "gaussdb-binary")
