@@ -49,7 +49,7 @@ NameOf = Callable[[pa.RecordBatch, int], str]
 
 
 class EndlessChunk(ChunkCapture):
-    """Messages of a stream of which nobody has seen the later ones.
+    """One micro-batch of a stream; later messages are not known yet.
 
     messages   whose last column has them; the others have their positions
     left       what the messages before have left

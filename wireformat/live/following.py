@@ -58,7 +58,7 @@ def follow(
     """Writes the changes of a slot to a lake of typed tables until `stop` is set; returns the lake's position.
 
     dsn                connection string or URL of libpq; `service=…` and PGPASSFILE work
-    to                 the folder of the lake, or a URI. A lake that was read from the slot goes on
+    to                 the folder of the lake, or a URI. An existing lake of this slot is continued
     slot               its name
     publication        its name, or several; needed by pgoutput
     format, state      of the lake, see `Capture.write`: parquet or delta; changes or latest (only delta)
@@ -67,7 +67,7 @@ def follow(
                        copied is gone on with in any case
     create_slot        the slot is created if it is not there, with this `plugin`
     options            of the plugin, in place of the usual ones; those of GaussDB are checked by `Options.gaussdb`
-    once               stop at the end that the server's log had at the start
+    once               stop at the position where the server's log ended at the start
     batch_bytes, batch_seconds   a batch is written when it is so large, or its first message has waited so long
     idle_seconds       how often the position of an idle stream is written, so that the server can forget its log
     memory_limit       how many bytes of a batch stay in memory, of messages that wait and of rows of a transaction; the

@@ -25,7 +25,7 @@ PIECE_BYTES = 4 << 20
 PIECE_SECONDS = 0.05
 
 QUIET_SECONDS = 0.01
-"""Or when nothing has followed for so long: then it may be all that there is."""
+"""A smaller piece is passed on after this time without new data."""
 
 NAP_SECONDS = 0.0003
 """When all has been read, more gathers for so long: a server sends about 4 KB at a time, and each read costs as much as
@@ -45,7 +45,7 @@ WAITS_SECONDS, WAITS_ASKS = 10.0, 50
 until all that it has sent is safe. If that is not soon, as between the batches of a query, the stream ends."""
 
 MOST_CHANGES = 20_000
-"""Changes of one look. The server ends it at the end of the transaction that reaches so many."""
+"""Changes per peek. The server returns more if the last transaction exceeds the limit."""
 
 POLL_SECONDS = 0.5
 """How often an idle slot is looked at."""
@@ -118,7 +118,7 @@ class Intake:
                 selector.register(self._connection.socket, selectors.EVENT_READ)
                 self._receive(selector)
         except BaseException as error:
-            self._connection.close()  # nobody may take what has come for long, and a server waits for it
+            self._connection.close()  # the received pieces may stay in the queue for long, and the server would wait
             with self._changed:
                 self._error = error
                 self._changed.notify_all()

@@ -53,7 +53,7 @@ def ask(
     Raises OptionError.
     """
     if plugin not in READ:
-        raise OptionError(f"option slot: its plugin is {plugin}, which is not read here; {', '.join(READ)} are")
+        raise OptionError(f"option slot: its plugin {plugin} is not supported; use one of {', '.join(READ)}")
     if plugin == "pgoutput":
         for name in ("streaming", "two_phase"):
             if str(given.get(name, "off")).lower() not in ("off", "false", "0"):

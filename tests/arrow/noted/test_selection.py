@@ -29,9 +29,9 @@ def test_rows_of_a_batch(table: str) -> None:
     half = len(rows.kinds) // 2
     parts = [rows.chosen(np.arange(half)), rows.chosen(np.arange(half, len(rows.kinds)))]
     noted = [
-        selection_of(one, kinds, [("public", table)], np.zeros(len(one), np.int64), types)
+        selection_of(one, part.kinds, [("public", table)], np.zeros(len(one), np.int64), types)
         for part in parts
-        for one, kinds in part.by_selection()
+        for one in part.selections  # a single one, since the rows are of one batch
     ]
     joined = change_rows(joined_selections(noted))
     name = f"public.{table}"

@@ -1,4 +1,4 @@
-"""Layouts: what rows of one table and kind have in common. Only the different ones of a scan become Python objects."""
+"""Groups row changes by layout (kind, table, columns, types): Python handles one object per layout, not per row."""
 
 from __future__ import annotations
 
@@ -243,9 +243,9 @@ def _number_layouts(
 
 @inner
 def _same_relation(rows: Array, cells: Array, row: Int, other: Int) -> bool:
-    """Whether two rows have complete images of one relation, and details at the same places. Their layout is the same.
+    """Whether two rows certainly have the same layout: complete images of one relation, and equal details.
 
-    It is false for some rows of the same layout. Most rows have such images, and no text of them is compared.
+    It may be false for equal layouts; it compares no text.
     """
     present = rows[PRESENT, row] >> GIVEN
     if (

@@ -131,7 +131,7 @@ class Transactions:
     def open(self) -> pa.Table:
         """The rows of transactions that have not ended, with their control records, in input order.
 
-        If you put them before the rest of the stream, the result is that of the undivided stream.
+        Prepend them to the rest of the stream to get the same result as from the whole stream.
         """
         self._check_is_read("open")
         found = [*_in_order(self._open_rows.rows_of(self._machine.open))]
@@ -252,7 +252,7 @@ class Transactions:
         return write_state(self._machine, self._open_rows, self._rows_taken, self._columns)
 
     def _check_is_read(self, what: str) -> None:
-        """Raises StateError inside a batch: its rows are noted by their places in it, and would be taken for others."""
+        """Raises StateError while a batch is being read: row ranges then refer to the current batch."""
         if self._is_taking:
             raise StateError(f"{what}: the rows of the last batch were not read to their end; read them first")
 

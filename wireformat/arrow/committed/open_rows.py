@@ -22,7 +22,7 @@ SHARED_BYTES = 256 << 10
 own. So reading a small transaction never reads much more, and one that stays open keeps few rows of others."""
 
 DEAD_SHARE = 0.25
-"""The share of dead rows, which belong to ended transactions, from which a batch is rewritten."""
+"""A batch is rewritten when at least this share of its rows belongs to ended transactions."""
 
 
 MOVED_BYTES = 8 << 20
@@ -186,7 +186,7 @@ class OpenRows:
     def hold_taken(
         self, take: Callable[[Array], pa.RecordBatch], kept: Array, attempts: Iterable[Attempt[RowRange]]
     ) -> None:
-        """Does the same with rows that are not in a batch yet.
+        """Stores the open rows of a source whose rows are not in a batch yet.
 
         take   returns some of the rows, with the column ROW
         """

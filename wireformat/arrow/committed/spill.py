@@ -33,7 +33,7 @@ class Store(Protocol):
 
 
 def checked_store(store: Any) -> Store:
-    """The store that a caller passed; raises TypeError for what is none."""
+    """The store that a caller passed; raises TypeError if a method is missing."""
     methods = ("put", "get", "drop")
     if isinstance(store, type) or not all(callable(getattr(store, name, None)) for name in methods):
         given = f"the class {store.__name__}" if isinstance(store, type) else type(store).__name__

@@ -47,7 +47,7 @@ from .relations.entries import COLUMNS, UNDECIDED, UNWANTED, WANTED
 from .tokens import FALSE, TRUE
 
 TRUE_ENTRY, FALSE_ENTRY = token_entry(TRUE), token_entry(FALSE)
-"""What `detail` says of a flag."""
+"""Dictionary entries of the texts `true` and `false`."""
 
 SECOND, MILLISECOND, MICROSECOND = (UNITS[unit] for unit in ("s", "ms", "us"))
 

@@ -200,7 +200,7 @@ def _last(is_chosen: Array) -> Array:
 
 
 def _counted(changes: Changes, steps: _Steps) -> Changes:
-    """Returns each row as many times as it is there.
+    """Returns each row once per copy that the table holds.
 
     If more rows are removed than were added, the history does not begin with the table's first row, and those rows
     existed before it.

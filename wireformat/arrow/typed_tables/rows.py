@@ -171,13 +171,6 @@ class ChangeRows:
         """Whether all rows are an INSERT, UPDATE or DELETE."""
         return bool((self.kinds <= TABLE_DELETE).all())
 
-    def by_selection(self) -> Iterator[tuple[Selection, Array]]:
-        """Yields the rows of each source, with their kinds."""
-        done = 0
-        for selection in self.selections:
-            yield selection, self.kinds[done : done + len(selection)]
-            done += len(selection)
-
     def column(self, name: str, type: pa.DataType) -> pa.Array:
         """Returns a column of the rows; null in sources without this column."""
         found = [selection.column(name, type) for selection in self.selections]
