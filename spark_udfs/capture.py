@@ -175,7 +175,6 @@ class Capture:
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        self._light.check()
         return self._answer(ask, schema, None, tables=tables)
 
     @checks_keywords
@@ -451,6 +450,8 @@ class Capture:
         """
         streams = self._messages.positions.stream_by
         self._messages.positions.check_result(schema.names)
+        if plans is None:  # otherwise the light pass has judged the messages
+            self._light.check()
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         given = pa.schema([*arrow_types(StructType([*streams])), *schema])
         answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import wireformat as wf
+from wireformat.lake.options import LakeOptions
 from wireformat.live.sink import Sink
 from wireformat.stream.capture_position import SlotPosition
 
@@ -15,8 +17,11 @@ from ..lake.test_later_writes import INSERTED, transaction, update
 
 def test_a_batch_knows_the_columns_of_those_before(tmp_path: Path) -> None:
     """GaussDB omits a value that was not sent, and no change of the second batch has the column."""
-    given = {"format": "delta", "state": "latest", "keys": ["id"], "filesystem": None, "storage_options": None}
-    sink = Sink(tmp_path, given, {}, None, None)
+    others: dict[str, Any] = dict.fromkeys(
+        ("tables", "partition_by", "schemas", "rejects", "filesystem", "storage_options")
+    )
+    options = LakeOptions.check(format="delta", state="latest", keys=["id"], mode="FAILFAST", **others)
+    sink = Sink(tmp_path, options, {}, None)
     for number, change in enumerate((INSERTED, update("1", id="2", name="b")), 1):
         batch = messages_of([transaction(number, change)])
         sink.write(batch, "gaussdb-binary", sink.position(), SlotPosition("1", "slot", 100 * number + 51))

@@ -354,7 +354,7 @@ def test_options_are_checked(tmp_path: Path) -> None:
             wf.live.follow("host=nowhere.invalid", tmp_path, slot="s", **options)
     with (
         serving(Walsender(plays([]), "wal2json")) as server,
-        pytest.raises(wf.ServerError, match="wal2json is not read"),
+        pytest.raises(wf.ServerError, match="the plugin wal2json is not supported"),
     ):
         wf.live.follow(server.dsn, tmp_path, slot="s")
     with serving(Walsender(plays([]))) as server, pytest.raises(wf.OptionError, match="streaming is not supported"):
