@@ -179,6 +179,32 @@ def test_a_slot_of_another_database_or_kind(db: Database) -> None:
     assert level_of(wf.live.check(db.dsn, slot=db.slot), "publication") == "error"
 
 
+def test_a_slot_that_sends_prepared_transactions(db: Database, tmp_path: Path) -> None:
+    """It does so although nobody asks for it: after PREPARE the changes do not come again."""
+    db.rows(f"select pg_create_logical_replication_slot('{db.slot}', 'pgoutput', false, true)")
+    assert level_of(wf.live.check(db.dsn, slot=db.slot, publication="p"), "slot") == "error"
+    with pytest.raises(wf.ServerError, match="was created with two_phase"):
+        db.follow(tmp_path / "lake")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"publication": None},
+        {"options": {"streaming": "on"}},
+        {"plugin": "test_decoding"},
+        {"plugin": "test_decoding", "publication": None, "snapshot": True},
+        {"via": "sql", "snapshot": True},
+    ],
+    ids=str,
+)
+def test_no_slot_is_created_for_wrong_options(db: Database, tmp_path: Path, options: dict[str, Any]) -> None:
+    """Nobody would read it, and the server would keep its log."""
+    with pytest.raises(wf.OptionError):
+        db.follow(tmp_path / "lake", create_slot=True, **options)
+    assert db.rows(f"select count(*) from pg_replication_slots where slot_name = '{db.slot}'") == [(0,)]
+
+
 def test_a_slot_is_not_created_twice(db: Database) -> None:
     wf.live.create_slot(db.dsn, db.slot, failover=True)
     assert db.rows(f"select failover from pg_replication_slots where slot_name = '{db.slot}'") == [(True,)]

@@ -225,6 +225,14 @@ def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding
         return
     if slot.plugin not in READ:
         yield Finding("error", "plugin", f"the plugin {slot.plugin} is not supported", f"use one of {', '.join(READ)}")
+    if slot.facts.get("two_phase") == "t":
+        yield Finding(
+            "error",
+            "slot",
+            f"{slot.name} was created with two_phase: the server sends a prepared transaction before it is committed, "
+            "and not again when it is",
+            "create a slot without two_phase",
+        )
     if slot.plugin == "pgoutput" and not wanted.publications:
         yield Finding("error", "publication", "pgoutput needs one", "pass --publication")
     if slot.database != system.database:

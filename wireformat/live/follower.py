@@ -122,11 +122,11 @@ class Follower:
                 self.position = self.sink.position()
             system, slot = self._checked(connection)
             self.timeline = system.timeline
-            asked = ask(connection, slot.plugin, self.publications, self.plugin_options, self.via)
+            asked = self._asked(connection, slot.plugin)
             if self.target is None:
                 self.target = system.flushed if self.once else None
             if self.position is None:
-                self._begin(system, slot, asked)
+                self._begin(system, slot, asked.format)
             self.progress = replace(self.progress, started=self.progress.started or time.time())
             while self._reached().copied is not None:
                 self._copy_tables(asked)
@@ -186,20 +186,27 @@ class Follower:
         wanted = Wanted(self.slot, self.publications, self.position, self.creates_slot)
         raise_errors(all_findings(connection, wanted, system, slot))
         if slot is None:
+            self._asked(connection, self.plugin)  # a slot that nobody reads would keep the server's log
             slot = create_slot(connection, self.slot, self.plugin)
             system = find_system(connection)
         return system, slot
 
-    def _begin(self, system: System, slot: Slot, asked: Asked) -> None:
+    def _asked(self, connection: Connection, plugin: str) -> Asked:
+        """Returns what is asked of a plugin; raises OptionError."""
+        asked = ask(connection, plugin, self.publications, self.plugin_options, self.via)
+        begins_with_rows = self.snapshot and self.position is None
+        if begins_with_rows and (asked.format != "pgoutput" or self.via != "streaming"):
+            raise OptionError("option snapshot: needs a slot with the plugin pgoutput, and via='streaming'")
+        return asked
+
+    def _begin(self, system: System, slot: Slot, format: str) -> None:
         """Writes the first position of a lake: where the slot is, and whether tables are to be copied.
 
         With it, a slot that is made again before the first batch is noticed.
         """
-        if self.snapshot and (asked.format != "pgoutput" or self.via != "streaming"):
-            raise OptionError("option snapshot: needs a slot with the plugin pgoutput, and via='streaming'")
         copied = () if self.snapshot else None
         at = SlotPosition(system.system, self.slot, slot.confirmed or 0, system.timeline, copied)
-        self.position, _ = self.sink.write([], asked.format, None, at)
+        self.position, _ = self.sink.write([], format, None, at)
 
     def _copy_tables(self, asked: Asked) -> None:
         """Copies tables under one snapshot, and writes their rows after the changes that come before it.
