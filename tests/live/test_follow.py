@@ -287,6 +287,23 @@ def test_values_that_do_not_fit(db: Database, tmp_path: Path) -> None:
     assert pq.read_table(file).num_rows == 1
 
 
+def test_messages_outside_of_transactions_by_sql_functions(db: Database, tmp_path: Path) -> None:
+    """No end of a transaction says how far a look goes that has nothing else."""
+    lake, stop = tmp_path / "lake", threading.Event()
+    options: dict[str, Any] = {"via": "sql", "options": {"messages": "true"}, "stop": stop}
+    db.follow(lake, create_slot=True, **options)
+    timer = threading.Timer(60, stop.set)
+    timer.start()
+    for number in range(3):
+        db.execute("select pg_logical_emit_message(false, 'a', 'b')")
+        db.follow(lake, **options)
+        db.execute(f"insert into t values ({number}, 'a', 1)", "select pg_logical_emit_message(false, 'a', 'b')")
+        db.follow(lake, **options)
+    timer.cancel()
+    assert not stop.is_set(), "it hangs"
+    assert told(lake) == [("insert", number) for number in range(3)]
+
+
 def test_by_sql_functions(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no replication connection can be had: several looks, each a commit, and the slot is advanced after it."""
     monkeypatch.setattr("wireformat.live.intake.MOST_CHANGES", 50)

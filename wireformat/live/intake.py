@@ -220,6 +220,9 @@ class SqlIntake:
         if not gathered.sizes:
             piece = piece._replace(lsn=end, received=end)
             time.sleep(min(max(seconds, 0), POLL_SECONDS))
+        elif piece.lsn is None:
+            # Messages outside of transactions, which would come again. A look ends at the end of a transaction.
+            piece = piece._replace(lsn=piece.received + 1)
         self.received = piece.received
         return piece
 
