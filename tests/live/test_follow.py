@@ -171,7 +171,6 @@ def test_a_publication_that_is_gone_is_an_error(db: Database, tmp_path: Path) ->
         db.follow(lake)
 
 
-@pytest.mark.server
 def test_a_lake_keeps_its_tables(db: Database, tmp_path: Path) -> None:
     """The slot does not send the earlier changes of another table again."""
     lake = tmp_path / "lake"
@@ -184,6 +183,7 @@ def test_a_lake_keeps_its_tables(db: Database, tmp_path: Path) -> None:
     assert told(lake) == [("insert", 1)]
 
 
+@pytest.mark.server
 def test_test_decoding(tmp_path: Path) -> None:
     """A format without LSNs: the slot's are those of the lake."""
     if 15 not in installations() or not installations()[15].has_test_decoding:
