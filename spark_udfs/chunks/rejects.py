@@ -16,7 +16,7 @@ from wireformat.arrow.unread import UNREAD
 from wireformat.lake.lake import attempt_of
 from wireformat.lake.options import LakeOptions
 from wireformat.lake.parquet import ParquetFile
-from wireformat.lake.rejects import SCHEMA, Rejects
+from wireformat.lake.rejects import SCHEMA, Rejects, digest
 from wireformat.lake.store import HIDDEN
 from wireformat.stream.capture_position import CapturePosition
 
@@ -92,7 +92,7 @@ class RejectsFolder:
                 store.delete(file.unfinished)
 
     def seen(self, first: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-        """Yields the records that other writes could not read: the values of order_by, the record and its bytes.
+        """Yields the records that other writes could not read, as `_keys` does.
 
         first   the first one that is looked for, as a row with these columns; those before it may be left out
 
@@ -113,13 +113,19 @@ class RejectsFolder:
                     pc.is_in(batch["kind"], pa.array([*UNREAD])),
                     pc.greater_equal(batch[wanted.names[0]], first.column(0)[0]),
                 )
-                yield from zip(*(batch[name].filter(is_wanted).to_pylist() for name in wanted.names), strict=True)
+                yield from _keys(batch.filter(is_wanted).select(wanted.names))
 
     @property
     def _prefix(self) -> str:
         """What the names of the files begin with, also if the write is repeated."""
         after = "" if self.after is None else self.after.to_json()
         return f"{_BEGIN}{crc32(self.lake.encode()):08x}-{self.write:06d}-{crc32(after.encode()):08x}-"
+
+
+def _keys(records: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """Yields what identifies records: order_by, the record, and a digest of its bytes, which are the last column."""
+    *places, raws = (column.to_pylist() for column in records.columns)
+    yield from zip(*places, (digest(raw or b"") for raw in raws), strict=True)
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -174,8 +180,7 @@ class ChunkRejects(Rejects):
         )
         if self._seen is None:
             self._seen = {*self._folder.seen(records.slice(0, 1))}
-        keys = zip(*(column.to_pylist() for column in records.columns), strict=True)
-        return unread.filter(pa.array([key not in self._seen for key in keys], pa.bool_()))
+        return unread.filter(pa.array([key not in self._seen for key in _keys(records)], pa.bool_()))
 
     def _write(self, columns: Mapping[str, Any], count: int) -> None:
         with self._lock:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from ..arrow.noted.rows import NotedRows
 from ..arrow.row_changes import TABLE_KINDS
@@ -60,23 +62,25 @@ class Rejects:
         self._store = Store.of(folder, filesystem, storage_options, durable=durable)
         earlier = self._earlier(name)
         self._file = ParquetFile(self._store, name, SCHEMA, {})
-        self._there = {*_keys(earlier)}
+        self._there: set[bytes] = set()
         self._lock = threading.Lock()
         self.unread = 0
-        for batch in earlier.to_batches():
-            self._file.write(batch)
+        for found in () if earlier is None else earlier.iter_batches():
+            for batch in pa.Table.from_batches([found]).cast(SCHEMA).to_batches():
+                self._there.update(_keys(batch))
+                self._file.write(batch)
 
-    def _earlier(self, name: str) -> pa.Table:
-        """Returns the rows that the file has."""
+    def _earlier(self, name: str) -> pq.ParquetFile | None:
+        """Returns the file that is there."""
         if not self._store.has(name):
-            return SCHEMA.empty_table()
-        found = self._store.parquet(name).read() if self._store.is_parquet(name) else None
-        if found is None or found.column_names != SCHEMA.names:
+            return None
+        found = self._store.parquet(name) if self._store.is_parquet(name) else None
+        if found is None or found.schema_arrow.names != SCHEMA.names:
             raise OptionError(
                 f"option rejects: {self._store.path(name)} is not a rejects file, so it is not replaced: pass another "
                 "path"
             )
-        return found.cast(SCHEMA)
+        return found
 
     def without_unread(self, rows: Iterable[pa.RecordBatch | NotedRows]) -> Iterator[pa.RecordBatch | NotedRows]:
         """Yields the rows without those that could not be read, which it takes."""
@@ -145,9 +149,14 @@ class Rejects:
                 self._file.write(batch)
 
 
-def _keys(rows: pa.Table | pa.RecordBatch) -> list[str]:
-    """Returns what identifies rejects: all of a row, with its message."""
-    return [repr(row) for row in rows.to_pylist()]
+def _keys(rows: pa.RecordBatch) -> list[bytes]:
+    """Returns what identifies rejects: a digest of all of a row, with its message. Rows may be large."""
+    return [digest(repr(row).encode()) for row in rows.to_pylist()]
+
+
+def digest(data: bytes) -> bytes:
+    """Returns 16 bytes that tell bytes of records apart."""
+    return blake2b(data, digest_size=16).digest()
 
 
 def _texts(images: Images) -> pa.Array:
