@@ -234,7 +234,7 @@ def _relation(number: int, table: str, *names: str) -> wf.Relation:
 
 def test_a_table_by_its_name() -> None:
     """A name is the table's that has it now: after a rename nobody's, or another's."""
-    known = Relations()
+    known = Relations(names=True)
     first, renamed, second = _relation(1, "a"), _relation(1, "b"), _relation(2, "a")
     known.take(first)
     assert known.named("s", "a") == first
@@ -249,7 +249,7 @@ def test_a_table_by_its_name() -> None:
 
 
 def test_a_copy_learns_by_itself() -> None:
-    known = Relations()
+    known = Relations(names=True)
     known.take(_relation(1, "a"))
     known.take(wf.StreamStart(xid=8, first_segment=True))
     known.take(_relation(1, "b"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...events import (
@@ -70,6 +70,7 @@ Said = Event | Lost | Outside
 class Relations:
     """The newest Relation of each table, and in streamed transactions that are open the ones sent in their blocks.
 
+    names   whether `named` is asked for
     block   xid of the streamed transaction whose block is open: messages then carry a transaction id of their own
 
     The server takes a table as described in a streamed transaction only there, until that transaction ends. Where a
@@ -78,9 +79,10 @@ class Relations:
     manual, "Logical Streaming Replication Protocol"; servers 15, 16 and 18.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, names: bool = False) -> None:
         self.block: int | None = None
-        self._newest = _Known()
+        self._names = names
+        self._newest = _Known(names)
         self._streamed: dict[int, _Known] = {}
 
     def find(self, relation_id: int) -> Relation | None:
@@ -110,9 +112,7 @@ class Relations:
         found = cls()
         found.block = block
         for xid, by_number in scopes.items():
-            known = found._newest if xid is None else found._streamed.setdefault(xid, _Known())
-            for number, relation in by_number.items():
-                known.add(relation or Lost(number))
+            found._known(xid).add_all(by_number)
         return found
 
     def named(self, schema: str, table: str) -> Relation | None:
@@ -123,9 +123,10 @@ class Relations:
 
     def take(self, said: Said) -> None:
         """Learn from what a message says; most say nothing about relations and change nothing."""
-        if isinstance(said, (Relation, Lost)):
-            known = self._newest if self.block is None else self._streamed.setdefault(self.block, _Known())
-            known.add(said)
+        if isinstance(said, Relation):
+            self.describe([said])
+        elif isinstance(said, Lost):
+            self._known(self.block).lose(said.relation_id)
         elif isinstance(said, StreamStop):
             self.block = None
         elif isinstance(said, StreamStart):
@@ -134,10 +135,20 @@ class Relations:
         elif isinstance(said, (*OUTSIDE, Outside)) or (isinstance(said, Message) and said.xid is None):
             self._end_block()
             if isinstance(said, (StreamCommit, StreamPrepare)) and said.xid is not None:
-                for number, relation in self._streamed.pop(said.xid, _Known()).by_number.items():
-                    self._newest.add(relation or Lost(number))
+                self._newest.add_all(self._known(said.xid).by_number)
+                del self._streamed[said.xid]
             elif isinstance(said, StreamAbort) and said.subxid == said.xid and said.xid is not None:
                 self._streamed.pop(said.xid, None)
+
+    def describe(self, relations: Sequence[Relation]) -> None:
+        """Learns relations that follow each other."""
+        self._known(self.block).add(relations)
+
+    def _known(self, block: int | None) -> _Known:
+        """Those that are described in this block; None: outside of blocks."""
+        if block is None:
+            return self._newest
+        return self._streamed.setdefault(block, _Known(self._names))
 
     def _end_block(self) -> None:
         """Before a message that cannot be in a block."""
@@ -147,7 +158,7 @@ class Relations:
 
     def copy(self) -> Relations:
         """Another one that knows the same and learns by itself."""
-        other = Relations()
+        other = Relations(names=self._names)
         other.block = self.block
         other._newest = self._newest.copy()
         other._streamed = {xid: known.copy() for xid, known in self._streamed.items()}
@@ -155,19 +166,28 @@ class Relations:
 
 
 class _Known:
-    """Relations by number and by name."""
+    """Relations by number, and by name if that is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: bool) -> None:
         self.by_number: dict[int, Relation | None] = {}
         """None where it is lost."""
         self.by_name: dict[tuple[str, str], Relation] = {}
+        self._names = names
 
-    def add(self, relation: Relation | Lost) -> None:
-        self.by_number[relation.relation_id] = relation if isinstance(relation, Relation) else None
-        if isinstance(relation, Relation):
-            self.by_name[relation.table_schema, relation.table_name] = relation
+    def add(self, relations: Sequence[Relation]) -> None:
+        self.by_number.update([(relation.relation_id, relation) for relation in relations])
+        if self._names:
+            self.by_name.update([((relation.table_schema, relation.table_name), relation) for relation in relations])
+
+    def lose(self, relation_id: int) -> None:
+        self.by_number[relation_id] = None
+
+    def add_all(self, by_number: Mapping[int, Relation | None]) -> None:
+        """Adds relations, and loses those that are None."""
+        self.add([relation for relation in by_number.values() if relation is not None])
+        self.by_number.update(by_number)
 
     def copy(self) -> _Known:
-        other = _Known()
+        other = _Known(self._names)
         other.by_number, other.by_name = dict(self.by_number), dict(self.by_name)
         return other

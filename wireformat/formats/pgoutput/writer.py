@@ -99,7 +99,7 @@ class PgOutputWriter:
         self._records = RECORDS[resolve(options, OPTIONS)["dialect"]]
         self._encoding = encoding
         self._tags = {event: tag for tag, (event, _) in self._records.items() if tag != BEGIN_PREPARE}
-        self._relations = Relations()
+        self._relations = Relations(names=True)
         self._made: set[int] = set()
         self._last_oid = FIRST_OID - 1
         self._plain = DirectRecords(

@@ -59,7 +59,7 @@ START, LENGTH, HASH, SEEN_ENTRY, INDEX, SEEN_FIELDS = range(6)
 """Fields of a slot of a Relation message: its bytes among those that are kept, their hash, the entry of the relation in
 the dictionary, and its index in the table of relations. LENGTH is 0 if the slot is free."""
 
-MOST_AT_ONCE = 64
+MOST_AT_ONCE = 1 << 12
 """How many Relation messages Python reads before the compiled walk goes on."""
 
 
@@ -122,8 +122,8 @@ class KnownMessages:
             self.generation += 1
 
     def make_room(self, size: int) -> None:
-        """Makes room for one more message of so many bytes."""
-        if 2 * len(self.table.relations) > len(self.slots):
+        """Makes room for messages of so many bytes, whose relations are in the table."""
+        while 2 * len(self.table.relations) > len(self.slots):
             filled = self.slots[self.slots[:, LENGTH] > 0]
             self.slots = np.zeros((4 * len(self.slots), SEEN_FIELDS), np.int64)
             homes = home_slot(filled[:, HASH], len(self.slots))
@@ -220,10 +220,10 @@ class _Walk:
 
         Returns int64[n, 2]: of each its entry in the dictionary, and its index in the table.
         """
-        known, size = self._known, 0
-        found: list[tuple[int, int]] = []
-        for index in range(message, min(message + MOST_AT_ONCE, len(message_batch.starts))):
-            data = message_batch.message(index)
+        relations, size = [], 0
+        most = slice(message, message + MOST_AT_ONCE)
+        for start, stop in zip(message_batch.starts[most].tolist(), message_batch.stops[most].tolist(), strict=True):
+            data = message_batch.buffer[start:stop].tobytes()
             record = data[ENVELOPE_BYTES:] if data[:1] == ENVELOPE_TAG else data
             if record[:1] != RELATION_TAG_BYTE or len(record) > MOST_KEPT:
                 break
@@ -231,9 +231,10 @@ class _Walk:
             if relation is None:
                 break
             size += len(record)
-            found.append((known.table.entry(relation), known.table.index(relation)))
-        known.make_room(size)
-        return _found(found)
+            relations.append(relation)
+        added = self._known.table.add(relations)
+        self._known.make_room(size)
+        return np.array([(self._known.table.entries[index], index) for index in added], np.int64).reshape(-1, 2)
 
 
 USED, DESCRIBED = range(2)

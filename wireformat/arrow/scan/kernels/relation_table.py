@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, groupby
 from json.encoder import encode_basestring
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,15 @@ MOST_TEXT_OF_BATCH = 1 << 28
 """Bytes of relations that one message batch may need: pairs are int32, and a scan's own text follows them."""
 
 
+_columns_of = attrgetter("replica_identity", "columns", "type_oids", "typmods", "key_columns")
+"""What relations may have in common: all but their names and numbers."""
+
+
+def _names_of(relation: Relation) -> tuple[bytes, bytes, bytes]:
+    """The texts that each relation has for itself, in the order of its entries."""
+    return relation.table_schema.encode(), relation.table_name.encode(), b"%d" % relation.relation_id
+
+
 def _as_json(names: Iterable[str]) -> str:
     """A list of texts as JSON; json's own encoder of lists takes several times as long."""
     return f"[{', '.join(map(encode_basestring, names))}]"
@@ -44,6 +54,7 @@ class RelationTable:
     """Relations as entries of the dictionary, and their text, which is in UTF-8.
 
     relations   those that were added, in order
+    entries     the first entry of each in the dictionary; 0 if there was no room for its texts
     """
 
     def __init__(self) -> None:
@@ -52,7 +63,7 @@ class RelationTable:
     def _clear(self) -> None:
         self.relations: list[Relation] = []  # held, so that no number of `id` comes again
         self._indexes: dict[int, int] = {}
-        self._entries: list[int] = []
+        self.entries: list[int] = []
         self._pairs = array("i")
         self._columns: dict[tuple[Any, ...], array[int]] = {}
         self._dictionary = DICTIONARY
@@ -70,17 +81,24 @@ class RelationTable:
         """The index of a relation in `relations`, where it is added."""
         found = self._indexes.get(id(relation))
         if found is None:
-            found = self._indexes[id(relation)] = len(self.relations)
-            self.relations.append(relation)
-            self._entries.append(self._add(relation))
+            found = self.add([relation]).start
         return found
+
+    def add(self, relations: Sequence[Relation]) -> range:
+        """Adds relations that are not there yet; returns their indexes in `relations`."""
+        added = range(len(self.relations), len(self.relations) + len(relations))
+        self._indexes.update(zip(map(id, relations), added, strict=True))
+        self.relations += relations
+        for columns, some in groupby(relations, _columns_of):
+            self.entries += self._add(columns, list(some))
+        return added
 
     def entry(self, relation: Relation | None) -> int:
         """The relation's first entry in the dictionary; 0 for an unknown relation.
 
         Rows of a relation whose names would make the text too long are left to the declaration.
         """
-        return 0 if relation is None else self._entries[self.index(relation)]
+        return 0 if relation is None else self.entries[self.index(relation)]
 
     def dictionary(self) -> Array:
         """int32[d, 2]: the constant texts, then the relations."""
@@ -95,33 +113,30 @@ class RelationTable:
             self._text_bytes = bytes(self._text)
         return self._text_bytes
 
-    def _add(self, relation: Relation) -> int:
-        """Returns the first entry of an added relation, or 0 if there is no room for its text."""
-        columns = (
-            relation.replica_identity,
-            relation.columns,
-            relation.type_oids,
-            relation.typmods,
-            relation.key_columns,
-        )
+    def _add(self, columns: tuple[Any, ...], relations: list[Relation]) -> Sequence[int]:
+        """Adds relations that have their columns in common: servers describe thousands of partitions one after the
+        other. Returns the first entry of each, or 0 if there is no room for their texts.
+        """
+        nowhere = [0] * len(relations)
         pairs = self._columns.get(columns)
         if pairs is None:
-            pairs = self._columns_pairs(relation)
+            pairs = self._columns_pairs(relations[0])
             if pairs is None:
-                return 0
+                return nowhere
             self._columns[columns] = pairs
-        texts = [relation.table_schema.encode(), relation.table_name.encode(), b"%d" % relation.relation_id]
-        entry, used = len(DICTIONARY) + len(self._pairs) // 2, len(DICTIONARY_TEXT) + len(self._text)
-        if len(self._text) + sum(map(len, texts)) > MOST_TEXT_OF_BATCH:
-            return 0
-        at = len(self._pairs) + 2
-        self._pairs.extend(pairs)
-        for text in texts:
-            self._pairs[at], self._pairs[at + 1] = ~used, len(text)
-            at += 2
-            used += len(text)
-        self._text += b"".join(texts)
-        return entry
+        texts = [text for relation in relations for text in _names_of(relation)]
+        text = b"".join(texts)
+        if len(self._text) + len(text) > MOST_TEXT_OF_BATCH:
+            return nowhere
+        first = len(DICTIONARY) + len(self._pairs) // 2
+        lengths = np.fromiter(map(len, texts), np.int32, len(texts))
+        starts = len(DICTIONARY_TEXT) + len(self._text) + np.cumsum(lengths, dtype=np.int32) - lengths
+        names = np.stack([~starts, lengths], axis=-1).reshape(len(relations), -1)
+        added = np.tile(np.frombuffer(pairs, np.int32), (len(relations), 1))
+        added[:, 2 : 2 + names.shape[1]] = names
+        self._pairs.frombytes(added.tobytes())
+        self._text += text
+        return range(first, first + len(relations) * len(pairs) // 2, len(pairs) // 2)
 
     def _columns_pairs(self, relation: Relation) -> array[int] | None:
         """Returns the pairs of a relation, those of its names left out, and adds their texts; None if there is no room.

@@ -30,8 +30,7 @@ class Described(NamedTuple):
         end = int(np.searchsorted(self.messages, message))
         if begin < end:
             last = [*dict.fromkeys(self.indexes[begin:end][::-1].tolist())]  # of each only the last time counts
-            for index in reversed(last):
-                known.take(self.relations[index])
+            known.describe([self.relations[index] for index in reversed(last)])
         return end
 
 
