@@ -201,9 +201,8 @@ class SlotRanges:
                 raise
         self._timeline = system.timeline
         self._buffer = Buffer(start.lsn)
-        self._intake = Intake(
-            stream, Cutter(ends_of(FORMAT)), start.lsn, queue_bytes=QUEUE_BYTES, asks_every=ASKS_SECONDS
-        )
+        cutter = Cutter(ends_of(FORMAT), feedback=stream.feedback)
+        self._intake = Intake(stream, cutter, start.lsn, queue_bytes=QUEUE_BYTES, asks_every=ASKS_SECONDS)
         return self._intake, self._buffer
 
     def _checked(

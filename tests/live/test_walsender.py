@@ -50,6 +50,7 @@ def messages_of(payloads: list[bytes], format: str) -> list[Message]:
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wireformat.live.follower._WAIT_SECONDS", (0.01,))
+    monkeypatch.setattr("wireformat.live.intake.QUIET_END_SECONDS", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_gaussdb_over_connections_that_break(case: str, tmp_path: Path) -> None:
     cuts = sorted(random.randrange(len(payloads)) for _ in range(4))
     server = Walsender(plays(messages_of(payloads, format), cuts), "mppdb_decoding", end=1 << 40, version="9.2.4")
     with serving(server):
-        wf.live.follow(server.dsn, tmp_path / "lake", options=options, **FAST)
+        wf.live.follow(server.dsn, tmp_path / "lake", options=options, reconnect_seconds=10, **FAST)
     wf.Capture(payloads, format).write(tmp_path / "expected")
     assert len(server.starts) == len(cuts) + 1
     check_same(tmp_path)

@@ -1,6 +1,9 @@
 """A server that is made up: it speaks the protocol of a walsender, and plays messages that the tests give it.
 
-Source: PostgreSQL manual, "Frontend/Backend Protocol" and "Streaming Replication Protocol".
+Source: PostgreSQL manual, "Frontend/Backend Protocol" and "Streaming Replication Protocol". A server that says it is
+9.2.4 speaks as GaussDB and openGauss do: its keepalives and the status updates that it reads are structs of C,
+PrimaryKeepaliveMessage and StandbyReplyMessage of src/include/replication/walprotocol.h of openGauss-server, and it
+closes the connection when a client ends the stream, as ProcessRepliesIfAny of walsender.cpp does.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from wireformat import lsn_text
 
@@ -22,9 +26,24 @@ _SSL, _GSS = 80877103, 80877104
 Message = tuple[int, bytes]
 """LSN and payload."""
 
+POSTGRES_KEEPALIVE, GAUSSDB_KEEPALIVE = struct.Struct(">cQq?"), struct.Struct("<cQiiq????4x")
+"""walEnd, sendTime, replyRequested; GaussDB: walEnd, peer_role, peer_state, sendTime, replyRequested, catchup,
+uwal_catchup, fullSync, padding."""
+
+POSTGRES_STATUS, GAUSSDB_STATUS = struct.Struct(">cQQQq?"), struct.Struct("<cQQQQQiiq?3xI")
+"""write, flush, apply, sendTime, replyRequested; GaussDB: receive, write, flush, apply, applyRead, peer_role,
+peer_state, sendTime, replyRequested, padding, replyFlags."""
+
+PRIMARY_MODE, NORMAL_STATE = 2, 1
+"""Of ServerMode and DbState in replicainternal.h."""
+
 
 class Cut(Exception):
     """The connection ends here."""
+
+
+class Refused(Exception):
+    """A query fails: SQLSTATE and text."""
 
 
 @dataclass
@@ -35,6 +54,7 @@ class Walsender:
     plugin      of its only slot, `s`
     confirmed   of the slot; moves with what the client reports
     end         of its log
+    on_disk     how much of its log is on disk; None: all of it
     answers     gives the rows of queries that contain a text
     version     that it says it has
     password    that it wants; a wrong one is repeated in the error, as no server should do
@@ -46,6 +66,7 @@ class Walsender:
     plugin: str = "pgoutput"
     confirmed: int = 1
     end: int = 1 << 32
+    on_disk: int | None = None
     answers: dict[str, Callable[[str], list[dict[str, str]]]] = field(default_factory=dict)
     version: str = "18.0"
     password: str | None = None
@@ -53,8 +74,14 @@ class Walsender:
     is_free: bool = True
     starts: list[str] = field(default_factory=list)
     flushed: list[int] = field(default_factory=list)
+    statuses: list[bytes] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
     port: int = 0
+
+    @property
+    def is_gaussdb(self) -> bool:
+        """Whether it speaks as GaussDB does."""
+        return self.version.startswith("9.2.")
 
     @property
     def dsn(self) -> str:
@@ -66,6 +93,10 @@ class Walsender:
                 return answer(query)
         if query == "IDENTIFY_SYSTEM" or "pg_control_system" in query:
             return [{"systemid": SYSTEM, "timeline": "1", "xlogpos": lsn_text(self.end), "dbname": "shop"}]
+        if "pg_current_wal_flush_lsn" in query:
+            return [{"lsn": lsn_text(self.end if self.on_disk is None else self.on_disk)}]
+        if "gs_walwriter_flush_position" in query:
+            return [{"lsn": str(self.end if self.on_disk is None else self.on_disk)}]
         if "pg_replication_slots" in query:
             return [
                 {
@@ -90,6 +121,13 @@ class Walsender:
         return []
 
 
+class Status(NamedTuple):
+    """What a client has reported."""
+
+    safe: int
+    asks: bool
+
+
 class Session:
     """A connection of a client."""
 
@@ -105,7 +143,16 @@ class Session:
 
     def keepalive(self, lsn: int, *, asks: bool = False) -> None:
         """Sends a keepalive."""
-        self._send(b"d", struct.pack(">cQq?", b"k", lsn, 0, asks))
+        message = (
+            GAUSSDB_KEEPALIVE.pack(b"k", lsn, PRIMARY_MODE, NORMAL_STATE, 0, asks, False, False, True)
+            if self._server.is_gaussdb
+            else POSTGRES_KEEPALIVE.pack(b"k", lsn, 0, asks)
+        )
+        self.copy_data(message)
+
+    def copy_data(self, message: bytes) -> None:
+        """Sends a message as it is, whole or not."""
+        self._send(b"d", message)
 
     def cut(self) -> None:
         """Ends the connection in the middle of a message."""
@@ -120,6 +167,9 @@ class Session:
     def idle(self, lsn: int) -> None:
         """Answers with a keepalive whenever the client asks, until it ends the stream."""
         for kind, body in self._messages():
+            if kind == b"X" or (kind == b"c" and self._server.is_gaussdb):
+                self._server.is_free = True
+                raise Cut
             if kind == b"c":
                 self._send(b"c", b"")
                 time.sleep(self._server.lets_go)
@@ -128,15 +178,14 @@ class Session:
                 self._send(b"C", b"START_STREAMING\0")
                 self._send(b"Z", b"I")
                 raise Cut
-            self._heard(body)
-            if body[-1]:
+            if self._heard(body).asks:
                 self.keepalive(lsn)
 
     def wait_for_status(self) -> int:
         """Returns what the client has safe, when it reports next."""
         for kind, body in self._messages():
             if kind == b"d":
-                return self._heard(body)
+                return self._heard(body).safe
         raise Cut
 
     def run(self) -> None:
@@ -174,7 +223,12 @@ class Session:
             self._send(b"W", struct.pack(">bh", 0, 0))
             self._server.play(self, len(self._server.starts) - 1)
             raise Cut
-        rows = self._server.rows(query)
+        try:
+            rows = self._server.rows(query)
+        except Refused as refused:
+            self._error(*refused.args)
+            self._send(b"Z", b"I")
+            return
         names = list(rows[0]) if rows else ["none"]
         fields = b"".join(name.encode() + b"\0" + struct.pack(">ihihih", 0, 0, 25, -1, -1, 0) for name in names)
         self._send(b"T", struct.pack(">h", len(names)) + fields)
@@ -189,11 +243,15 @@ class Session:
         facts = (("S", "FATAL"), ("V", "FATAL"), ("C", state), ("M", text))
         self._send(b"E", b"".join(f"{tag}{value}\0".encode() for tag, value in facts) + b"\0")
 
-    def _heard(self, body: bytes) -> int:
-        _, _, flushed, _, _, _ = struct.unpack(">cQQQq?", body)
-        self._server.flushed.append(flushed)
-        self._server.confirmed = max(self._server.confirmed, flushed)
-        return int(flushed)
+    def _heard(self, body: bytes) -> Status:
+        layout = GAUSSDB_STATUS if self._server.is_gaussdb else POSTGRES_STATUS
+        fields = layout.unpack(body)  # of another size, it fails, as it does on a server
+        status = Status(fields[3], fields[9]) if self._server.is_gaussdb else Status(fields[2], fields[5])
+        assert fields[0] == b"r"
+        self._server.statuses.append(body)
+        self._server.flushed.append(status.safe)
+        self._server.confirmed = max(self._server.confirmed, status.safe)
+        return status
 
     def _messages(self) -> Iterator[tuple[bytes, bytes]]:
         while True:

@@ -96,7 +96,8 @@ class Batches:
             piece = self._intake.take(left)
             if piece is not None:
                 self._add(piece)
-            elif time.monotonic() >= deadline:
+            # Looks by SQL functions always give a piece, though it may have no messages.
+            if (piece is None or not len(piece.messages)) and time.monotonic() >= deadline:
                 break
         if self._lsn is None or (self._has_whole and not self._is_due(until)):
             return None

@@ -6,7 +6,6 @@ Source: PostgreSQL manual, "Streaming Replication Protocol" and "Logical Streami
 from __future__ import annotations
 
 import selectors
-import struct
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -17,9 +16,9 @@ from typing import Any
 from ..errors import OptionError, ServerError
 from ..lsn import lsn_text
 from .driver import Target, find_target
+from .feedback import Feedback, feedback_of
 from .messages import Gathered
 
-_STATUS = struct.Struct(">cQQQq?")
 EPOCH_SECONDS = 946_684_800
 """2000-01-01 UTC, from which servers count."""
 
@@ -39,6 +38,8 @@ class Connection:
     driver         psycopg or gaussdb
     replicates     False makes a plain connection, for SQL alone
     stop           a connection or statement that waits is cancelled, and a copy ends, when it is set
+
+    `feedback` is how the server lays out keepalives and status updates.
 
     Raises Stopped, ServerError, whose texts have no password, and what `find_target` raises.
     """
@@ -65,6 +66,7 @@ class Connection:
             raise
         connection.notice_handler = self._take_notice
         self._escaping = self._pq.Escaping(connection)
+        self.feedback: Feedback = feedback_of(int(connection.server_version))
 
     def _connect(self, connection: Any) -> str | None:
         """Connects, without holding Python's lock as `PGconn.connect` does. Returns why not, if it fails."""
@@ -202,7 +204,7 @@ class Connection:
         """Tells the server how far the stream was received, and up to where it is safe: the server forgets that."""
         now = int((time.time() - EPOCH_SECONDS) * 1e6)
         try:
-            self._connection.put_copy_data(_STATUS.pack(b"r", received, safe, safe, now, wants_answer))
+            self._connection.put_copy_data(self.feedback.status(received, safe, now, wants_answer))
             self._connection.flush()
         except Exception as error:
             raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
@@ -284,7 +286,7 @@ class Connection:
         state = result.error_field(self._pq.DiagnosticField.SQLSTATE)
         code = None if state is None else state.decode()
         text = self._words(result.get_error_message()) or f"unexpected answer {result.status}"
-        may_pass = code is None or code.startswith(_TEMPORARY) or (code == "XX000" and _DROPPED in text)
+        may_pass = code is None or code in _TEMPORARY or (code == "XX000" and _DROPPED in text)
         raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
     def _words(self, text: str) -> str:
@@ -294,8 +296,9 @@ class Connection:
 _NOT_READY = b"55000"
 """SQLSTATE of an object that is not in the state that is needed."""
 
-_TEMPORARY = ("08", "57P", "53300", "55006")
-"""SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot."""
+_TEMPORARY = ("08000", "08001", "08003", "08006", "08007", "57P01", "57P02", "57P03", "57P05", "53300", "55006")
+"""SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot. Of
+the same classes, a broken protocol (08P01), a refusal (08004) and a dropped database (57P04) stay."""
 
 
 _DROPPED = "could not open relation with OID"

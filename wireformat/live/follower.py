@@ -165,9 +165,9 @@ class Follower:
         self, connection: Connection, asked: Asked, start: int, until: int | None
     ) -> tuple[Intake | SqlIntake, Batches]:
         """Starts to receive."""
-        cutter = Cutter(ends_of(asked.format), until)
+        ends = ends_of(asked.format)
         if self.via == "sql":  # each look is a batch: the next one would begin with the same
-            looks = SqlIntake(connection, cutter, self.slot, asked.format, asked.options, start)
+            looks = SqlIntake(connection, Cutter(ends, until), self.slot, asked.format, asked.options, start)
             return looks, Batches(looks, 1, 0, self.memory)
         stream = self.connect()
         try:
@@ -178,6 +178,7 @@ class Follower:
             raise
         connection.close()
         asks_every = ONCE_ASKS_SECONDS if self.once or until is not None else ASKS_SECONDS
+        cutter = Cutter(ends, until, feedback=stream.feedback, is_parallel=asked.is_parallel)
         intake = Intake(stream, cutter, start, queue_bytes=self.memory, asks_every=asks_every)
         return intake, Batches(intake, self.batch_bytes, self.batch_seconds, self.memory)
 
@@ -248,7 +249,8 @@ class Follower:
 
     def _write_batches(self, intake: Intake | SqlIntake, batches: Batches, asked: Asked, target: int | None) -> None:
         while not self.stop.is_set():
-            batch = batches.next(TICK_SECONDS, target)
+            is_over = target is not None and intake.is_quiet_at(target)
+            batch = batches.next(0, 0) if is_over else batches.next(TICK_SECONDS, target)
             if batch is not None:
                 try:
                     if batch.count or self._is_idle_due(batch, target):
@@ -259,7 +261,7 @@ class Follower:
             self._look(batches)
             if intake.received:
                 self.failures = 0
-            if target is not None and self._reached().lsn >= target:
+            if (target is not None and self._reached().lsn >= target) or (is_over and batch is None):
                 return
 
     def _position(self) -> CapturePosition:

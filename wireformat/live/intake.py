@@ -16,7 +16,7 @@ from ..errors import ServerError
 from ..lsn import lsn_text, lsn_value
 from .connection import EPOCH_SECONDS, Connection
 from .messages import Gathered
-from .slots import find_system
+from .slots import end_on_disk, find_system
 from .transaction_ends import Cutter, Piece
 
 PIECE_BYTES = 4 << 20
@@ -43,6 +43,10 @@ SILENT_SECONDS = 120.0
 WAITS_SECONDS, WAITS_ASKS = 10.0, 50
 """A server that asks so often in this time, and sends nothing, has no other work: it is being shut down, and waits
 until all that it has sent is safe. If that is not soon, as between the batches of a query, the stream ends."""
+
+QUIET_END_SECONDS = 5.0
+"""A server that does not say what it has sent is taken to have sent all when nothing came for so long. GaussDB sends
+what it has collected after a second. What comes later comes in the next run: this moves no position."""
 
 MOST_CHANGES = 20_000
 """Changes per peek. The server returns more if the last transaction exceeds the limit."""
@@ -74,6 +78,7 @@ class Intake:
         self._queue_bytes = queue_bytes
         self._asks_every = asks_every
         self._received = 0
+        self._changes_at = time.monotonic()
         self._pieces: deque[Piece] = deque()
         self._waiting = 0
         self._changed = threading.Condition()
@@ -99,6 +104,12 @@ class Intake:
             if self._error is not None:
                 raise self._error
             return None
+
+    def is_quiet_at(self, lsn: int) -> bool:
+        """Whether a server that decodes in parallel has read its log up to an LSN, and has sent nothing for a while."""
+        if not self._cutter.is_parallel or self._cutter.is_open or self._received < lsn:
+            return False
+        return time.monotonic() - self._changes_at >= QUIET_END_SECONDS
 
     def confirm(self, lsn: int) -> None:
         """Everything before this LSN is safe: the server hears it soon."""
@@ -144,6 +155,8 @@ class Intake:
             elif is_full or not has_news or time.monotonic() - since >= PIECE_SECONDS:
                 piece = self._cutter.piece(gathered.array())
                 gathered, since = Gathered(), time.monotonic()
+                if len(piece.messages):
+                    self._changes_at = time.monotonic()
                 self._received = max(self._received, piece.received)
                 asked = piece.asked
                 asks_heard = asks_heard + 1 if asked and not len(piece.messages) else 0
@@ -198,6 +211,8 @@ class SqlIntake:
         self._slot = connection.literal(slot)
         self._safe = 0
         self._is_waiting = False
+        self._says_end = True
+        self._changes_at = time.monotonic()
         self._is_binary = format in BINARY_FORMATS
         self.received = 0
         function = "pg_logical_slot_peek_binary_changes" if self._is_binary else "pg_logical_slot_peek_changes"
@@ -209,7 +224,8 @@ class SqlIntake:
         """See Intake.take. Between a piece and its confirmation there is no other: it would be the same."""
         if self._is_waiting:
             return None
-        end = find_system(self._connection).flushed
+        end = end_on_disk(self._connection) if self._says_end else None
+        self._says_end = end is not None
         gathered = Gathered()
         for row in self._connection.query(self._sql):
             lsn, data = lsn_value(row.get("lsn") or row.get("location") or ""), row["data"] or ""
@@ -218,13 +234,23 @@ class SqlIntake:
         piece = self._cutter.piece(gathered.array())
         self._is_waiting = bool(gathered.sizes)
         if not gathered.sizes:
-            piece = piece._replace(lsn=end, received=end)
+            written = find_system(self._connection).flushed if end is None else end
+            piece = piece._replace(lsn=end, received=written)
             time.sleep(min(max(seconds, 0), POLL_SECONDS))
-        elif piece.lsn is None:
-            # Messages outside of transactions, which would come again. A look ends at the end of a transaction.
-            piece = piece._replace(lsn=piece.received + 1)
+        else:
+            self._changes_at = time.monotonic()
+            if piece.lsn is None:
+                # Messages outside of transactions, which would come again. A look ends at the end of a transaction.
+                piece = piece._replace(lsn=piece.received + 1)
         self.received = piece.received
         return piece
+
+    def is_quiet_at(self, lsn: int) -> bool:
+        """Whether a server that does not say how much of its log is on disk has written it up to an LSN, and looks have
+        found nothing for a while."""
+        if self._says_end or self.received < lsn:
+            return False
+        return time.monotonic() - self._changes_at >= QUIET_END_SECONDS
 
     def confirm(self, lsn: int) -> None:
         """Everything before this LSN is safe: the server may forget it."""

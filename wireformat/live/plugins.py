@@ -24,19 +24,21 @@ _PARALLEL = {
     "include-xids": True,
     "include-timestamp": True,
 }
-"""Options of mppdb_decoding, if the caller gives none: it then decodes in parallel, in its binary style.
+"""Options of mppdb_decoding, unless the caller asks for one decoder: it decodes in parallel, in its binary style.
 SQL functions do not decode in parallel."""
 
 
 class Asked(NamedTuple):
     """What a plugin is asked for.
 
-    format    that it then sends
-    options   of START_REPLICATION
+    format        that it then sends
+    options       of START_REPLICATION
+    is_parallel   whether the server decodes in parallel
     """
 
     format: str
     options: dict[str, str]
+    is_parallel: bool = False
 
 
 VIA = ("streaming", "sql")
@@ -67,9 +69,11 @@ def ask(
     if plugin == "test_decoding":
         usual = {"include-xids": True, "include-timestamp": True, "skip-empty-xacts": True}
         return Asked("test-decoding", _texts({**usual, **given}))
-    usual_options = _PARALLEL if plugin == "mppdb_decoding" and via == "streaming" else {}
+    is_serial = str(given.get("parallel-decode-num", "")) == "1"
+    usual_options = _PARALLEL if plugin == "mppdb_decoding" and via == "streaming" and not is_serial else {}
     options = {**usual_options, **given}
-    return Asked(Options.gaussdb(options, plugin=plugin, via=via).format, _texts(options))
+    checked = Options.gaussdb(options, plugin=plugin, via=via)
+    return Asked(checked.format, _texts(options), checked.mode == "parallel")
 
 
 def publication_names(given: str | Iterable[str] | None) -> list[str]:

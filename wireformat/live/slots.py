@@ -23,7 +23,7 @@ class System(NamedTuple):
 
     system     its system identifier
     timeline   of its log, which changes when a standby is promoted; 0 if it is not known
-    flushed    the end of its log
+    flushed    the end of its log: on disk, or only written by SQL functions of GaussDB; see `end_on_disk`
     database   the database of the connection
     ended      where its log has left earlier timelines
     """
@@ -112,6 +112,33 @@ def _sql(connection: Connection) -> str:
         f"select system_identifier::text as systemid, 0 as timeline, pg_catalog.{end}::text as xlogpos, "
         "pg_catalog.current_database()::text as dbname from pg_catalog.pg_control_system()"
     )
+
+
+def end_on_disk(connection: Connection) -> int | None:
+    """Returns up to where a server's log is on disk, on a connection without replication; None if it does not say it.
+
+    SQL functions that look at a slot read up to there. What GaussDB and openGauss call the current location is what has
+    been written, a moment before it is on disk: a transaction between the two is not found by a look, and must not be
+    confirmed with it. Source: openGauss-server 7e1fc94a, pg_current_xlog_location of xlogfuncs.cpp takes
+    LogwrtResult.Write, pg_logical_slot_get_changes_guts of logicalfuncs.cpp LogwrtResult.Flush, as does
+    gs_walwriter_flush_position of pgxlogstatfuncs.cpp, which is there from catalog version 92602 on.
+    """
+    if connection.version >= 10:
+        (row,) = connection.query("select pg_catalog.pg_current_wal_flush_lsn()::text as lsn")
+        return lsn_value(row["lsn"] or "")
+    try:
+        (row,) = connection.query(
+            "select shm_result_flush_pos::text as lsn from pg_catalog.gs_walwriter_flush_position()"
+        )
+    except ServerError as error:
+        if error.sqlstate not in _NOT_TO_BE_HAD:
+            raise
+        return None
+    return int(row["lsn"] or 0)
+
+
+_NOT_TO_BE_HAD = ("42883", "42501")
+"""SQLSTATEs of a function that is not there, or that one may not call."""
 
 
 def find_slot(connection: Connection, name: str) -> Slot | None:

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from ..arrow import changes
 from ..arrow.arrays import Array
+from ..errors import BadTag, ShortData
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES, KEEPALIVE
 from ..lsn import unsigned
-
-KEEPALIVE_BYTES = 18
+from .feedback import POSTGRES, Feedback
 
 
 class Piece(NamedTuple):
@@ -116,13 +116,30 @@ class RecordKinds:
 class Cutter:
     """Cuts a stream at the ends of whole transactions.
 
-    until   of pgoutput: transactions that are committed at this LSN or later are left out
+    until         of pgoutput: transactions that are committed at this LSN or later are left out
+    feedback      how the server lays out keepalives
+    is_parallel   whether the server decodes in parallel. The LSN of its keepalives is then how far it has read its log:
+                  what is still decoded, or waits in a batch, comes later, so that only ends of transactions are
+                  positions. Source: openGauss-server 7e1fc94a, XLogSendParallelLogical of walsender.cpp takes it from
+                  LogicalReadRecordMain of parallel_decode_worker.cpp. In serial decoding, a keepalive comes after all
+                  that ends before its LSN
+
+    `is_open` is whether a transaction has begun, and not ended. Raises DecodeError.
     """
 
-    def __init__(self, ends: TransactionEnds, until: int | None = None) -> None:
+    def __init__(
+        self,
+        ends: TransactionEnds,
+        until: int | None = None,
+        *,
+        feedback: Feedback = POSTGRES,
+        is_parallel: bool = False,
+    ) -> None:
         self._ends = ends
         self._until = until
-        self._is_open = False
+        self._feedback = feedback
+        self.is_parallel = is_parallel
+        self.is_open = False
         self._is_past = False
 
     def piece(self, found: pa.Array) -> Piece:
@@ -145,29 +162,24 @@ class Cutter:
         return begins[past] if self._is_past else len(found)
 
     def _piece(self, found: pa.Array) -> Piece:
-        tags = bytes_at(found, 0)
-        keepalives = np.flatnonzero(tags == KEEPALIVE)
-        messages = found
-        if len(keepalives):
-            messages = _without(found, keepalives.tolist())
+        keepalives = _keepalives(found)
+        messages = _without(found, keepalives) if keepalives else found
         plain, begins, ends = self._ends.find(messages)
-        was_open = self._is_open
+        was_open = self.is_open
         last_begin = int(begins[-1]) if len(begins) else -1
         last_end = int(ends[-1]) if len(ends) else -1
-        self._is_open = last_begin > last_end or (was_open and last_end < 0)
+        self.is_open = last_begin > last_end or (was_open and last_end < 0)
         lsn = self._ends.lsn(messages, last_end) if last_end >= 0 else None
         ended_us = number_at(messages[last_end].as_py(), self._ends.time_at) if last_end >= 0 else None
-        received, asked = 0, False
+        received, sent, asked = 0, 0, False
         if len(messages):
             received = number_at(messages[-1].as_py(), _LSN_AT)
-        if len(keepalives):
-            last = found[int(keepalives[-1])].as_py()
-            sent = number_at(last, _LSN_AT)
-            received = max(received, sent)
-            asked = any(found[int(index)].as_py()[KEEPALIVE_BYTES - 1] for index in keepalives)
-            if not self._is_open:
-                lsn = max(lsn or 0, sent)
-        whole = last_end + 1 if self._is_open else len(messages)
+        for index in keepalives:
+            sent, asks = self._feedback.read_keepalive(found[index].as_py())
+            received, asked = max(received, sent), asked or asks
+        if keepalives and not self.is_open and not self.is_parallel:
+            lsn = max(lsn or 0, sent)
+        whole = last_end + 1 if self.is_open else len(messages)
         return Piece(plain, whole, lsn, received, asked, ended_us)
 
 
@@ -180,6 +192,21 @@ def ends_of(format: str) -> TransactionEnds:
     return RecordKinds(format)
 
 
+def _keepalives(found: pa.Array) -> list[int]:
+    """Returns the indices of keepalives. Raises DecodeError if another message has no whole envelope."""
+    tags = bytes_at(found, 0)
+    others = np.flatnonzero(tags != KEEPALIVE)
+    wrong = others[tags[others] != ENVELOPE]
+    if len(wrong):
+        got = repr(found[int(wrong[0])].as_py()[:1])
+        raise BadTag("'w', the envelope of CopyData, or 'k', a keepalive", got, message_offset=0, path="envelope")
+    sizes = sizes_of(found)[others]
+    if len(sizes) and sizes.min() < ENVELOPE_BYTES:
+        expected = f"an envelope of {ENVELOPE_BYTES} bytes"
+        raise ShortData(expected, f"{sizes.min()}, then the message ends", message_offset=0, path="envelope")
+    return [int(index) for index in np.flatnonzero(tags == KEEPALIVE)]
+
+
 def _without(messages: pa.Array, indices: list[int]) -> pa.Array:
     """Returns the messages without some, which are few."""
     bounds = zip([0, *(index + 1 for index in indices)], [*indices, len(messages)], strict=True)
@@ -190,6 +217,11 @@ def _without(messages: pa.Array, indices: list[int]) -> pa.Array:
 def number_at(message: bytes, at: int) -> int:
     """Returns the unsigned 64-bit number at a byte of a message."""
     return int.from_bytes(message[at : at + 8], "big")
+
+
+def sizes_of(messages: pa.Array) -> Array:
+    """Returns int[n]: the bytes of each message."""
+    return np.diff(_offsets_and_bytes(messages)[0]) if len(messages) else np.zeros(0, np.int64)
 
 
 def bytes_at(messages: pa.Array, at: int) -> Array:
