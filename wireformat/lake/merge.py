@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -197,15 +197,18 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def current_rows(changes: Iterable[KeyedBatch], before: Iterable[pa.RecordBatch] = ()) -> pa.Table:
+def current_rows(
+    changes: Iterable[KeyedBatch], dropped: Collection[str], before: Iterable[pa.RecordBatch] = ()
+) -> pa.Table:
     """Returns the rows of a table after its changes.
 
-    before   the rows before them, as inserts
+    dropped   the columns that the table does not have any more
+    before    the rows before them, as inserts
     """
-    rows = IdentifiedRows(are_null=True)
+    rows = IdentifiedRows()
     for keys, batch in changes:
         for there in before:
-            rows.take(keys, there)
+            rows.take(keys, there, dropped)
         before = ()
-        rows.take(keys, batch)
+        rows.take(keys, batch, dropped)
     return rows.result()
