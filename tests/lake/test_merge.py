@@ -223,3 +223,27 @@ def test_a_row_that_cannot_be_told_from_others(tmp_path: Path) -> None:
         capture(*inserts, changed).latest("public.t", keys=[])
     found = capture(inserts[0], changed).latest("public.t", keys=["id"])
     assert found.select(["id", "small", "large"]).to_pylist() == [{"id": 1, "small": "b", "large": "A"}]
+
+
+def test_a_key_that_contains_an_array(tmp_path: Path) -> None:
+    relation = replace(RELATION, type_oids=(23, 1009, 25), key_columns=("id", "small"))
+    types = ("integer", "text[]", "text")
+    table: dict[str, Any] = {"table_schema": "public", "table_name": "t", "relation_id": 16400}
+
+    def image(*values: str | Unchanged) -> wf.TupleData:
+        return wf.TupleData(RELATION.columns[: len(values)], values, types[: len(values)])
+
+    inserts = [wf.Insert(**table, new=image("1", key, "A")) for key in ("{a,b}", "{a,NULL}", "{}", "{c}")]
+    changed = wf.Update(**table, new=image("1", "{a,b}", "B"))
+    moved = wf.Update(**table, old=image("1", "{a,NULL}"), old_kind="key", new=image("1", "{d}", UNCHANGED))
+    deleted = wf.Delete(**table, old=image("1", "{}"), old_kind="key")
+    for lsn, changes in ((100, inserts), (200, [changed, moved, deleted])):
+        begin, _, _, commit = update(lsn, 1, "a", "A")
+        capture = wf.Capture([*wf.encode([begin, relation, *changes, commit], "pgoutput")], "pgoutput")
+        capture.write(tmp_path, format="delta", state="latest")
+    rows = read(tmp_path, ("public", "t"))
+    assert sorted(zip(rows["small"].to_pylist(), rows["large"].to_pylist(), strict=True)) == [
+        (["a", "b"], "B"),
+        (["c"], "A"),
+        (["d"], "A"),
+    ]
