@@ -527,11 +527,29 @@ def test_latest_counts_equal_rows_if_the_whole_row_is_the_identity() -> None:
 
 
 def test_latest_loses_no_rows_if_a_column_is_added() -> None:
-    """With REPLICA IDENTITY FULL, rows from before cannot be told from others: they have no value of the new column."""
-    before = committed(16, relation(*AB, keys=AB, identity="full"), insert(*AB, values=("1", "x")))
-    after = committed(32, relation(*ABC, keys=ABC, identity="full"), insert(*ABC, values=("1", "x", "p")))
-    with pytest.raises(wf.BadRows, match="1 change that does not contain the whole old row"):
-        wf.Capture(list(wf.encode([*before, *after], "pgoutput")), "pgoutput").latest("public.t")
+    """With REPLICA IDENTITY FULL, an older row has any value of the new column; a row that is equal goes first."""
+    inserted = insert(*AB, values=("1", "x"))
+    before = committed(16, relation(*AB, keys=AB, identity="full"), inserted, inserted)
+    new = insert(*ABC, values=("1", "x", "p"))
+    deleted = wf.Delete(table_schema="public", table_name="t", old=new.new, old_kind="full")
+    after = committed(32, relation(*ABC, keys=ABC, identity="full"), new)
+    for count, wanted in ((0, [None, None, "p"]), (1, [None, None]), (2, [None]), (3, [])):
+        deletes = committed(48, *[deleted] * count)
+        capture = wf.Capture(list(wf.encode([*before, *after, *deletes], "pgoutput")), "pgoutput")
+        rows = capture.latest("public.t").to_pylist()
+        assert [row["c"] for row in rows] == wanted
+        assert [row["_unchanged"] for row in rows] == [["c"] if value is None else None for value in wanted]
+
+
+@pytest.mark.parametrize("keys", [None, []])
+def test_latest_takes_the_identity_that_the_stream_states(keys: list[str] | None) -> None:
+    """A DELETE by a key has the key alone: the whole row would not find it."""
+    described = relation(*AB, keys=("a",), identity="default")
+    old = wf.TupleData(("a",), ("1",), ("text",))
+    deleted = wf.Delete(table_schema="public", table_name="t", old=old, old_kind="key")
+    events = committed(16, described, insert(*AB, values=("1", "x")), insert(*AB, values=("2", "x")), deleted)
+    rows = wf.Capture(list(wf.encode(events, "pgoutput")), "pgoutput").latest("public.t", keys=keys)
+    assert rows["a"].to_pylist() == ["2"]
 
 
 def test_latest_finds_rows_by_the_replica_identity_that_each_change_had() -> None:

@@ -213,7 +213,8 @@ class Capture(CaptureTables):
         """Returns the rows that a table has at the end of the capture.
 
         keys     the columns that identify a row. None takes the replica identity that the stream states, each change
-                 by the one that it was made with; where it is the whole row, equal rows are counted. []: the whole row
+                 by the one that it was made with; where it is the whole row, equal rows are counted. []: the whole row,
+                 unless the stream states another identity
         schema   as in `typed`
 
         The columns and rules are those of `wireformat.arrow.latest`. The memory is that of the table. Raises
@@ -221,12 +222,9 @@ class Capture(CaptureTables):
         """
         if keys is None:
             self._check_repeatable("without keys this call reads it twice: pass keys and schema")
-            if self._states_identity(table):
-                with self._handing_out_all():
-                    return self._latest_by_identities(table, schema)
-            keys = self._replica_identity(table)
+            keys = () if self._states_identity(table) else self._replica_identity(table)
         with self._handing_out_all():
-            return self._latest_by_keys(table, keys, schema)
+            return self._latest_by_keys(table, keys, schema) if keys else self._latest_by_identities(table, schema)
 
     def _latest_by_keys(self, table: str, keys: Sequence[str], schema: Any) -> pa.Table:
         typed = self.typed(table, schema=schema)
@@ -237,6 +235,7 @@ class Capture(CaptureTables):
         return rows.result()
 
     def _latest_by_identities(self, table: str, schema: Any) -> pa.Table:
+        """Returns the rows, found by the identity that the stream states; by the whole row if it states none."""
         part = self._typed_part(table, TypedOptions(self._options.mode, "new", False, False, None), schema)
         wanted, current = one_table(table), IdentifiedRows()
         self._begin_handing_out()
@@ -245,7 +244,7 @@ class Capture(CaptureTables):
         is_empty = True
         for rows, typed in self._typed_groups(wanted, part, (), held, identities.through):
             for keys, batch in identities.cut(wanted, rows, typed):
-                current.take(keys, batch)
+                current.take(keys, batch, identities.dropped(wanted, part))
                 is_empty = False
         if is_empty:
             current.take((), _empty(part.schema))

@@ -6,12 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.events import UNCHANGED, Unchanged
 from wireformat.lake import write as write_module
 
+from ..examples import at_most
 from .reading import read
 
 RELATION = wf.Relation(
@@ -86,3 +90,160 @@ def test_rows_are_added_to_a_table_without_a_key(tmp_path: Path, monkeypatch: py
         capture.write(tmp_path, format="delta", state="latest")
         assert len(reads) == count
     assert sorted(read(tmp_path, ("public", "t"))["small"].to_pylist()) == ["a", "a", "b", "c", "d"]
+
+
+FULL: dict[str, Any] = {"table_schema": "public", "table_name": "t", "relation_id": 16400}
+
+
+class FullTable:
+    """A table with REPLICA IDENTITY FULL on a server, and what the server sends of its changes."""
+
+    def __init__(self) -> None:
+        self.columns = ["a", "b"]
+        self.rows: list[dict[str, str | None]] = []
+        self.defaults: dict[str, str | None] = {}
+        self.events: list[list[wf.Event]] = []
+
+    def transaction(self, *changes: wf.Event) -> None:
+        lsn = 100 * (len(self.events) + 1)
+        begin, _, _, commit = update(lsn, 1, "a", "A")
+        self.events.append([begin, self.relation, *changes, commit])
+
+    @property
+    def relation(self) -> wf.Relation:
+        columns = tuple(self.columns)
+        return replace(
+            RELATION,
+            replica_identity="full",
+            columns=columns,
+            key_columns=columns,
+            type_oids=(25,) * len(columns),
+            typmods=(-1,) * len(columns),
+        )
+
+    def image(self, row: dict[str, str | None]) -> wf.TupleData:
+        return wf.TupleData(tuple(self.columns), tuple(map(row.get, self.columns)), ("text",) * len(self.columns))
+
+    def insert(self, *values: str) -> None:
+        row = dict.fromkeys(self.columns, None) | dict(zip(self.columns, values, strict=False))
+        self.rows.append(row)
+        self.transaction(wf.Insert(**FULL, new=self.image(row)))
+
+    def delete(self, index: int) -> None:
+        row = self.rows.pop(index)
+        self.transaction(wf.Delete(**FULL, old=self.image(row), old_kind="full"))
+
+    def update(self, index: int, value: str) -> None:
+        old = self.image(self.rows[index])
+        self.rows[index] = {**self.rows[index], self.columns[-1]: value}
+        self.transaction(wf.Update(**FULL, old=old, old_kind="full", new=self.image(self.rows[index])))
+
+    def add_column(self, name: str, default: str | None) -> None:
+        self.columns.append(name)
+        self.defaults[name] = default
+        for row in self.rows:
+            row[name] = default
+
+    def drop_column(self, name: str) -> None:
+        self.columns.remove(name)
+
+    @property
+    def messages(self) -> list[bytes]:
+        return [*wf.encode([event for events in self.events for event in events], "pgoutput")]
+
+    def wanted(self) -> list[str]:
+        return sorted(repr([row[name] for name in self.columns]) for row in self.rows)
+
+    def shown(self, table: pa.Table) -> list[str]:
+        """The rows, with the defaults that the server does not send."""
+        rows = table.to_pylist()
+        for row in rows:
+            row.update({name: self.defaults[name] for name in row["_unchanged"] or () if name in self.columns})
+        return sorted(repr([row.get(name) for name in self.columns]) for row in rows)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "insert", "delete", "update", "update", "add", "drop"]),
+        st.integers(0, 5),
+        st.sampled_from("xy"),
+    ),
+    max_size=14,
+)
+
+
+@at_most(60)
+@given(steps=STEPS, splits=st.lists(st.integers(0, 18), max_size=3), keys=st.sampled_from([None, []]))
+def test_rows_are_found_by_their_values_while_columns_come_and_go(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str]], splits: list[int], keys: Any
+) -> None:
+    """An old row has the default of an added column, which was not sent before, and lacks a column that was dropped."""
+    folder, table = tmp_path_factory.mktemp("lake"), FullTable()
+    table.insert("x", "x")
+    for number, (step, index, value) in enumerate(steps):
+        if step == "insert":
+            table.insert(value, "x", "y")
+        elif step == "add":
+            table.add_column(f"c{number}", None if value == "x" else value)
+        elif step == "drop" and len(table.columns) > 1:
+            table.drop_column(table.columns[index % len(table.columns)])
+        elif step == "delete" and table.rows:
+            table.delete(index % len(table.rows))
+        elif step == "update" and table.rows:
+            table.update(index % len(table.rows), value)
+    table.insert("end")
+    whole = wf.Capture(table.messages, "pgoutput")
+    assert table.shown(whole.latest("public.t", keys=keys)) == table.wanted()
+    whole.write(folder / "new", state="latest", keys=keys)
+    assert table.shown(read(folder / "new", ("public", "t"))) == table.wanted()
+    for end in sorted({*splits, len(table.events)}):
+        messages = [*wf.encode([event for events in table.events[:end] for event in events], "pgoutput")]
+        if messages:
+            wf.Capture(messages, "pgoutput").write(folder / "later", format="delta", state="latest", keys=keys)
+    assert table.shown(read(folder / "later", ("public", "t"))) == table.wanted()
+
+
+def test_a_row_that_cannot_be_told_from_others(tmp_path: Path) -> None:
+    """GaussDB omits an unchanged value from the new row of an UPDATE; an old row without it has it nowhere."""
+
+    def capture(*changes: wf.Event) -> wf.Capture:
+        events = [wf.Begin(lsn=16, csn=1, first_lsn=16), *changes, wf.Commit(lsn=24, xid=1)]
+        return wf.Capture([*wf.encode(events, "gaussdb-binary")], "gaussdb-binary")
+
+    def image(*values: str) -> wf.TupleData:
+        return wf.TupleData(("id", "small", "large")[: len(values)], values, ("integer", "text", "text")[: len(values)])
+
+    of_table: dict[str, Any] = {"lsn": 17, "table_schema": "public", "table_name": "t"}
+    inserts = [wf.Insert(**of_table, new=image("1", "a", large)) for large in ("A", "B")]
+    changed = wf.Update(**of_table, old=image("1", "a"), new=image("1", "b"))
+    for format in ("parquet", "delta"):
+        with pytest.raises(wf.BadRows, match=r"rows differ \[table public.t\]; pass keys"):
+            capture(*inserts, changed).write(tmp_path / format, format=format, state="latest", keys=[])
+    with pytest.raises(wf.BadRows, match="one that lacks values in which rows differ; pass keys"):
+        capture(*inserts, changed).latest("public.t", keys=[])
+    found = capture(inserts[0], changed).latest("public.t", keys=["id"])
+    assert found.select(["id", "small", "large"]).to_pylist() == [{"id": 1, "small": "b", "large": "A"}]
+
+
+def test_a_key_that_contains_an_array(tmp_path: Path) -> None:
+    relation = replace(RELATION, type_oids=(23, 1009, 25), key_columns=("id", "small"))
+    types = ("integer", "text[]", "text")
+    table: dict[str, Any] = {"table_schema": "public", "table_name": "t", "relation_id": 16400}
+
+    def image(*values: str | Unchanged) -> wf.TupleData:
+        return wf.TupleData(RELATION.columns[: len(values)], values, types[: len(values)])
+
+    inserts = [wf.Insert(**table, new=image("1", key, "A")) for key in ("{a,b}", "{a,NULL}", "{}", "{c}")]
+    changed = wf.Update(**table, new=image("1", "{a,b}", "B"))
+    moved = wf.Update(**table, old=image("1", "{a,NULL}"), old_kind="key", new=image("1", "{d}", UNCHANGED))
+    deleted = wf.Delete(**table, old=image("1", "{}"), old_kind="key")
+    for lsn, changes in ((100, inserts), (200, [changed, moved, deleted])):
+        begin, _, _, commit = update(lsn, 1, "a", "A")
+        capture = wf.Capture([*wf.encode([begin, relation, *changes, commit], "pgoutput")], "pgoutput")
+        capture.write(tmp_path, format="delta", state="latest")
+    rows = read(tmp_path, ("public", "t"))
+    assert sorted(zip(rows["small"].to_pylist(), rows["large"].to_pylist(), strict=True)) == [
+        (["a", "b"], "B"),
+        (["c"], "A"),
+        (["d"], "A"),
+    ]

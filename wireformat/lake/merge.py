@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ class Touched:
     def __init__(self, changes: Iterable[KeyedBatch], relation_id: int | None) -> None:
         self.clears = False
         self.whole = self.adds = True
+        self._are_compared = True  # a MERGE does not compare lists
         self.relation_id = relation_id
         found: dict[Keys, list[pa.Table]] = {}
         for keys, batch in changes:
@@ -45,7 +46,8 @@ class Touched:
                 self.clears = True
                 batch = batch.filter(pc.invert(is_truncate))
             of_keys = found.setdefault(keys, [])
-            if keys:
+            self._are_compared &= not any(pa.types.is_nested(batch.schema.field(key).type) for key in keys)
+            if keys and self._are_compared:
                 old = batch["_old"].filter(batch["_old"].is_valid())
                 columns = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
                 of_keys += [_keys_of(batch, keys), _keys_of(columns, keys)]
@@ -60,7 +62,7 @@ class Touched:
     @property
     def are_known(self) -> bool:
         """Whether keys say which rows are touched."""
-        return all(self.rows)
+        return all(self.rows) and self._are_compared
 
     @property
     def needs_rows(self) -> bool:
@@ -197,15 +199,18 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def current_rows(changes: Iterable[KeyedBatch], before: Iterable[pa.RecordBatch] = ()) -> pa.Table:
+def current_rows(
+    changes: Iterable[KeyedBatch], dropped: Collection[str], before: Iterable[pa.RecordBatch] = ()
+) -> pa.Table:
     """Returns the rows of a table after its changes.
 
-    before   the rows before them, as inserts
+    dropped   the columns that the table does not have any more
+    before    the rows before them, as inserts
     """
-    rows = IdentifiedRows(are_null=True)
+    rows = IdentifiedRows()
     for keys, batch in changes:
         for there in before:
-            rows.take(keys, there)
+            rows.take(keys, there, dropped)
         before = ()
-        rows.take(keys, batch)
+        rows.take(keys, batch, dropped)
     return rows.result()

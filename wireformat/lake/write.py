@@ -18,7 +18,7 @@ from ..arrow.typed_tables.batch import TypedOptions
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.table import TypedPart, kept_fields
 from ..arrow.typed_tables.versions import TableVersions
-from ..errors import OptionError
+from ..errors import BadRows, OptionError
 from ..options import ReadOptions
 from ..options.table_names import one_table, suggestion, written
 from ..sources.groups import Parts, Table, groups_of_tables
@@ -320,7 +320,7 @@ class Writer:
         def cut(rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[KeyedBatch]:
             return ((stored(keys), batch) for keys, batch in identities.cut(target.name, rows, typed))
 
-        if found is None and target.name in identities:
+        if not found and target.name in identities:
             return cut
         keys = stored(self._stream.keys(label) if found is None else [*found])
         return lambda _, typed: iter([(keys, typed)])
@@ -367,7 +367,7 @@ class Writer:
             return
         delta = table.target.delta
         if delta is None or delta.table is None:
-            current = current_rows(self._changes(table))
+            current = self._current_rows(table)
             self._spill.release(table.name)
             table.rows = len(current)
             _write_table(table, current)
@@ -405,7 +405,7 @@ class Writer:
             check_keys_are_there(touched, delta.table, table.name)
             if touched.needs_rows:
                 there = [*touched.of(rows_there(delta.table, table.target.stored.schema, delta.relation_id))]
-            current = current_rows(self._changes(table), there)
+            current = self._current_rows(table, there)
         properties = commit_properties(position, table.relation_id)
         table.rows = len(current)
         made = difference(touched, current, there)
@@ -414,12 +414,31 @@ class Writer:
             with delta.errors():
                 merge(delta.table, made, properties)
         else:
+            there_are = {field.name for field in delta.table.schema().fields}
+            is_marked = touched.adds and not there_are.issuperset(table.target.table.columns.values())
+            if is_marked:  # a row from before an added column says that its value is not known
+                with delta.errors():
+                    for rows in rows_there(delta.table, table.target.stored.schema, delta.relation_id):
+                        table.target.write(rows.select(current.column_names))
             _write_table(table, current)
             table.target.close({})
             delta.evolve(table.target.schema)
             table.target.may_be_logged = True
-            add = delta.append if touched.adds else delta.replace
+            add = delta.append if touched.adds and not is_marked else delta.replace
             add(table.target.schema, table.target.written, properties)
+
+    def _current_rows(self, table: _Table, there: Sequence[pa.RecordBatch] = ()) -> pa.Table:
+        """Returns the rows of a table after its changes; raises BadRows, which names the table.
+
+        there   the rows before them, as inserts
+        """
+        stored = table.target.table.columns
+        dropped = self._stream.identities.dropped(table.name, table.part)
+        try:
+            return current_rows(self._changes(table), [stored[name] for name in dropped if name in stored], there)
+        except BadRows as error:
+            error.table = error.table or written(table.name)
+            raise
 
     def _changes(self, table: _Table) -> Iterator[KeyedBatch]:
         """Yields the changes of a table that wait."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..arrow.noted.rows import other_records_of
 from ..arrow.row_changes import RELATION_ID_COLUMN
 from ..arrow.schemas import SEQUENCE
 from ..arrow.typed_tables.latest import LatestRows
 from ..arrow.typed_tables.rows import TABLE_RELATION, ChangeRows
+from ..arrow.typed_tables.table import TypedPart
 from ..arrow.typed_tables.typed_changes import positions_of
+from ..arrow.typed_tables.versions import TableVersions
 from ..events import Relation
 from .groups import Table
 from .resumption import relations_in
@@ -37,13 +38,19 @@ class _Stated(NamedTuple):
 class Identities:
     """The replica identities that a stream of pgoutput states for its tables, each with the message that states it.
 
-    known   relations that were described before the first message
+    known      relations that were described before the first message
+    versions   those of tables before it
 
     The server describes a table before its first change, and again before the next one after ALTER TABLE.
     """
 
-    def __init__(self, known: Iterable[Relation] = ()) -> None:
+    def __init__(self, known: Iterable[Relation] = (), versions: Mapping[Table, TableVersions] | None = None) -> None:
         self._of: dict[Table, list[_Stated]] = {}
+        self._columns: dict[Table, dict[str, bool]] = {
+            table: {name: True for version in of_table.versions for name in version.types}
+            for table, of_table in (versions or {}).items()
+        }
+        """All columns that a table has had, and whether it has them still."""
         for relation in known:
             self._learn(_BEFORE_ALL, relation)
 
@@ -58,14 +65,23 @@ class Identities:
         """Whether the stream has stated an identity of the table."""
         return table in self._of
 
+    def dropped(self, table: Table, part: TypedPart) -> list[str]:
+        """Returns the columns that a table has had and does not have any more, as far as the stream has been read.
+
+        part   reads the rows of the table. Where the stream does not describe it, they tell
+        """
+        if table not in self:
+            return part.dropped
+        return [name for name, is_there in self._columns[table].items() if not is_there]
+
     def cut(self, table: Table, rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[KeyedBatch]:
-        """Yields typed rows of a table in ranges, each with the identity that its changes had.
+        """Yields typed rows of a table in ranges, each with the identity that its changes had: () if it is not stated.
 
         rows    the changes of which they are; some may have been left out
         """
-        stated = [*self._of[table]]
-        if len(stated) == 1:
-            yield stated[0].keys, typed
+        stated = [*self._of.get(table, ())]
+        if len(stated) < 2:
+            yield stated[0].keys if stated else (), typed
             return
         changes = np.flatnonzero(rows.kinds != TABLE_RELATION)
         messages = np.asarray(rows.column("message", pa.int64()))[changes]
@@ -83,7 +99,11 @@ class Identities:
 
     def _learn(self, message: int, relation: Relation) -> None:
         keys = () if relation.replica_identity == "full" else relation.key_columns
-        stated = self._of.setdefault((relation.table_schema, relation.table_name), [])
+        table = relation.table_schema, relation.table_name
+        self._columns[table] = dict.fromkeys(self._columns.get(table, ()), False) | dict.fromkeys(
+            relation.columns, True
+        )
+        stated = self._of.setdefault(table, [])
         if not stated or stated[-1].keys != keys:
             stated.append(_Stated(message, keys))
 
@@ -91,63 +111,47 @@ class Identities:
 class IdentifiedRows:
     """The current rows of a table, like LatestRows. Where the identity changes, the rows that are there go on with it.
 
-    are_null   whether added columns are NULL in the rows that were there. Their values are not sent, and a row is not
-               found by its values if one of them is unknown
-
     Between two changes of its definition, a table has one row for each key, also within a transaction.
     """
 
-    def __init__(self, *, are_null: bool = False) -> None:
-        self._are_null = are_null
+    def __init__(self) -> None:
         self._keys: Keys | None = None
         self._rows = LatestRows(())
         self._relation_id: int | None = None
 
-    def take(self, keys: Keys, batch: pa.RecordBatch) -> None:
-        """Applies changes, which follow the earlier ones; see LatestRows.take."""
+    def take(self, keys: Keys, batch: pa.RecordBatch, dropped: Collection[str] = ()) -> None:
+        """Applies changes, which follow the earlier ones; see LatestRows.take.
+
+        dropped   the columns that the table does not have any more after them
+        """
         if self._keys != keys:
             before = [] if self._keys is None else self._rows.result().to_batches()
             self._keys, self._rows = keys, LatestRows(keys)
             for rows in as_inserts(before, batch.schema, self._relation_id):
-                self._take(rows)
+                self._rows.take(rows)
+        self._rows.dropped = dropped
         if RELATION_ID_COLUMN in batch.schema.names:
             oids = batch[RELATION_ID_COLUMN].drop_null()
             self._relation_id = oids[-1].as_py() if len(oids) else self._relation_id
-        self._take(batch)
-
-    def _take(self, batch: pa.RecordBatch) -> None:
-        self._rows.take(with_nulls(batch) if self._are_null and not self._keys else batch)
+        self._rows.take(batch)
 
     def result(self) -> pa.Table:
         """Returns the rows; see LatestRows.result."""
         return self._rows.result()
 
 
-def with_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns typed changes of which nothing is unknown: values that are in no image are NULL."""
-    lists, old = batch["_unchanged"], batch["_old"]
-    if lists.null_count == len(lists):
-        return batch
-    names, rows = lists.flatten(), np.asarray(pc.list_parent_indices(lists))
-    columns = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
-    is_sent = np.zeros(len(names), bool)
-    for name in names.unique().to_pylist():
-        is_of = np.asarray(pc.equal(names, name))
-        is_sent[is_of] = np.asarray(columns[name].is_valid())[rows[is_of]]
-    if is_sent.all():
-        return batch
-    counts = np.bincount(rows[is_sent], minlength=len(lists))
-    offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
-    sent = pa.ListArray.from_arrays(offsets, names.filter(is_sent), type=lists.type, mask=pa.array(counts == 0))
-    return batch.set_column(batch.schema.get_field_index("_unchanged"), batch.schema.field("_unchanged"), sent)
-
-
 def as_inserts(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, relation_id: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yields rows as inserts into a table, like typed changes with this schema."""
+    """Yields rows as inserts into a table, like typed changes with this schema.
+
+    A column that the rows do not have was added later. Its values in them are not known.
+    """
     for batch in batches:
         columns: dict[str, Any] = {name: batch[name] for name in batch.schema.names}
+        added = [field.name for field in schema.field("_old").type if field.name not in columns]
+        if added:
+            columns["_unchanged"] = _and_more(columns["_unchanged"], added)
         columns["_change_type"] = pa.array(["insert"] * len(batch), pa.string())
         columns[RELATION_ID_COLUMN] = pa.array([relation_id] * len(batch), pa.int64())
         arrays = [
@@ -155,3 +159,10 @@ def as_inserts(
             for field in schema
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _and_more(lists: pa.Array, names: list[str]) -> pa.Array:
+    """Returns lists of names with more names in each."""
+    if lists.null_count == len(lists):
+        return pa.repeat(pa.scalar(names, lists.type), len(lists))
+    return pa.array([[*(one or ()), *names] for one in lists.to_pylist()], lists.type)

@@ -561,7 +561,7 @@ FAULTS: list[tuple[list[Row], Any, str]] = [
     (
         [INSERT, Row("update", row(1), {**row(1), "raw": None}, ("raw",), (2, 0))],
         [],
-        "1 change that does not contain the whole old row",
+        "one that lacks values in which rows differ; pass keys",
     ),
 ]
 

@@ -12,8 +12,9 @@ key may hold two rows within one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 from ...errors import BadRows
 from ...lsn import lsn_text
 from ..arrays import Array
-from ..codes import MOST_BITS, combined_codes, encoded
+from ..codes import MOST_BITS, combined_codes, encoded, grouped
 
 INSERT, UPDATE, DELETE, TRUNCATE = range(4)
 """The kinds of changes."""
@@ -91,6 +92,23 @@ class Changes:
             _some(unsent),
         )
 
+    def without_values(self, names: Collection[str], keys: Sequence[str]) -> Changes:
+        """Returns the changes with NULL in some of the columns, before and after.
+
+        keys   the columns of old_keys
+        """
+        columns = {
+            field.name: pa.chunked_array([pa.nulls(len(self), field.type)]) if field.name in names else column
+            for field, column in zip(self.rows.schema, self.rows.columns, strict=True)
+        }
+        old_keys = [
+            pa.chunked_array([pa.nulls(len(self.moved), old.type)]) if key in names else old
+            for key, old in zip(keys, self.old_keys, strict=True)
+        ]
+        unsent = {name: flags for name, flags in self.unsent.items() if name not in names}
+        rows = pa.Table.from_arrays([*columns.values()], schema=self.rows.schema)
+        return replace(self, rows=rows, old_keys=old_keys, unsent=unsent)
+
     def after_truncates(self) -> Changes:
         """Returns the changes of rows after the last TRUNCATE of their scope."""
         truncates = np.flatnonzero(self.kinds == TRUNCATE)
@@ -133,13 +151,14 @@ def compacted(changes: Changes, keys: Sequence[str], *, counts_rows: bool) -> Ch
     counts_rows   whether a key may hold several rows, which are equal: each insert adds one, each delete removes one,
                   and an update does both. Otherwise an insert replaces the row of the key
 
-    Raises BadRows if the changes of a key are not in the order of their positions.
+    Raises BadRows if the changes of a key are not in the order of their positions, or if it cannot be told which row a
+    change removes.
     """
     changes = changes.after_truncates()
     if not len(changes):
         return changes
     steps = _sorted_steps(changes, keys, counts_rows)
-    return _counted(changes, steps) if counts_rows else _current(changes, steps)
+    return _counted(changes, keys, steps) if counts_rows else _current(changes, steps)
 
 
 @dataclass(frozen=True)
@@ -168,12 +187,12 @@ _ROLES = np.array([COMES, SETS, GOES], np.int8)
 def _sorted_steps(changes: Changes, keys: Sequence[str], counts_rows: bool) -> _Steps:
     count = len(changes)
     order_bits = count.bit_length() + 1
-    columns = [
-        pa.chunked_array([*changes.rows[key].chunks, *old_key.chunks], old_key.type)
-        for key, old_key in zip(keys, changes.old_keys, strict=True)
-    ]
-    scopes = np.concatenate([changes.scopes, changes.scopes[changes.moved]])
-    codes = combined_codes([scopes, *map(codes_of_values, columns)], MOST_BITS - order_bits)
+    columns = [codes_of_values(column) for column in _with_old(changes, keys)]
+    if counts_rows:  # a value that was not sent is a value of its own
+        for index, key in enumerate(keys):
+            if key in changes.unsent:
+                columns[index][_before_and_after(changes, changes.unsent[key])] = columns[index].max(initial=0) + 1
+    codes = combined_codes([_before_and_after(changes, changes.scopes), *columns], MOST_BITS - order_bits)
     new, old = codes[:count], codes[count:]
     roles = _ROLES[changes.kinds]
     is_move = np.ones(len(old), bool) if counts_rows else old != new[changes.moved]
@@ -189,6 +208,19 @@ def _sorted_steps(changes: Changes, keys: Sequence[str], counts_rows: bool) -> _
     return _Steps(of_step, np.where(arrived, roles[of_step], GOES), _starts(slots[1:] != slots[:-1]))
 
 
+def _with_old(changes: Changes, keys: Sequence[str]) -> list[pa.ChunkedArray]:
+    """Returns the columns of the keys: of all changes, and then the old ones of the changes that moved."""
+    return [
+        pa.chunked_array([*changes.rows[key].chunks, *old_key.chunks], old_key.type)
+        for key, old_key in zip(keys, changes.old_keys, strict=True)
+    ]
+
+
+def _before_and_after(changes: Changes, of_changes: Array) -> Array:
+    """Returns what is so of all changes, and then of those that moved."""
+    return np.concatenate([of_changes, of_changes[changes.moved]])
+
+
 def _starts(differs: Array) -> Array:
     """Returns where a range begins: at 0, and at every element that differs from the one before."""
     return np.flatnonzero(np.concatenate([[True], differs]))
@@ -199,21 +231,89 @@ def _last(is_chosen: Array) -> Array:
     return np.maximum.accumulate(np.where(is_chosen, np.arange(len(is_chosen)), -1))
 
 
-def _counted(changes: Changes, steps: _Steps) -> Changes:
+def _counted(changes: Changes, keys: Sequence[str], steps: _Steps) -> Changes:
     """Returns each row once per copy that the table holds.
 
-    If more rows are removed than were added, the history does not begin with the table's first row, and those rows
-    existed before it.
+    If more rows are removed than were added, they had values that were not sent when they were added. Otherwise the
+    history does not begin with the table's first row, and those rows existed before it.
     """
     balance = np.cumsum(steps.roles, dtype=np.int64)
     before = balance[steps.starts] - steps.roles[steps.starts]
     balance -= np.repeat(before, steps.ends - steps.starts + 1)
-    counts = balance[steps.ends] - np.minimum(np.minimum.reduceat(balance, steps.starts), 0)
+    missing = -np.minimum(np.minimum.reduceat(balance, steps.starts), 0)
+    counts = balance[steps.ends] + missing
+    if changes.unsent and missing.any():
+        _take_rows_with_unsent_values(changes, keys, steps, counts, missing)
     last = _last(steps.roles == COMES)[steps.ends]
     count_of_change = np.zeros(len(changes), np.int64)
     count_of_change[steps.changes[last[counts > 0]]] = counts[counts > 0]
     indices = np.repeat(np.arange(len(changes)), count_of_change)
-    return changes.inserts(indices, gathered_rows(changes.rows, indices), {})
+    unsent = {name: flags[indices] for name, flags in changes.unsent.items()}
+    return changes.inserts(indices, gathered_rows(changes.rows, indices), unsent)
+
+
+def _take_rows_with_unsent_values(
+    changes: Changes, keys: Sequence[str], steps: _Steps, counts: Array, missing: Array
+) -> None:
+    """Removes rows that have values that were not sent: such a value equals any other one.
+
+    A row in which fewer values are unknown goes first: if it was another one that went, both are the same as far as is
+    known. Raises BadRows where that does not decide.
+
+    counts    int64[k], changed: how many rows each key has
+    missing   int64[k], changed: how many of its rows were removed that it did not have
+    """
+    chosen = np.flatnonzero((counts > 0) | (missing > 0))
+    of_step = steps.changes[steps.starts[chosen]]
+    leaves = (steps.roles[steps.starts[chosen]] == GOES) & (changes.kinds[of_step] == UPDATE)
+    entries = np.where(leaves, len(changes) + np.searchsorted(changes.moved, of_step), of_step)
+    codes = [codes_of_values(gathered(column, entries)) for column in _with_old(changes, keys)]
+    flags = np.array([changes.unsent.get(key, np.zeros(len(changes), bool))[of_step] for key in keys]).T
+    patterns, of_pattern = np.unique(flags, axis=0, return_inverse=True)
+    of_pattern = of_pattern.reshape(-1)
+    left, wanted = counts[chosen], missing[chosen]
+
+    def alike(ignored: Array) -> Array:
+        """Returns equal codes for keys that are equal but for some columns."""
+        compared = [column for column, is_ignored in zip(codes, ignored, strict=True) if not is_ignored]
+        return combined_codes([changes.scopes[of_step], *compared])
+
+    asking: dict[int, Array] = {}
+    for number in np.argsort(patterns.sum(axis=1), kind="stable").tolist():
+        pattern, has_rows = patterns[number], (of_pattern == number) & (left > 0)
+        if pattern.any() and has_rows.any():
+            rows = grouped(alike(pattern))[1]
+            there = np.zeros(len(rows), np.int64)
+            there[rows[has_rows]] = left[has_rows]
+            asks = (missing[chosen] > 0) & (flags <= pattern).all(axis=1) & (of_pattern != number) & (there[rows] > 0)
+            asking[number] = asks
+            takers = np.flatnonzero(asks)[np.argsort(rows[asks], kind="stable")]
+            if len(takers):
+                of_row, ends = rows[takers], np.cumsum(wanted[takers])
+                first = _starts(of_row[1:] != of_row[:-1])
+                begins = ends - wanted[takers]
+                begins = begins - np.repeat(begins[first], np.diff(first, append=len(takers)))
+                taken = np.clip(there[of_row] - begins, 0, wanted[takers])
+                wanted[takers] -= taken
+                np.subtract.at(there, of_row, taken)
+                left[has_rows] = there[rows[has_rows]]
+    is_unclear = any(
+        (asking[one] & asking[other]).any() and not (patterns[one] <= patterns[other]).all()
+        for one, other in combinations(asking, 2)
+    )
+    for number, pattern in enumerate(patterns):  # a change that does not say which of the rows it removes
+        removed = (of_pattern == number) & (wanted > 0)
+        for other, of_rows in enumerate(patterns):
+            if pattern.any() and removed.any() and not (pattern <= of_rows).all():
+                rows = alike(pattern | of_rows)
+                is_unclear |= bool(np.isin(rows[removed], rows[(of_pattern == other) & (left > 0)]).any())
+    if is_unclear:
+        raise BadRows(
+            "old rows that tell which row a change removes",
+            "one that lacks values in which rows differ",
+            hint="pass keys, or set the replica identity to a key",
+        )
+    counts[chosen], missing[chosen] = left, wanted
 
 
 def _current(changes: Changes, steps: _Steps) -> Changes:

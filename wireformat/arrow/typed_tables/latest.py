@@ -72,7 +72,12 @@ class LatestRows:
     Changes wait until there are as many as the table has rows, and then become its new rows. Those of the last
     transaction of a stream always wait, because a batch may end within it. The rows of earlier tables of the same name
     are kept too, because a table can get its old name back.
+
+    dropped   columns that the table has no longer: without a key, they are NULL in all rows, since changes do not send
+              them and find their row without them
     """
+
+    dropped: Collection[str] = ()
 
     def __init__(self, keys: Sequence[str], stream_by: Sequence[str] = ()) -> None:
         self._keys = texts("keys", keys)
@@ -121,7 +126,7 @@ class LatestRows:
         whole = joined(self._parts)
         is_last = np.zeros(len(changes.scopes.streams), bool)
         is_last[list(changes.scopes.last.values())] = True
-        rows = compacted(whole.where(is_last[whole.scopes]), changes.keys, counts_rows=not changes.has_key)
+        rows = self._compacted(whole.where(is_last[whole.scopes]), changes)
         table = rows.rows.append_column(changes.schema.field("_unchanged"), _unsent_lists(rows, changes))
         order = np.lexsort((rows.ordinals, rows.lsns, changes.scopes.ranks()[rows.scopes]))
         return table if (order[1:] > order[:-1]).all() else gathered_rows(table, order)
@@ -152,6 +157,11 @@ class LatestRows:
             self._parts += [changes.read(batch) for batch in table.to_batches()]
         self._small, self._small_rows = [], 0
 
+    def _compacted(self, made: Changes, changes: TypedChanges) -> Changes:
+        if self.dropped and not changes.has_key:
+            made = made.without_values(self.dropped, changes.keys)
+        return compacted(made, changes.keys, counts_rows=not changes.has_key)
+
     def _compact(self, changes: TypedChanges) -> None:
         """Replaces the rows and the changes of whole transactions by the rows after these."""
         done, waiting = self._parts[:1], []
@@ -159,7 +169,7 @@ class LatestRows:
             waits = changes.is_waiting(part)
             waiting.append(part.where(waits))
             done.append(part.where(~waits))
-        rows = compacted(joined(done), changes.keys, counts_rows=not changes.has_key)
+        rows = self._compacted(joined(done), changes)
         self._parts = [rows, *(part for part in waiting if len(part))]
         count = sum(map(len, self._parts))
         self._compact_at = count + max(count, COMPACTED_ROWS)

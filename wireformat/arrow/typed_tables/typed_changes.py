@@ -114,8 +114,7 @@ class TypedChanges:
             has_fault = _any([is_null(after[name]) for name in self.keys], len(kinds))
             unsent = {name: unsent[name] for name in unsent if name not in self.keys}
         else:
-            has_fault = _any([images.is_update & ~images.has_old, *unsent.values()], len(kinds))
-            unsent = {}
+            has_fault = images.is_update & ~images.has_old
         has_fault &= kinds != TRUNCATE
         self._faults_of_scope.update(scopes[has_fault].tolist())
         moved, old_keys = images.moves({name: after[name] for name in self.keys}, all_updates=not self.has_key)
