@@ -284,6 +284,8 @@ class Connection:
         state = result.error_field(self._pq.DiagnosticField.SQLSTATE)
         code = None if state is None else state.decode()
         text = self._words(result.get_error_message()) or f"unexpected answer {result.status}"
+        if code == _DISK_FULL:
+            text = f"the server's disk is full: {text}"
         may_pass = code is None or code.startswith(_TEMPORARY) or (code == "XX000" and _DROPPED in text)
         raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
@@ -294,7 +296,10 @@ class Connection:
 _NOT_READY = b"55000"
 """SQLSTATE of an object that is not in the state that is needed."""
 
-_TEMPORARY = ("08", "57P", "53300", "55006")
+_DISK_FULL = "53100"
+"""SQLSTATE of a server that cannot write."""
+
+_TEMPORARY = ("08", "57P", "53300", "55006", _DISK_FULL)
 """SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot."""
 
 
