@@ -248,6 +248,29 @@ def test_a_server_that_does_not_come_back(tmp_path: Path) -> None:
     assert any(progress.state.startswith("connecting again: ") for progress in seen)
 
 
+def test_a_full_disk_of_the_server(tmp_path: Path) -> None:
+    """It is not taken for the lake's: the connection has ended, and another one is made."""
+    seen: list[str] = []
+
+    def play(session: Session, number: int) -> None:
+        if number < 2:
+            session.fail("53100", "could not write to data file for XID 700: No space left on device")
+        plays(pgoutput(3), end=1 << 40)(session, number)
+
+    with serving(Walsender(play, end=1 << 40)) as server:
+        wf.live.follow(
+            server.dsn,
+            tmp_path / "lake",
+            publication="p",
+            mode="PERMISSIVE",
+            on_progress=lambda progress: seen.append(progress.state),
+            **FAST,
+        )
+    assert len(server.starts) == 3
+    assert sum("connecting again: the server's disk is full: could not write" in state for state in seen) == 2
+    assert not any("the lake's disk" in state for state in seen)
+
+
 def test_a_stop_while_a_server_does_not_answer(tmp_path: Path) -> None:
     """The connection is taken, and nothing comes: a run ends soon, however long it may wait."""
     stop = threading.Event()

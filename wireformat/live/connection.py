@@ -286,6 +286,8 @@ class Connection:
         state = result.error_field(self._pq.DiagnosticField.SQLSTATE)
         code = None if state is None else state.decode()
         text = self._words(result.get_error_message()) or f"unexpected answer {result.status}"
+        if code == _DISK_FULL:
+            text = f"the server's disk is full: {text}"
         may_pass = code is None or code in _TEMPORARY or (code == "XX000" and _DROPPED in text)
         raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
@@ -296,9 +298,25 @@ class Connection:
 _NOT_READY = b"55000"
 """SQLSTATE of an object that is not in the state that is needed."""
 
-_TEMPORARY = ("08000", "08001", "08003", "08006", "08007", "57P01", "57P02", "57P03", "57P05", "53300", "55006")
-"""SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot. Of
-the same classes, a broken protocol (08P01), a refusal (08004) and a dropped database (57P04) stay."""
+_DISK_FULL = "53100"
+"""SQLSTATE of a server that cannot write."""
+
+_TEMPORARY = (
+    "08000",
+    "08001",
+    "08003",
+    "08006",
+    "08007",
+    "57P01",
+    "57P02",
+    "57P03",
+    "57P05",
+    "53300",
+    "55006",
+    _DISK_FULL,
+)
+"""SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot, a
+full disk. Of the same classes, a broken protocol (08P01), a refusal (08004) and a dropped database (57P04) stay."""
 
 
 _DROPPED = "could not open relation with OID"

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from .. import lake
 from ..capture import Capture
-from ..errors import OptionError
+from ..errors import OptionError, ServerError
 from ..lake.delta import DeltaFolder
 from ..lake.names import folder_of
 from ..lake.options import LakeOptions
@@ -87,6 +87,8 @@ class Sink:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error says that a disk is full."""
+    """Whether an error says that a disk of ours is full, and not that of the server."""
+    if isinstance(error, ServerError):
+        return False
     code = getattr(error, "errno", None)
     return code in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error)

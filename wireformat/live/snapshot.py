@@ -105,6 +105,7 @@ def take_snapshot(
     Raises Stopped, ServerError.
     """
     tell("snapshot: waits for transactions that are open")
+    connection.query("SET row_security = off")  # an error where policies would leave rows out
     connection.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     lsn = _begin(connection)
     (row,) = connection.query("select pg_catalog.now()::text as now")
@@ -123,7 +124,7 @@ def take_snapshot(
         for name, table in left.items():
             if done and file.size >= most_bytes:
                 break
-            with _unchanged(connection, table):
+            with _explained(connection, table):
                 for count in _copied(connection, table, file):
                     tell(f"snapshot: {'.'.join(name)}, {counted(count, 'row')}")
             done.append(name)
@@ -155,13 +156,16 @@ def _begin(connection: Connection) -> int:
 _CHANGED = ("42P01", "42703", "3F000", "40P01")
 """SQLSTATEs of a table, column or schema that is not there, and of a deadlock with what alters it."""
 
+_FORBIDDEN = "42501"
+"""SQLSTATE of a role that lacks a privilege, or that policies would keep from some rows."""
+
 
 @contextmanager
-def _unchanged(connection: Connection, table: PublishedTable) -> Iterator[None]:
-    """Raises a temporary error if the table that is copied meanwhile is not what it was when the snapshot began.
+def _explained(connection: Connection, table: PublishedTable) -> Iterator[None]:
+    """Says what to do about an error of the copy of a table.
 
-    Snapshots see no rows of a table that is rewritten after them, as a column's new type does. COPY has locked the
-    table, so this is looked for afterwards.
+    It is temporary if the table is no longer what it was when the snapshot began: snapshots see no rows of a table that
+    is rewritten after them, as a column's new type does. COPY has locked the table, so this is looked for afterwards.
     """
     name = (table.relation.table_schema, table.relation.table_name)
     try:
@@ -171,6 +175,12 @@ def _unchanged(connection: Connection, table: PublishedTable) -> Iterator[None]:
         if found["is_same"] != "t":
             raise ServerError("it was made anew, or rewritten", sqlstate=_CHANGED[0])
     except ServerError as error:
+        if error.sqlstate == _FORBIDDEN:
+            raise ServerError(
+                f"snapshot of {written(name)}: {error}; the role needs SELECT on the table, and BYPASSRLS if the table "
+                "has row-level security (ALTER ROLE … BYPASSRLS): its policies would leave rows out",
+                sqlstate=error.sqlstate,
+            ) from None
         if error.sqlstate not in _CHANGED:
             raise
         raise ServerError(
