@@ -55,7 +55,11 @@ def commit_lsn_of(record: Control) -> int | None:
 
 def agree(begin: Control, end: Control) -> bool:
     """Whether both records may belong to one transaction: the xid, gid and commit LSN that both have are equal."""
-    return _same(begin.xid, end.xid) and _same(begin.gid, end.gid) and _same(begin.commit_lsn, end.commit_lsn)
+    return (
+        may_be_same(begin.xid, end.xid)
+        and may_be_same(begin.gid, end.gid)
+        and may_be_same(begin.commit_lsn, end.commit_lsn)
+    )
 
 
 def is_of_earlier(prepare: Control, begin: Control) -> bool:
@@ -69,7 +73,8 @@ def is_of_earlier(prepare: Control, begin: Control) -> bool:
     return prepare.lsn < begin_lsn
 
 
-def _same(left: Any, right: Any) -> bool:
+def may_be_same(left: Any, right: Any) -> bool:
+    """Whether two values are equal, as far as both are known."""
     return left is None or right is None or left == right
 
 

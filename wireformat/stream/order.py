@@ -14,6 +14,7 @@ from ..formats.record_facts import RecordFacts
 from ..formats.registry import ROWS, find_row
 from ..formats.row import ORDERS
 from ..limits import STREAMED_TRANSACTIONS
+from .controls import may_be_same
 from .records_before import OrderBefore, index_of_message
 
 PARALLEL, SERIAL, TEXT, PGOUTPUT = ((family,) for family in ORDERS)
@@ -120,7 +121,7 @@ class Order:
         )
 
     def passes_transactions(self) -> bool:
-        """Passes whole transactions: BEGIN, row changes and a COMMIT of the same transaction, without gid.
+        """Passes row-only transactions: BEGIN, row changes and a COMMIT of the same transaction, without gid.
 
         Returns whether they are allowed here; if not, their first record is to be taken, which raises.
         """
@@ -211,8 +212,8 @@ class Need(NamedTuple):
 def _is_of_open(order: Order, record: RecordFacts) -> bool:
     if order.open is None:
         return False
-    pairs = ((getattr(order.open[0], name), getattr(record, name)) for name in ("xid", "gid"))
-    return all(left == right or left is None or right is None for left, right in pairs)
+    open, _ = order.open
+    return may_be_same(open.xid, record.xid) and may_be_same(open.gid, record.gid)
 
 
 def _is_streamed(order: Order, record: RecordFacts) -> bool:

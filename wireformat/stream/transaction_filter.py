@@ -57,14 +57,14 @@ class TransactionFilter(Generic[Record]):
 
     @property
     def may_pass_transactions(self) -> bool:
-        """Whether `take` need not see whole transactions: BEGIN without gid, row changes and COMMIT.
+        """Whether `take` need not see row-only transactions: BEGIN without gid, row changes and COMMIT.
 
         The caller then calls `pass_transactions` in their place, and leaves out empty ones where they are skipped.
         """
         return not self._users
 
     def pass_transactions(self) -> None:
-        """Takes any number of whole transactions: what waits before them is left out, as before any BEGIN."""
+        """Takes any number of row-only transactions: what waits before them is left out, as before any BEGIN."""
         if self._empty is not None:
             self._empty.begin_anew()
 

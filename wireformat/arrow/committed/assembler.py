@@ -30,7 +30,7 @@ from ..unread import judged_rows
 from .batch import ControlRow, PlainTransactions, Rows, RowsBetween, check_columns
 from .cells import Column
 from .chunk_end import ChunkEnd, end_of_chunk
-from .facts import plain_transactions_facts, whole_transactions
+from .facts import counted_transactions, plain_transactions_facts
 from .open_rows import ORDINAL, ROW, OpenRows
 from .output import OUTPUT_BYTES, Output
 from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices
@@ -306,7 +306,7 @@ class Transactions:
             )
         found = plain_transactions_facts(rows, item, machine.position)
         output.add_plain_transactions(item, found.facts, found.resent & machine.drop_resent)
-        return machine.take_whole(whole_transactions(rows, item, found.highest))
+        return machine.take_transactions(counted_transactions(rows, item, found.highest))
 
     def _rows_of_held(self, number: int) -> Rows:
         """Returns a held batch without its last columns, since a kept column may have the same name."""

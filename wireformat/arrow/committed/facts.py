@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ...stream.attempts import TransactionFacts
 from ...stream.positions import Position
-from ...stream.transactions import WholeTransactions
+from ...stream.transactions import CountedTransactions
 from ..arrays import Array
 from .batch import PlainTransactions, Rows
 from .cells import Column
@@ -77,11 +77,11 @@ def plain_transactions_facts(rows: Rows, plain: PlainTransactions, position: Pos
     return PlainTransactionsFacts(pa.RecordBatch.from_arrays(facts, schema=TRANSACTION_FACTS), resent, highest)
 
 
-def whole_transactions(
+def counted_transactions(
     rows: Rows, plain: PlainTransactions, highest: tuple[int | None, int | None]
-) -> WholeTransactions:
+) -> CountedTransactions:
     """Returns plain transactions as the machine takes them."""
-    return WholeTransactions(rows.control(int(plain.begins[0])), len(plain.begins), *highest)
+    return CountedTransactions(rows.control(int(plain.begins[0])), len(plain.begins), *highest)
 
 
 def _names(rows: Rows, begins: Array, commits: Array, first: int, last: int) -> tuple[pa.Array, pa.Array]:

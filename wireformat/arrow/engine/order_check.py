@@ -15,7 +15,7 @@ from ...stream.order import Order
 from ...stream.reader import Located
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..schemas import widened
-from .plain_transactions import plain_transactions
+from .row_only_transactions import row_only_transactions
 
 if TYPE_CHECKING:
     from .interface import Engine
@@ -75,7 +75,7 @@ class OrderChecked:
             yield located
 
     def _check_rows(self, batch: pa.RecordBatch) -> None:
-        runs = plain_transactions(batch).runs
+        runs = row_only_transactions(batch).runs
         kinds: list[str] = batch["kind"].to_pylist() if runs != {0: len(batch)} else ["BEGIN"]
         row = 0
         while row < len(kinds):
