@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import LimitExceeded, OrderError
-from ..formats.record_facts import RecordFacts
+from ..formats.record_facts import RecordFacts, aborts_whole
 from ..formats.registry import ROWS, find_row
 from ..formats.row import ORDERS
 from ..limits import STREAMED_TRANSACTIONS
@@ -184,8 +184,7 @@ _MAY_END_STREAMED = ("STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
 def _ends_streamed(record: RecordFacts) -> bool:
     """Whether the record ends a whole streamed transaction, not only a subtransaction."""
-    is_of_subtransaction = record.kind == "STREAM_ABORT" and record.subxid not in (None, record.xid)
-    return record.kind in _MAY_END_STREAMED and not is_of_subtransaction
+    return record.kind in _MAY_END_STREAMED and aborts_whole(record.xid, record.subxid)
 
 
 def _steps(format: str) -> dict[str, dict[str, Step]]:
@@ -234,7 +233,7 @@ NEEDS: Mapping[str, Need] = {
     ),
     "subtransaction or streamed": Need(
         "of a subtransaction, or of a streamed transaction that has not ended",
-        lambda order, record: record.subxid not in (None, record.xid) or _is_streamed(order, record),
+        lambda order, record: not aborts_whole(record.xid, record.subxid) or _is_streamed(order, record),
     ),
     "first segment": Need(
         "with first_segment only for the first block of a transaction",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Generic, NamedTuple
 
 from ..errors import OptionError, OrderError
+from ..formats.record_facts import aborts_whole
 from ..options.checks import flag, one_of, shown
 from .attempts import Attempt, Fate, Handle, TransactionFacts, facts_of
 from .chunk_start import AttemptKey, ChunkStart, OpenAtStart
@@ -415,7 +416,7 @@ class TransactionMachine(Generic[Handle]):
         self._block = None
 
     def _stream_abort(self, record: Control, handle: Handle | None) -> None:
-        is_whole = record.subxid is None or record.subxid == record.xid
+        is_whole = aborts_whole(record.xid, record.subxid)
         if is_whole:
             self._check_nothing_is_open(record)
         else:  # PostgreSQL 18 may send it without any block, so it may be the first record after a restart

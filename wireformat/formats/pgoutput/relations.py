@@ -23,6 +23,7 @@ from ...events import (
     StreamStop,
     Update,
 )
+from ..record_facts import aborts_whole
 
 NOTHING, ASKS, TELLS, OPENS, CLOSES, ENDS, MAY_END = range(7)
 """What a message does with relations and blocks.
@@ -136,7 +137,7 @@ class Relations:
             if isinstance(said, (StreamCommit, StreamPrepare)) and said.xid is not None:
                 for number, relation in self._streamed.pop(said.xid, _Known()).by_number.items():
                     self._newest.add(relation or Lost(number))
-            elif isinstance(said, StreamAbort) and said.subxid == said.xid and said.xid is not None:
+            elif isinstance(said, StreamAbort) and said.xid is not None and aborts_whole(said.xid, said.subxid):
                 self._streamed.pop(said.xid, None)
 
     def _end_block(self) -> None:
