@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 
 from ..errors import OptionError, OrderError
 from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
+from ..formats.pgoutput.relation_lists import relation_lists
 from ..formats.pgoutput.relations import Relations
 from ..formats.record_facts import aborts_whole
 from ..lsn import unsigned
@@ -196,16 +196,13 @@ def _events(row: Mapping[str, Any]) -> Iterator[Event]:
     xid = None if row["xid"] is None else unsigned(row["xid"])
     kind = row["kind"]
     if kind == "RELATION":
-        lists: dict[str, Any] = {
-            name: tuple(json.loads(detail[name])) for name in ("columns", "type_oids", "typmods", "key_columns")
-        }
         yield Relation(
             relation_id=int(detail["relation_id"]),
             table_schema=row["table_schema"],
             table_name=row["table_name"],
             replica_identity=detail["replica_identity"],
             xid=xid,
-            **lists,
+            **relation_lists(detail),
         )
     elif kind == "STREAM_START":
         yield StreamStart(xid=xid, first_segment=detail.get("first_segment") == "true")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ..errors import StateError
 from ..events import Relation
+from ..formats.pgoutput.relation_lists import RELATION_LISTS, list_text, relation_lists
 from .positions import Position
 from .saved import COUNT, NAME, TEXT, UNSIGNED, Shape, Table, check, damaged, maybe, one_of
 from .saved_position import SHAPE as DELIVERED
@@ -144,14 +145,13 @@ _OPEN = Table(
         "changes": COUNT,
     }
 )
-_LISTS = ("columns", "type_oids", "typmods", "key_columns")
 RELATIONS = Table(
     {
         "relation_id": UNSIGNED,
         "table_schema": TEXT,
         "table_name": TEXT,
         "replica_identity": TEXT,
-        **dict.fromkeys(_LISTS, TEXT),
+        **dict.fromkeys(RELATION_LISTS, TEXT),
     }
 )
 _SHAPE_1: Shape = {
@@ -187,7 +187,7 @@ def rows_of(columns: dict[str, list[Any]], table: Table) -> Any:
 def relation_row(relation: Relation) -> list[Any]:
     """Returns a relation as a row of RELATIONS."""
     return [
-        json.dumps(getattr(relation, name), ensure_ascii=False) if name in _LISTS else getattr(relation, name)
+        list_text(getattr(relation, name)) if name in RELATION_LISTS else getattr(relation, name)
         for name in RELATIONS.columns
     ]
 
@@ -196,7 +196,7 @@ def relation_of(row: tuple[Any, ...]) -> Relation:
     """Returns the relation of a row of RELATIONS; raises StateError."""
     fields = dict(zip(RELATIONS.columns, row, strict=True))
     try:
-        lists = {name: tuple(json.loads(fields[name])) for name in _LISTS}
+        lists = relation_lists(fields)
     except (TypeError, ValueError, RecursionError):
         raise damaged(KIND, "lists in relations", "other text") from None
     return Relation(**{**fields, **lists})

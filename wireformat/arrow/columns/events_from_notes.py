@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -35,6 +34,7 @@ from ...events import (
     Unknown,
     Update,
 )
+from ...formats.pgoutput.relation_lists import LISTS, read_list
 from ...lsn import lsn_value, unsigned
 from ...options.reading import KINDS
 from ...stream.reader import Located
@@ -98,7 +98,7 @@ _DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
     "size": int,
     "reply": "true".__eq__,
     "transactional": "true".__eq__,
-    **dict.fromkeys(("binary", "columns", "type_oids", "typmods", "key_columns"), lambda text: tuple(json.loads(text))),
+    **dict.fromkeys(LISTS, read_list),
 }
 """How events hold what `detail` says, where that is not a text."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -23,6 +22,7 @@ from ...events import (
     Unchanged,
     Unknown,
 )
+from ...formats.pgoutput.relation_lists import LISTS, list_text
 from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ...lsn import lsn_text, signed
 from ...stream.reader import Located
@@ -121,14 +121,10 @@ def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _list(values: Sequence[str | int]) -> str:
-    return json.dumps(values, ensure_ascii=False)
-
-
 _DETAIL_TEXTS: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(("first_lsn", "end_lsn"), lsn_text),
     **dict.fromkeys(("restart_identity", "cascade", "reply", "first_segment", "transactional"), _flag),
-    **dict.fromkeys(("columns", "type_oids", "typmods", "key_columns", "binary"), _list),
+    **dict.fromkeys(LISTS, list_text),
 }
 """Functions that write the values of `detail` as texts, for values that are not texts or plain numbers."""
 
