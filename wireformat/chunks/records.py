@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..arrow.engine.order_check import record_facts
 from ..arrow.engine.row_only_transactions import row_only_transactions
 from ..errors import LimitExceeded, OrderError, WireformatError
+from ..events import ROW_CHANGES
 from ..formats.record_facts import RecordFacts
 from ..options import ReadOptions
 from ..stream.order import Order
@@ -23,7 +24,7 @@ from .capture import ChunkCapture
 COLUMNS = ("message", "record", "kind", "xid", "detail")
 """What is looked at of the records."""
 
-_LOOSE = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "DDL", "RELATION", "TYPE", "STREAM_CHANGE", "UNKNOWN", "CORRUPT")
+_LOOSE = (*ROW_CHANGES, "TRUNCATE", "DDL", "RELATION", "TYPE", "STREAM_CHANGE", "UNKNOWN", "CORRUPT")
 """Kinds of which a second one between two others changes nothing."""
 
 

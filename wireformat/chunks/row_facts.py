@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow.arrays import Array
+from ..arrow.row_changes import TABLE_INSERT, TABLE_RELATION, TABLE_TRUNCATE, TABLE_UPDATE
 from ..arrow.typed_tables.observations import Observations
-from ..arrow.typed_tables.rows import TABLE_INSERT, TABLE_RELATION, TABLE_TRUNCATE, TABLE_UPDATE, ChangeRows
+from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.tables import Table
 
 

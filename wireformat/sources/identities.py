@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.noted.rows import other_records_of
-from ..arrow.row_changes import RELATION_ID_COLUMN
+from ..arrow.row_changes import RELATION_ID_COLUMN, TABLE_RELATION
 from ..arrow.schemas import SEQUENCE
 from ..arrow.typed_tables.latest import LatestRows
-from ..arrow.typed_tables.rows import TABLE_RELATION, ChangeRows
+from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.typed_changes import positions_of
 from ..events import Relation
 from .groups import Table

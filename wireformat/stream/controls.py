@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..events import ROW_CHANGES
+
 CONTROL_KINDS = (
     "BEGIN",
     "COMMIT",
@@ -20,7 +22,7 @@ CONTROL_KINDS = (
 )
 """The kinds that determine to which transaction rows belong, and whether it is committed."""
 
-DELIVERED_KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "DDL", "MESSAGE", "STREAM_CHANGE")
+DELIVERED_KINDS = (*ROW_CHANGES, "TRUNCATE", "DDL", "MESSAGE", "STREAM_CHANGE")
 """The kinds whose rows are delivered with their transaction; MESSAGE only if it is transactional."""
 
 

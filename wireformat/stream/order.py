@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import LimitExceeded, OrderError
+from ..events import ROW_CHANGES
 from ..formats.record_facts import RecordFacts, aborts_whole
 from ..formats.registry import ROWS, find_row
 from ..formats.row import ORDERS
@@ -30,7 +31,7 @@ BLOCK = "in a block"
 AREA = "in an area of the log"
 STATES = (START, BETWEEN, BEGUN, TRANSACTION, BLOCK_BEGUN, BLOCK, AREA)
 
-_ROWS = ("INSERT", "UPDATE", "DELETE")
+_ROWS = tuple(ROW_CHANGES)
 _SERIAL_CHANGES = (*_ROWS, "TRUNCATE", "DDL")
 _PGOUTPUT_CHANGES = (*_ROWS, "TRUNCATE", "MESSAGE", "RELATION", "TYPE")
 

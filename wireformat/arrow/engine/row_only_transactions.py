@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...events import ROW_CHANGES
 from ..arrays import Array
 
-_KINDS = pa.array(["BEGIN", "COMMIT", "INSERT", "UPDATE", "DELETE"])
+_KINDS = pa.array(["BEGIN", "COMMIT", *ROW_CHANGES])
 _BEGIN, _COMMIT = 0, 1
 
 

@@ -16,7 +16,7 @@ from ...lsn import unsigned
 from ...options import ReadOptions
 from ...stream.reader import Located
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
-from ...stream.transaction_filter import CHANGES, TransactionFilter
+from ...stream.transaction_filter import CHANGE_KINDS, TransactionFilter
 from ..arrays import Array
 from ..schemas import widened
 from .row_only_transactions import NO_TRANSACTIONS, row_only_transactions
@@ -128,7 +128,7 @@ class FilteredTransactions:
                 kept = []
                 row = begin + end
                 continue
-            if kinds[row] in CHANGES and self._rows.passes_changes:
+            if kinds[row] in CHANGE_KINDS and self._rows.passes_changes:
                 taken: tuple[int, ...] = (row,)
             else:
                 if facts is None:

@@ -18,9 +18,9 @@ from ..columns.layouts import Layout, are_of_table
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
-from ..row_changes import HIDDEN_KINDS, TABLE_KINDS
+from ..row_changes import HIDDEN_KINDS, TABLE_DELETE, TABLE_KINDS
 from ..schemas import SEQUENCE, committed_schema
-from ..typed_tables.rows import TABLE_DELETE, check_tables_are_named, chosen_of_batch, rows_of_tables
+from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables
 from ..typed_tables.selections import BatchSelection
 from ..typed_tables.tables import Table, indices_by_table
 from .rows import NotedRows

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from ..arrays import Array
 from ..codes import combined_codes, grouped
-from .rows import TABLE_RELATION, ChangeRows, chosen_of_batch, rows_of_tables
+from ..row_changes import TABLE_RELATION
+from .rows import ChangeRows, chosen_of_batch, rows_of_tables
 from .tables import NOTHING_KNOWN, Table, indices_by_table, list_of, positions_of, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 

@@ -13,12 +13,12 @@ from ...formats.registry import find_row
 from ...options.checks import once, one_of, shown, texts
 from ...options.keywords import checks_keywords
 from ...options.table_names import one_table
-from ..row_changes import RowChanges
+from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import DROPPED, format_of
 from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
-from .rows import TABLE_RELATION, ChangeRows, Source, needed_columns, rows_of_table
+from .rows import ChangeRows, Source, needed_columns, rows_of_table
 from .tables import versions_of
 from .versions import TableVersions, Version
 

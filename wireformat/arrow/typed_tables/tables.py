@@ -15,10 +15,10 @@ from ...options.keywords import checks_keywords
 from ...options.table_names import suggestion, written
 from ..arrays import Array
 from ..codes import combined_codes
-from ..row_changes import RowChanges
+from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import with_format
 from .listed import of_table, with_switched_keys
-from .rows import TABLE_RELATION, ChangeRows, Source, chosen_of_batch, rows_of_tables
+from .rows import ChangeRows, Source, chosen_of_batch, rows_of_tables
 from .versions import TableVersions, Version
 
 _NAMES = pa.list_(pa.field("element", pa.string()))

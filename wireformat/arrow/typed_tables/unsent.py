@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from ..arrays import Array
 from ..codes import combined_codes, grouped
+from ..row_changes import TABLE_UPDATE
 from .images import EncodedLists
-from .rows import TABLE_UPDATE, ChangeRows
+from .rows import ChangeRows
 from .versions import Version
 
 NAMES = pa.list_(pa.field("element", pa.string()))

@@ -14,8 +14,9 @@ from ...pgtypes import type_name
 from ...pgtypes.sql_types import SqlType, with_typmod
 from ..arrays import Array
 from ..codes import grouped
+from ..row_changes import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION
 from .images import Names
-from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION, ChangeRows
+from .rows import ChangeRows
 
 _MOST_FOUND = 10_000
 """For how many kinds of rows a table remembers the version. More are found anew, which takes longer."""

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from ...events import Delete, Insert, RowChange, TupleData, Unchanged, Update
+from ...events import ROW_CHANGES, RowChange, TupleData, Unchanged
 
 Value = str | Unchanged | None
 ValueWriter = Callable[[Value], bytes]
@@ -29,7 +29,7 @@ DECLINED = (AttributeError, TypeError, ValueError, struct.error)
 MOST_LAYOUTS = 4096
 """How many layouts are kept: rows of `sql-decoding` need one for each pattern of NULLs."""
 
-ROW_CHANGES = frozenset((Insert, Update, Delete))
+ROW_CHANGE_EVENTS = frozenset(ROW_CHANGES.values())
 
 
 class Layout(NamedTuple):
@@ -86,7 +86,12 @@ class Layouts:
 
     def layout(self, event: RowChange) -> Layout | None:
         """The layout of a row change; None, or one of DECLINED, if it has none."""
-        if type(event) not in ROW_CHANGES or event.xid is not None or event.old_kind is not None or event.binary != ():
+        if (
+            type(event) not in ROW_CHANGE_EVENTS
+            or event.xid is not None
+            or event.old_kind is not None
+            or event.binary != ()
+        ):
             return None
         key = layout_key(event)
         return self._layouts[key] if key in self._layouts else self._made(key, event)

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...events import (
+    ROW_CHANGES,
     Begin,
     Commit,
     CommitPrepared,
-    Delete,
     Event,
-    Insert,
     Message,
     Prepare,
     Relation,
@@ -21,7 +20,6 @@ from ...events import (
     StreamPrepare,
     StreamStart,
     StreamStop,
-    Update,
 )
 from ..record_facts import aborts_whole
 
@@ -37,7 +35,7 @@ MAY_END   a Message, which ends a block unless it has a transaction id
 """
 
 _ROLES: dict[type[Event], int] = {
-    **dict.fromkeys((Insert, Update, Delete), ASKS),
+    **dict.fromkeys(ROW_CHANGES.values(), ASKS),
     Relation: TELLS,
     StreamStart: OPENS,
     **dict.fromkeys((StreamStop, StreamCommit, StreamAbort, StreamPrepare), CLOSES),

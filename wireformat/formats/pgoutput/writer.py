@@ -39,7 +39,7 @@ from ...options.reading import DIALECTS
 from ...pgtypes import type_oid
 from ...times import MICROS_OF_2000
 from ..base import refuse_others
-from ..direct.layouts import ROW_CHANGES, Layout
+from ..direct.layouts import ROW_CHANGE_EVENTS, Layout
 from ..direct.records import DirectRecords
 from .images import fits, images
 from .messages import RECORDS, SYSTEM_SCHEMA, is_aside
@@ -109,7 +109,9 @@ class PgOutputWriter:
                 if event in _PLAIN
             }
         )
-        self._rows = RowLayouts({event: tag for event, tag in self._tags.items() if event in ROW_CHANGES}, encoding)
+        self._rows = RowLayouts(
+            {event: tag for event, tag in self._tags.items() if event in ROW_CHANGE_EVENTS}, encoding
+        )
 
     def write(self, event: Event) -> list[bytes]:
         """See Writer.write."""
@@ -132,7 +134,7 @@ class PgOutputWriter:
         return None if layout is None else (layout, known.relation_id)
 
     def _messages(self, event: Event) -> list[bytes]:
-        if isinstance(event, RowChange) and type(event) in ROW_CHANGES:
+        if isinstance(event, RowChange) and type(event) in ROW_CHANGE_EVENTS:
             known = self._known(event)
             in_block = self._relations.block is not None
             written = None if known is None else self._rows.write(event, known, in_block=in_block)
