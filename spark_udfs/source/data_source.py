@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.formats.registry import find_format_name
+from wireformat.lake.options import TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
 
@@ -22,8 +23,6 @@ from .options import SlotOptions, names_slot
 
 if TYPE_CHECKING:
     from wireformat.chunks.files import FileChunk, Survey
-
-STATES = ("changes", "latest")
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class SourceOptions:
             if name not in given:
                 raise wf.OptionError(f"option {name}: the data source needs it, as in OPTIONS ({name} '…')")
         found = cls(**{**given, "format": find_format_name(given["format"])})
-        one_of("state", found.state, STATES)
+        one_of("state", found.state, TABLE_STATES)
         if found.table is None and (found.state == "latest" or found.keys is not None):
             raise wf.OptionError("option table: state 'latest' and keys need it, as in OPTIONS (table 'public.orders')")
         if found.keys is not None and not split(found.keys):

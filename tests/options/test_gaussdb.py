@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat.options.reading import KINDS
 from wireformat.options.rules import NEEDS, PLUGINS, VIA
-from wireformat.options.spec import MODES, PRODUCTS
+from wireformat.options.spec import DECODING_MODES, PRODUCTS
 from wireformat.options.table import OPTIONS
 
 PARALLEL: dict[str, Any] = {"parallel-decode-num": 4}
@@ -202,7 +202,7 @@ def test_defaults_are_filled_in_and_not_sent() -> None:
 
 def test_defaults_are_values_that_could_be_given() -> None:
     for spec in OPTIONS:
-        for mode in MODES:
+        for mode in DECODING_MODES:
             option = spec.in_mode(mode)
             if option.default is not None and spec.name != "slice-id":  # -1 is how the servers say "not set"
                 assert option.read(option.default) == option.default

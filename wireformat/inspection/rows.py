@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..errors import DecodeError
 from ..events import Event
+from ..limits import SPOT_BYTES
 from ..printable import printable
 from .nodes import Node, value_text
 
@@ -15,9 +16,6 @@ BYTES_IN_ROW = 16
 
 VALUE_WIDTH = 60
 """How many characters of a value are shown."""
-
-SPOT_BYTES = 16
-"""How many of the bytes that cannot be read are shown."""
 
 
 class Row(NamedTuple):

@@ -19,7 +19,7 @@ from .store import Store
 from .write import Choice, Stream, Writer
 
 FORMATS = ("parquet", "delta")
-STATES = ("changes", "latest")
+TABLE_STATES = ("changes", "latest")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LakeOptions:
         durable: bool = False,
     ) -> LakeOptions:
         """Returns the options as users give them, but `tables` as ReadOptions has them."""
-        state = one_of("state", state, STATES)
+        state = one_of("state", state, TABLE_STATES)
         if keys is not None and state != "latest":
             raise OptionError("option keys: expected state='latest', which needs them; changes have no key")
         if rejects is not None and mode == "FAILFAST":

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from ..arrow.noted.rows import NotedRows
 from ..arrow.row_changes import TABLE_KINDS
+from ..arrow.schemas import TEXT_MAP
 from ..arrow.typed_tables.images import Images
 from ..arrow.typed_tables.readers.reader import as_strings
 from ..arrow.typed_tables.rows import ChangeRows
@@ -22,8 +23,6 @@ from ..errors import OptionError
 from ..sources.groups import Table
 from .parquet import ParquetFile
 from .store import Store
-
-_TEXTS = pa.map_(pa.string(), pa.string())
 
 SCHEMA = pa.schema(
     [
@@ -36,8 +35,8 @@ SCHEMA = pa.schema(
         pa.field("ordinal", pa.int64()),
         pa.field("error", pa.string()),
         pa.field("raw", pa.binary()),
-        pa.field("new", _TEXTS),
-        pa.field("old", _TEXTS),
+        pa.field("new", TEXT_MAP),
+        pa.field("old", TEXT_MAP),
     ]
 )
 """A row for each record that could not be read, with its bytes in `raw`, and for each row that did not fit, with the
@@ -169,5 +168,5 @@ def _texts(images: Images) -> pa.Array:
             [(name, columns[name][row]) for name in of_row] if is_valid else None
             for row, (of_row, is_valid) in enumerate(zip(lists, images.valid.tolist(), strict=True))
         ],
-        _TEXTS,
+        TEXT_MAP,
     )

@@ -244,7 +244,7 @@ OPTIONS = (
 
 
 def write_options(mode: str) -> tuple[Option, ...]:
-    """The options that shape what is written, with the defaults of one of MODES."""
+    """The options that shape what is written, with the defaults of one of DECODING_MODES."""
     return tuple(row.in_mode(mode) for row in OPTIONS if row.is_written)
 
 

@@ -27,7 +27,7 @@ from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ...lsn import lsn_text, signed
 from ...stream.reader import Located
 from ...times import heartbeat_micros, parse_commit_time, table_time
-from ..schemas import DETAIL_KEYS
+from ..schemas import DETAIL_KEYS, NUMBER_COLUMNS
 from .row_limits import check_column
 
 Row = dict[str, Any]
@@ -90,13 +90,10 @@ def row_count(located: Sequence[Located]) -> int:
     return sum(len(item.event.tables) or 1 if isinstance(item.event, Truncate) else 1 for item in located)
 
 
-_NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
-
-
 def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
     """Yields the columns that an event fills; all others are null. A TRUNCATE has one row for each of its tables."""
     row: Row = {"kind": event.kind, "detail": _detail(event)}
-    row |= {name: signed(number) for name in _NUMBERS if (number := getattr(event, name, None)) is not None}
+    row |= {name: signed(number) for name in NUMBER_COLUMNS if (number := getattr(event, name, None)) is not None}
     row["commit_time"] = table_time(parse_commit_time(getattr(event, "commit_time", None) or ""))
     if isinstance(event, Truncate) and event.tables:
         for index, (schema, table) in enumerate(event.tables):

@@ -20,7 +20,7 @@ from ...stream.controls import CONTROL_KINDS, DELIVERED_KINDS, Control
 from ..arrays import Array
 from ..commit_times import parse_times
 from ..row_changes import RowSource
-from ..schemas import CHANGES, format_of
+from ..schemas import CHANGES, FLAG_OF_TEXT, NUMBER_COLUMNS, format_of
 from .cells import Cells, Column, flags
 from .plain_transactions import are_plain
 from .row_ranges import taken
@@ -40,8 +40,6 @@ _CODE = {kind: code for code, kind in enumerate(KINDS)}
 _BEGIN, _COMMIT, _MESSAGE, _ORIGIN = (_CODE[kind] for kind in ("BEGIN", "COMMIT", "MESSAGE", "ORIGIN"))
 _IS_DELIVERED = np.array([kind in DELIVERED_KINDS for kind in KINDS])
 _IS_CONTROL = np.array([kind in CONTROL_KINDS for kind in KINDS])
-_NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
-_FLAGS = {"true": True, "false": False}
 
 
 FEWEST_TOGETHER = 16
@@ -260,7 +258,7 @@ class Rows:
         if not len(rows):
             return []
         at = pa.array(self._in_batch(rows))
-        numbers = [self.batch[name].take(at).view(pa.uint64()).to_pylist() for name in _NUMBERS]
+        numbers = [self.batch[name].take(at).view(pa.uint64()).to_pylist() for name in NUMBER_COLUMNS]
         none = [None] * len(rows)
         details: dict[str, list[Any]] = {
             key: read(self.detail(rows, key)) if key in self.detail_keys else none
@@ -383,7 +381,7 @@ _DETAIL_READERS: dict[str, Callable[[pa.StringArray], list[Any]]] = {
     "prepare_time": _times,
     "gid": pa.StringArray.to_pylist,
     "subxid": lambda texts: texts.cast(pa.uint64()).to_pylist(),
-    "first_segment": lambda texts: [_FLAGS.get(text) for text in texts.to_pylist()],
+    "first_segment": lambda texts: [FLAG_OF_TEXT.get(text) for text in texts.to_pylist()],
     "username": pa.StringArray.to_pylist,
     "origin": pa.StringArray.to_pylist,
 }

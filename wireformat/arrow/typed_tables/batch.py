@@ -16,15 +16,13 @@ from ...options.reading import MODES
 from ...options.table import listed, nearest
 from ..arrays import Array
 from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_INSERT, TABLE_UPDATE
-from ..schemas import SEQUENCE
+from ..schemas import NAME_LIST, SEQUENCE
 from .change_types import CHANGE_TYPES, POSTIMAGE, PREIMAGE
 from .columns import TypedColumn
 from .readers.reader import as_strings
 from .rows import ChangeRows
 from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version
-
-_NAMES = pa.list_(pa.field("element", pa.string()))
 
 IMAGES = ("new", "both")
 
@@ -89,7 +87,7 @@ def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: Type
         pa.field("_xid", pa.int64()),
         pa.field("_commit_time", pa.timestamp("us", "UTC")),
         pa.field("_old", pa.struct(fields)),
-        pa.field("_unchanged", _NAMES),
+        pa.field("_unchanged", NAME_LIST),
         *([pa.field(RELATION_ID_COLUMN, pa.int64())] if options.has_relation_ids else ()),
         *([pa.field("_error", pa.string())] if options.mode == "PERMISSIVE" else ()),
     ]

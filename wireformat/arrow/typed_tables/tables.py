@@ -16,12 +16,11 @@ from ...options.table_names import suggestion, written
 from ..arrays import Array
 from ..codes import combined_codes
 from ..row_changes import TABLE_RELATION, RowChanges
-from ..schemas import with_format
+from ..schemas import NAME_LIST, with_format
 from .listed import of_table, with_switched_keys
 from .rows import ChangeRows, Source, chosen_of_batch, rows_of_tables
 from .versions import TableVersions, Version
 
-_NAMES = pa.list_(pa.field("element", pa.string()))
 POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
 """The position of a row that is in no transaction."""
 
@@ -138,10 +137,10 @@ def tables_schema(position: pa.DataType) -> pa.Schema:
             pa.field("table_schema", pa.string()),
             pa.field("table_name", pa.string()),
             pa.field("version", pa.int32()),
-            pa.field("columns", _NAMES),
-            pa.field("types", _NAMES),
+            pa.field("columns", NAME_LIST),
+            pa.field("types", NAME_LIST),
             pa.field("typmods", pa.list_(pa.field("element", pa.int32()))),
-            pa.field("key_columns", _NAMES),
+            pa.field("key_columns", NAME_LIST),
             pa.field("first", position),
             pa.field("last", position),
             pa.field("changes", pa.int64()),
