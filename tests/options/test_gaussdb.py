@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.options.reading import KINDS
-from wireformat.options.rules import NEEDS, PLUGINS, VIA
+from wireformat.options.rules import PLUGINS, REQUIREMENTS, VIA
 from wireformat.options.spec import DECODING_MODES, PRODUCTS
 from wireformat.options.table import OPTIONS
 
@@ -304,7 +304,7 @@ def test_the_table_has_a_row_for_each_option() -> None:
     assert rows["slice-id"].needs == "data node, CSN order"
     for row in rows.values():
         assert row.sentence.endswith(".")
-        assert all(need in NEEDS for need in filter(None, row.needs.split(", ")))
+        assert all(need in REQUIREMENTS for need in filter(None, row.needs.split(", ")))
 
 
 @given(st.integers(-5, 5000))

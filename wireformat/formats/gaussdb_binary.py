@@ -147,7 +147,7 @@ class GaussdbBinary:
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> MessageWriter:
         """See Format.writer."""
         given = resolve(options, ROWS[self.name].options)
-        bodies = _Bodies(given, encoding)
+        bodies = _BinaryBodies(given, encoding)
         return MessageWriter(self.name, given, _PACKING, batch_bytes, bodies.body, bodies.whole, bodies.rows)
 
 
@@ -166,7 +166,7 @@ _RECORDS = DirectRecords({kind: (event, declared, _said(event)) for event, (kind
 GAUSSDB_BINARY = GaussdbBinary()
 
 
-class _Bodies:
+class _BinaryBodies:
     """Events to bytes; which fields are written is the options' affair."""
 
     def __init__(self, options: Mapping[str, bool | int], encoding: str) -> None:

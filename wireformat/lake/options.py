@@ -16,7 +16,7 @@ from ..stream.capture_position import CapturePosition
 from .lake import Lake
 from .rejects import Rejects
 from .store import Store
-from .write import Choice, Stream, Writer
+from .write import Choice, LakeInput, LakeWriter
 
 FORMATS = ("parquet", "delta")
 TABLE_STATES = ("changes", "latest")
@@ -93,13 +93,13 @@ class LakeOptions:
         """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
         return Lake(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
 
-    def write(self, lake: Lake, options: ReadOptions, stream: Stream) -> tuple[pa.Table, CapturePosition]:
+    def write(self, lake: Lake, options: ReadOptions, stream: LakeInput) -> tuple[pa.Table, CapturePosition]:
         """Writes a stream; see `Capture.write`. Returns what was written, and the position after it."""
         rejects = None
         if self.rejects is not None:
             rejects = Rejects(self.rejects, self.filesystem, self.storage_options, durable=self.durable)
         choice = Choice(options, self.keys, self.schemas)
-        return Writer(stream, lake, choice, rejects, stream.memory).write()
+        return LakeWriter(stream, lake, choice, rejects, stream.memory).write()
 
 
 def _by_table(given: Mapping[str, Any]) -> dict[str, Any]:

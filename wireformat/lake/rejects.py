@@ -20,7 +20,7 @@ from ..arrow.typed_tables.readers.reader import as_strings
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.unread import UNREAD
 from ..errors import OptionError
-from ..sources.groups import Table
+from ..sources.groups import TableName
 from .parquet import ParquetFile
 from .store import Store
 
@@ -98,7 +98,7 @@ class Rejects:
                 self._write(columns, len(unread))
             yield batch.filter(pc.invert(is_unread))
 
-    def take(self, table: Table, rows: ChangeRows, typed: pa.RecordBatch) -> None:
+    def take(self, table: TableName, rows: ChangeRows, typed: pa.RecordBatch) -> None:
         """Takes the rows of a table that did not fit.
 
         rows    the row changes

@@ -10,7 +10,7 @@ from ..errors import OptionError
 from .checks import mapping, number, one_of
 from .kinds import Share, Value
 from .reading import KINDS
-from .rules import NEEDS, PARALLEL_FORMATS, PLUGINS, VIA, Setting
+from .rules import PARALLEL_FORMATS, PLUGINS, REQUIREMENTS, VIA, Setting
 from .spec import DECODING_MODES, PRODUCTS, Option, Spec
 from .table import OPTIONS, check_names
 
@@ -162,8 +162,10 @@ class Options:
 def _check_needs(specs: Mapping[str, Spec], given: Mapping[str, Value], setting: Setting) -> None:
     for name in given:
         for need in specs[name].needs:
-            if not NEEDS[need].holds(setting):
-                raise OptionError(f"option {name}: needs {NEEDS[need].words}; got {_text(given[name])!r} without it")
+            if not REQUIREMENTS[need].holds(setting):
+                raise OptionError(
+                    f"option {name}: needs {REQUIREMENTS[need].words}; got {_text(given[name])!r} without it"
+                )
 
 
 def _with_memory(option: Option, memory_mb: int | None) -> Option:

@@ -17,7 +17,7 @@ from ..arrow.typed_tables.latest import LatestRows
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.typed_changes import positions_of
 from ..events import Relation
-from .groups import Table
+from .groups import TableName as Table
 from .resumption import relations_in
 
 _BEFORE_ALL = -1

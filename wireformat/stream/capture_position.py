@@ -9,7 +9,7 @@ from ..errors import StateError
 from ..events import Relation
 from ..formats.pgoutput.relation_lists import RELATION_LISTS, list_text, relation_lists
 from .positions import Position
-from .saved import COUNT, NAME, TEXT, UNSIGNED, Shape, Table, check, damaged, maybe, one_of
+from .saved import COUNT, NAME, TEXT, UNSIGNED, SavedTable, Shape, check, damaged, maybe, one_of
 from .saved_position import SHAPE as DELIVERED
 from .saved_position import fields_of, position_of
 from .transactions import STAGES
@@ -135,7 +135,7 @@ class CapturePosition(NamedTuple):
         )
 
 
-_OPEN = Table(
+_OPEN = SavedTable(
     {
         "stage": one_of(*STAGES),
         "xid": maybe(UNSIGNED),
@@ -145,7 +145,7 @@ _OPEN = Table(
         "changes": COUNT,
     }
 )
-RELATIONS = Table(
+RELATIONS = SavedTable(
     {
         "relation_id": UNSIGNED,
         "table_schema": TEXT,
@@ -163,7 +163,7 @@ _SHAPE_1: Shape = {
     "relations": RELATIONS,
 }
 _SLOT: Shape = {"system": TEXT, "slot": TEXT, "lsn": UNSIGNED}
-_COPIED = Table({"table_schema": TEXT, "table_name": TEXT})
+_COPIED = SavedTable({"table_schema": TEXT, "table_name": TEXT})
 _SHAPES: dict[int, Shape] = {
     1: _SHAPE_1,
     2: {**_SHAPE_1, "slot": _SLOT},
@@ -174,12 +174,12 @@ _SHAPES: dict[int, Shape] = {
 stream from a slot, version 3 with its timeline, version 4 with the tables that have been copied."""
 
 
-def columns_of(table: Table, rows: Any) -> dict[str, list[Any]]:
+def columns_of(table: SavedTable, rows: Any) -> dict[str, list[Any]]:
     """Returns rows as the columns of a saved table."""
     return {name: [row[index] for row in rows] for index, name in enumerate(table.columns)}
 
 
-def rows_of(columns: dict[str, list[Any]], table: Table) -> Any:
+def rows_of(columns: dict[str, list[Any]], table: SavedTable) -> Any:
     """Returns the rows of a saved table, as tuples."""
     return zip(*(columns[name] for name in table.columns), strict=True)
 

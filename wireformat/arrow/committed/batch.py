@@ -21,7 +21,7 @@ from ..arrays import Array
 from ..commit_times import parse_times
 from ..row_changes import RowSource
 from ..schemas import CHANGES, FLAG_OF_TEXT, NUMBER_COLUMNS, format_of
-from .cells import Cells, Column, flags
+from .cells import ControlCells, NumberColumn, flags
 from .plain_transactions import are_plain
 from .row_ranges import taken
 
@@ -154,9 +154,9 @@ class Rows:
         return rows if self.source is None else np.searchsorted(self.source.other_rows, rows)
 
     @cached_property
-    def _cells(self) -> Cells:
+    def _cells(self) -> ControlCells:
         are_all = self.source is not None
-        return Cells(self.batch, None if are_all else np.flatnonzero(_IS_CONTROL[self.kind_codes]))
+        return ControlCells(self.batch, None if are_all else np.flatnonzero(_IS_CONTROL[self.kind_codes]))
 
     @cached_property
     def kept(self) -> Array:
@@ -169,9 +169,9 @@ class Rows:
         return self.kind_codes == _ORIGIN
 
     @cached_property
-    def xids(self) -> Column:
+    def xids(self) -> NumberColumn:
         """The xid of each record."""
-        return Column.of(self.batch["xid"]) if self.source is None else Column(*self.source.xids)
+        return NumberColumn.of(self.batch["xid"]) if self.source is None else NumberColumn(*self.source.xids)
 
     def items(self) -> Iterator[Item]:
         """Yields the items, in order. Each delivered row and each control record is in exactly one item."""
@@ -278,7 +278,7 @@ class Rows:
         """Returns the control record of one row."""
         return self._controls(np.array([row]))[0]
 
-    def numbers(self, name: str, rows: Array) -> Column:
+    def numbers(self, name: str, rows: Array) -> NumberColumn:
         """Returns a column of numbers at these rows, which are no row changes."""
         return self._cells.numbers(name, self._in_batch(rows))
 

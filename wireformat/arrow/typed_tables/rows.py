@@ -44,7 +44,7 @@ _GROUP_ROWS = 1 << 16
 """Up to this many rows are read together. A group costs as much as a few hundred rows, so it need not be larger."""
 
 
-class Source:
+class RowChangeSource:
     """Row changes that are read once, to their end.
 
     other_schemas  schemas of other inputs, whose metadata may name the format
