@@ -16,7 +16,7 @@ import wireformat as wf
 from wireformat import errors, events
 from wireformat.arrow.schemas import DETAIL_KEYS
 from wireformat.options import TEST_DECODING_OPTIONS, WRITE_OPTIONS, Option
-from wireformat.options.rules import NEEDS
+from wireformat.options.rules import REQUIREMENTS
 from wireformat.pgtypes.columns import types_table
 
 ROOT = Path(__file__).parent.parent
@@ -135,7 +135,7 @@ def test_write_options(page: str, options: tuple[Option, ...]) -> None:
 def test_options_of_servers() -> None:
     rows = [list(row) for row in wf.Options.table()]
     assert table("docs/options.md", "option") == [[cell.replace("*", r"\*") for cell in row] for row in rows]
-    assert table("docs/options.md", "need") == [[name, need.words] for name, need in NEEDS.items()]
+    assert table("docs/options.md", "need") == [[name, need.words] for name, need in REQUIREMENTS.items()]
 
 
 def test_types_of_columns() -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .lake.chunks import LakePlan
     from .lake.options import LakeOptions
     from .lake.rejects import Rejects
-    from .lake.write import Stream
+    from .lake.write import LakeInput
 
 
 class Capture(CaptureTables):
@@ -356,7 +356,7 @@ class Capture(CaptureTables):
         Returns what `write` does.
         """
         from .lake.left_open import with_open_changes
-        from .lake.write import RESULT, Choice, Writer
+        from .lake.write import RESULT, Choice, LakeWriter
 
         self._listed = listed
         self._begin_reading()
@@ -367,16 +367,16 @@ class Capture(CaptureTables):
         self._known_versions = lake.known_versions()
         stream = self.stream_of(filtered, mode or self._options.mode)
         choice = Choice(filtered, plan.options.keys, plan.options.schemas)
-        written, self._position = Writer(stream, lake, choice, rejects, stream.memory).write()
+        written, self._position = LakeWriter(stream, lake, choice, rejects, stream.memory).write()
         return with_open_changes(written, self._open_changes)
 
-    def stream_of(self, filtered: ReadOptions, mode: str) -> Stream:
+    def stream_of(self, filtered: ReadOptions, mode: str) -> LakeInput:
         """Returns the stream as a lake takes it, for programs that write it themselves.
 
         filtered   with the patterns of the tables to write
         mode       for values that do not fit, and records that cannot be read
         """
-        from .lake.write import Stream
+        from .lake.write import LakeInput
 
         identities = self._identities()
 
@@ -390,7 +390,7 @@ class Capture(CaptureTables):
 
             return self._committed(options, through=seen, at_end=self._note_open)
 
-        return Stream(
+        return LakeInput(
             self._name,
             mode,
             self._schema,

@@ -24,7 +24,7 @@ from .options.checks import flag, number, one_of, shown
 from .options.keywords import checks_keywords
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.groups import Table
+from .sources.groups import TableName
 from .sources.handed_rows import HandedRows, rows_of_loose_messages
 from .sources.resumption import KnownRelations, Resumption
 from .sources.source import SourceMessages
@@ -113,7 +113,7 @@ class CaptureReading:
         self._unknown_prepared: tuple[str, ...] | None = None
         self._dropped: int | None = None
         self._messages: int | None = None
-        self._open_changes: dict[Table, int] = {}
+        self._open_changes: dict[TableName, int] = {}
 
     def _begin_reading(self) -> None:
         if self._was_read:

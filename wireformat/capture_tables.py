@@ -24,7 +24,7 @@ from .errors import WireformatError
 from .formats.registry import find_row
 from .options import ReadOptions
 from .options.table_names import one_table, written
-from .sources.groups import Table, groups_of_tables
+from .sources.groups import TableName, groups_of_tables
 from .sources.handed_rows import HeldRows, grouped_rows, joined_parts
 from .sources.identities import Identities
 from .stream.capture_position import CapturePosition
@@ -45,12 +45,12 @@ class CaptureTables(CaptureReading):
 
     _listed: pa.Table | None = None
     _was_listed_early = False
-    _listed_alone: Mapping[Table, pa.Table] = MappingProxyType({})
+    _listed_alone: Mapping[TableName, pa.Table] = MappingProxyType({})
     _held: HeldRows | None = None
-    _known_versions: Mapping[Table, TableVersions] = NOTHING_KNOWN
+    _known_versions: Mapping[TableName, TableVersions] = NOTHING_KNOWN
 
     def _typed(
-        self, table: Table, part: TypedPart, keep: Sequence[str], held: HeldRows | None = None
+        self, table: TableName, part: TypedPart, keep: Sequence[str], held: HeldRows | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yields the typed changes of a table; see `_typed_groups`."""
         for _, found in self._typed_groups(table, part, keep, held):
@@ -58,7 +58,7 @@ class CaptureTables(CaptureReading):
 
     def _typed_groups(
         self,
-        table: Table,
+        table: TableName,
         part: TypedPart,
         keep: Sequence[str],
         held: HeldRows | None,
@@ -86,7 +86,7 @@ class CaptureTables(CaptureReading):
 
     def _typed_all(self, filtered: ReadOptions, options: TypedOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
         reached, all_dropped = self._position, 0
-        parts: dict[Table, TypedPart] = {}
+        parts: dict[TableName, TypedPart] = {}
 
         def committed() -> Iterator[CommittedRows | None]:
             nonlocal reached
@@ -169,7 +169,7 @@ class CaptureTables(CaptureReading):
             tables.finish()
             self._listed = found.listed(self._name, POSITION)
 
-    def _list_alone(self, wanted: Table, keep: Sequence[str] = ()) -> pa.Table:
+    def _list_alone(self, wanted: TableName, keep: Sequence[str] = ()) -> pa.Table:
         """Returns the list of tables, or what it says of one table if the capture has that; see `_list`.
 
         Where it reads the capture, it holds the rows of the table, unless there are many.
@@ -186,7 +186,7 @@ class CaptureTables(CaptureReading):
         alone = self._listed_alone.get(wanted)
         return alone if alone is not None and alone.num_rows and self._listed is None else self._all_tables()
 
-    def _list_and_hold(self, wanted: Table, keep: tuple[str, ...]) -> pa.Table:
+    def _list_and_hold(self, wanted: TableName, keep: tuple[str, ...]) -> pa.Table:
         """Reads the capture; returns what `_list` returns, and holds the rows of a table."""
         self._begin_reading()
         self._held = None
@@ -220,7 +220,7 @@ class CaptureTables(CaptureReading):
         tables.finish()
         return found.listed(self._name, POSITION)
 
-    def _take_held(self, table: Table, keep: Sequence[str]) -> HeldRows | None:
+    def _take_held(self, table: TableName, keep: Sequence[str]) -> HeldRows | None:
         """Returns the rows of a table if they are held; then they are not held any more."""
         held, self._held = self._held, None
         return held if held is not None and (held.table, held.keep) == (table, tuple(keep)) else None

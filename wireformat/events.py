@@ -270,6 +270,10 @@ class Delete(RowChange):
     kind: ClassVar[str] = "DELETE"
 
 
+ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
+"""The events that change a row, by kind."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Truncate(Event):
     """Tables were emptied by one statement: one event, but in the row-change table one row a table."""

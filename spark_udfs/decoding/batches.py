@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .relations import Timeline
-from .task import Plan, Task
+from .task import DecodingPlan, Task
 
 BATCH_BYTES = 32 << 20
 """The size limit of a batch that is returned to Spark; a single row may be larger. The JVM holds one or two batches per
@@ -18,7 +18,7 @@ task. The decoder's own batches are smaller, but kept columns, repeated for each
 
 
 def decode_batches(
-    plan: Plan, timeline: Timeline | None, batches: Iterator[pa.RecordBatch]
+    plan: DecodingPlan, timeline: Timeline | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The function for mapInArrow. A batch has the messages, the kept columns, and the columns of `timeline`."""
     task = Task(plan, timeline)

@@ -19,7 +19,7 @@ from .batches import decode_batches
 from .carriers import ARROW_CANNOT, IN_ARROW, PANDAS_CANNOT, carrier, column_of, is_text, packed, unpacked
 from .frames import decode_frames
 from .relations import Timeline, needed_rows
-from .task import Kept, Plan
+from .task import DecodingPlan, Kept
 
 
 @checks_keywords
@@ -65,7 +65,7 @@ def decode(
     if not isinstance(messages.dataType, BinaryType):
         kind = messages.dataType.simpleString()
         raise wf.OptionError(f"option payload: expected a binary column, {payload!r} is {kind}")
-    plan = Plan.check(
+    plan = DecodingPlan.check(
         format,
         names,
         keep=[
@@ -102,13 +102,13 @@ def _check_is_batch(df: DataFrame) -> None:
         )
 
 
-def _run_arrow(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:
+def _run_arrow(df: DataFrame, plan: DecodingPlan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:
     return df.mapInArrow(
         partial(decode_batches, plan, timeline), StructType([*kept, *change_fields(plan.columns, plan.format)])
     )
 
 
-def _run_pandas(df: DataFrame, plan: Plan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:
+def _run_pandas(df: DataFrame, plan: DecodingPlan, timeline: Timeline | None, kept: Sequence[StructField]) -> DataFrame:
     nullable = [
         StructField(field.name, field.dataType, True, field.metadata) for field in kept
     ]  # pandas columns always are

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from .batches import row_ranges, value_bytes
 from .relations import Timeline
-from .task import Plan, Task
+from .task import DecodingPlan, Task
 from .unconverted import series_of
 
 
 def decode_frames(
-    plan: Plan, timeline: Timeline | None, types: Sequence[pa.DataType | None], frames: Iterator[pd.DataFrame]
+    plan: DecodingPlan, timeline: Timeline | None, types: Sequence[pa.DataType | None], frames: Iterator[pd.DataFrame]
 ) -> Iterator[pd.DataFrame]:
     """The function for mapInPandas. A frame has the messages, the kept columns, and the columns of `timeline`.
 

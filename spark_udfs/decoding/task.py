@@ -34,7 +34,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class DecodingPlan:
     """The checked options of a decoding, pickled to the workers.
 
     format      name of the format
@@ -50,7 +50,7 @@ class Plan:
     @classmethod
     def check(
         cls, format: str, columns: Sequence[str] | None = None, *, keep: Sequence[Kept] = (), **options: Any
-    ) -> Plan:
+    ) -> DecodingPlan:
         """Returns the plan for a user's options; raises OptionError."""
         return cls(find_format(format).name, change_names(columns), wf.ReadOptions.check(**options), tuple(keep))
 
@@ -72,7 +72,7 @@ def shown_value(value: object) -> str:
 class Task:
     """Decodes the messages of one task, a batch at a time."""
 
-    def __init__(self, plan: Plan, timeline: Timeline | None = None) -> None:
+    def __init__(self, plan: DecodingPlan, timeline: Timeline | None = None) -> None:
         from wireformat.arrow.engine.choice import make_engine  # loads numba, which the driver does not need
 
         self.plan = plan
@@ -91,7 +91,7 @@ class Task:
         """Yields the rows of the next messages, a few megabytes at a time.
 
         messages    a binary array, or a list of bytes or None
-        note        the index of a message to its `Plan.note`
+        note        the index of a message to its `DecodingPlan.note`
         positions   the columns of the timeline, stream_by and order_by, a list each
         yields      int64[n], the index of each row's message in `messages`; and n rows, at least one
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.formats.registry import find_format_name
+from wireformat.lake.options import TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
 
@@ -22,8 +23,6 @@ from .options import SlotOptions, names_slot
 
 if TYPE_CHECKING:
     from wireformat.chunks.files import FileChunk, Survey
-
-STATES = ("changes", "latest")
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class SourceOptions:
             if name not in given:
                 raise wf.OptionError(f"option {name}: the data source needs it, as in OPTIONS ({name} '…')")
         found = cls(**{**given, "format": find_format_name(given["format"])})
-        one_of("state", found.state, STATES)
+        one_of("state", found.state, TABLE_STATES)
         if found.table is None and (found.state == "latest" or found.keys is not None):
             raise wf.OptionError("option table: state 'latest' and keys need it, as in OPTIONS (table 'public.orders')")
         if found.keys is not None and not split(found.keys):
@@ -125,7 +124,7 @@ class WireformatSource(DataSource):
         if options.table is None:
             return StructType(change_fields(change_names(), options.format))
         self._surveyed = options.survey()  # Spark pickles it with this object, for the reader
-        return from_arrow_schema(_Table(options, self._surveyed.survey.listed).schema.remove_metadata())
+        return from_arrow_schema(_SparkTable(options, self._surveyed.survey.listed).schema.remove_metadata())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns what reads the rows."""
@@ -147,7 +146,7 @@ class WireformatSource(DataSource):
         return SlotStreamReader(SlotOptions.check(self.options), schema)
 
 
-class _Table:
+class _SparkTable:
     """A table of the files, as Spark reads it."""
 
     def __init__(self, options: SourceOptions, listed: pa.Table) -> None:
@@ -207,7 +206,7 @@ class WireformatReader(DataSourceReader):
         from wireformat.chunks.summary import counted_from  # loads numba
 
         options = self._options
-        table = None if partition.listed is None else _Table(options, partition.listed)
+        table = None if partition.listed is None else _SparkTable(options, partition.listed)
         for chunk in partition.chunks:
             try:
                 for rows in self._rows_of(chunk, table):
@@ -220,7 +219,7 @@ class WireformatReader(DataSourceReader):
         if table is not None and table.latest is not None:
             yield from table.latest.result().to_batches()
 
-    def _rows_of(self, chunk: FileChunk, table: _Table | None) -> Iterator[pa.RecordBatch]:
+    def _rows_of(self, chunk: FileChunk, table: _SparkTable | None) -> Iterator[pa.RecordBatch]:
         options = self._options
         capture = chunk.capture(options.format, **options.reading)
         if table is None:

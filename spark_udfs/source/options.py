@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 import wireformat as wf
+from wireformat.options import MODES
 from wireformat.options.checks import number, one_of, shown
 from wireformat.options.table import nearest
 from wireformat.options.table_names import one_table
 
 ORIGINS = ("any", "none")
-MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 
 _SECRET = re.compile(r"password\s*=|\w+://[^/\s]*:[^/\s]*@", re.IGNORECASE)
 """What a connection string or a URL with a password looks like."""

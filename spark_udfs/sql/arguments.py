@@ -16,7 +16,7 @@ OPTIONS = ("mode", "encoding", "encoding_errors", "heartbeat_unit", "tables", "k
 
 
 def read_arguments(function: str, format: pa.Array, given: Sequence[pa.Array], named: Mapping[str, pa.Array]) -> Any:
-    """Returns `format` and the options as `Plan.check` takes them; NULL is the default.
+    """Returns `format` and the options as `DecodingPlan.check` takes them; NULL is the default.
 
     Each argument is an array with one item per row, all of them equal. Raises OptionError.
     """

@@ -11,7 +11,7 @@ import pyarrow as pa
 import wireformat as wf
 from wireformat.errors import counted
 
-from ..decoding.task import Plan, Task
+from ..decoding.task import DecodingPlan, Task
 from ..decoding.unconverted import series_of
 from ..schemas import change_names, change_struct
 from .arguments import read_arguments
@@ -42,7 +42,7 @@ def _decoded(
     lists = pa.list_(pa.field("element", kind))
     if not len(messages):
         return pa.array([], lists)
-    plan = Plan.check(**read_arguments(function, format, given, named))
+    plan = DecodingPlan.check(**read_arguments(function, format, given, named))
     if wf.FORMATS[plan.format].relations is not None:
         raise wf.OptionError(
             f"{function}: a row of {plan.format} depends on earlier messages, which a scalar function does not see; "

@@ -9,7 +9,7 @@ import pyarrow as pa
 import wireformat as wf
 
 from ..decoding.batches import rows_with_kept
-from ..decoding.task import Kept, Plan, Task
+from ..decoding.task import DecodingPlan, Kept, Task
 from .arguments import read_arguments
 
 NAME = "wal_changes"
@@ -33,7 +33,7 @@ class WalChanges:
             return iter(())
         if self._task is None:
             options = read_arguments(NAME, format, given, named)
-            self._task = Task(Plan.check(**options, keep=[Kept("seq", is_shown=True)]))
+            self._task = Task(DecodingPlan.check(**options, keep=[Kept("seq", is_shown=True)]))
         seq = _column(messages, "seq")
         payload = _column(messages, "payload")
         if not pa.types.is_integer(seq.type):

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructField
 
 import wireformat as wf
+from wireformat.arrow.typed_tables.change_types import CHANGE_TYPES, ROW_CHANGE_TYPES, UPDATES
 from wireformat.arrow.typed_tables.latest import earlier_tables
 from wireformat.arrow.typed_tables.typed_changes import (
     ABOUT_COLUMNS,
-    IMAGES,
     NO_OLD_ROW,
     NO_SEQUENCE,
     OTHER_CHANGE,
@@ -156,7 +156,7 @@ def _check(facts: dict[str, Any], faults: Iterable[str]) -> None:
 
 def _faults_of_order(rows: TypedRows) -> dict[str, Column]:
     """Returns the conditions of changes that cannot be ordered, keyed by the end of the error message."""
-    is_known = rows.change.isin(*IMAGES, "truncate", "update_preimage")
+    is_known = rows.change.isin(*CHANGE_TYPES)
     sequence = F.col("_sequence")
     faults = {
         OTHER_CHANGE: ~is_known | rows.change.isNull(),
@@ -170,11 +170,11 @@ def _faults_of_order(rows: TypedRows) -> dict[str, Column]:
 
 def _faults_of_table(rows: TypedRows) -> dict[str, Column]:
     """Returns the conditions of changes that cannot be applied to the table, keyed likewise."""
-    is_row = rows.change.isin(*IMAGES)
+    is_row = rows.change.isin(*ROW_CHANGE_TYPES)
     if rows.keys:
         is_null = reduce(or_, (key.isNull() for key in rows.new_key))
         return {no_key(rows.keys): is_row & is_null}
-    lacks_old = rows.change.isin("update", "update_postimage") & F.col("_old").isNull()
+    lacks_old = rows.change.isin(*UPDATES) & F.col("_old").isNull()
     for field in rows.fields:
         lacks_old |= rows.unsent(field.name)
     return {NO_OLD_ROW: is_row & lacks_old}

@@ -19,11 +19,10 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from wireformat.arrow.typed_tables.current_rows import COMES, GOES, SETS
+
 from ..decoding.carriers import column_of
 from .typed_rows import TypedRows, free_names
-
-COMES, SETS, GOES = 1, 0, -1
-"""How a step changes the number of rows at the key."""
 
 LOOK_AHEAD = 4
 """The rounds of jumps before the first check for completeness. They cover chains of 16 key changes; few are longer."""

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StructField, StructType
 
 from wireformat.arrow.row_changes import RELATION_ID_COLUMN
-from wireformat.arrow.typed_tables.typed_changes import IMAGES
+from wireformat.arrow.typed_tables.change_types import ROW_CHANGE_TYPES, UPDATES
 
 from ..decoding.carriers import column_of
 
@@ -57,7 +57,7 @@ class TypedRows:
 
         truncated   the position of the last TRUNCATE of all streams; None if there is none
         """
-        found = self.all.where(self.change.isin(*IMAGES))
+        found = self.all.where(self.change.isin(*ROW_CHANGE_TYPES))
         if truncated is None:
             return found
         if self.streams:
@@ -140,7 +140,7 @@ class TypedRows:
     def moves(self) -> Column:
         """Whether an update changes the key of the row."""
         other = (~old.eqNullSafe(new) for old, new in zip(self.old_key, self.new_key, strict=True))
-        return self.change.isin("update", "update_postimage") & reduce(or_, other, F.lit(False))
+        return self.change.isin(*UPDATES) & reduce(or_, other, F.lit(False))
 
     @cached_property
     def lists_unsent(self) -> Column:

@@ -14,7 +14,7 @@ from wireformat.lake.chunks import LakePlan, joined, publish
 from wireformat.lake.lake import Lake
 from wireformat.lake.options import LakeOptions
 from wireformat.lake.store import Store
-from wireformat.lake.write import Choice, TableFiles, Writer
+from wireformat.lake.write import Choice, LakeWriter, TableFiles
 from wireformat.options import ReadOptions
 
 from .test_write import KINDS, MESSAGES, capture_of, check, write
@@ -50,7 +50,7 @@ def attempt(plan: LakePlan, *, fails: bool = False) -> list[TableFiles]:
 
     stream = whole._replace(rows=rows) if fails else whole
     memory = 1 if fails else 1 << 20  # with so little, rows go to files at once, and files end
-    return joined([Writer(stream, plan.lake_of_chunk(0), Choice(chosen, None, {}), None, memory).write_files()])
+    return joined([LakeWriter(stream, plan.lake_of_chunk(0), Choice(chosen, None, {}), None, memory).write_files()])
 
 
 def parquet_files(folder: Path) -> set[str]:

@@ -16,7 +16,7 @@ from wireformat.lake.delta import DeltaFolder
 from wireformat.lake.lake import Lake
 from wireformat.lake.options import LakeOptions
 from wireformat.lake.store import Store
-from wireformat.lake.write import Choice, TableFiles, Writer
+from wireformat.lake.write import Choice, LakeWriter, TableFiles
 from wireformat.options import ReadOptions
 
 from .histories import TABLES
@@ -91,7 +91,7 @@ def chunks_of(folder: Path, format: str) -> tuple[Lake, list[TableFiles]]:
     of_chunk = LakePlan(folder, options, "gaussdb-binary", lake.manifest).lake_of_chunk(0)
     chosen = ReadOptions.check()
     stream = capture_of(MESSAGES).stream_of(chosen, "FAILFAST")
-    return lake, joined([Writer(stream, of_chunk, Choice(chosen, None, {}), None, 1 << 20).write_files()])
+    return lake, joined([LakeWriter(stream, of_chunk, Choice(chosen, None, {}), None, 1 << 20).write_files()])
 
 
 END = wf.CapturePosition("gaussdb-binary")

@@ -208,7 +208,7 @@ def test_a_write_that_stops_between_tables(
     first = [] if state == "latest" and format == "parquet" else MESSAGES[:20]
     if first:
         write(first, tmp_path, format, state)
-    publish = lake_module.Target.publish
+    publish = lake_module.TableFolder.publish
     calls = iter(range(100))
 
     def stopping(target: Any) -> None:
@@ -217,7 +217,7 @@ def test_a_write_that_stops_between_tables(
         publish(target)
 
     with monkeypatch.context() as patched:
-        patched.setattr(lake_module.Target, "publish", stopping)
+        patched.setattr(lake_module.TableFolder, "publish", stopping)
         patched.setattr(lake_module.Lake, "discard", lambda lake: None)
         with pytest.raises(Stopped):
             write(MESSAGES[:40], tmp_path, format, state, threads=1)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import wireformat as wf
 from wireformat.options.reading import KINDS
-from wireformat.options.rules import NEEDS, PLUGINS, VIA
-from wireformat.options.spec import MODES, PRODUCTS
+from wireformat.options.rules import PLUGINS, REQUIREMENTS, VIA
+from wireformat.options.spec import DECODING_MODES, PRODUCTS
 from wireformat.options.table import OPTIONS
 
 PARALLEL: dict[str, Any] = {"parallel-decode-num": 4}
@@ -202,7 +202,7 @@ def test_defaults_are_filled_in_and_not_sent() -> None:
 
 def test_defaults_are_values_that_could_be_given() -> None:
     for spec in OPTIONS:
-        for mode in MODES:
+        for mode in DECODING_MODES:
             option = spec.in_mode(mode)
             if option.default is not None and spec.name != "slice-id":  # -1 is how the servers say "not set"
                 assert option.read(option.default) == option.default
@@ -304,7 +304,7 @@ def test_the_table_has_a_row_for_each_option() -> None:
     assert rows["slice-id"].needs == "data node, CSN order"
     for row in rows.values():
         assert row.sentence.endswith(".")
-        assert all(need in NEEDS for need in filter(None, row.needs.split(", ")))
+        assert all(need in REQUIREMENTS for need in filter(None, row.needs.split(", ")))
 
 
 @given(st.integers(-5, 5000))

@@ -10,7 +10,7 @@ import pytest
 
 import wireformat as wf
 from spark_udfs.decoding.batches import BATCH_BYTES, decode_batches, row_ranges, value_bytes
-from spark_udfs.decoding.task import Kept, Plan
+from spark_udfs.decoding.task import DecodingPlan, Kept
 from spark_udfs.schemas import rows_of_message, rows_of_table
 from spark_udfs.sql.scalar_functions import wal_decode
 
@@ -22,7 +22,7 @@ def batch(*columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns), names=[str(place) for place in range(len(columns))])
 
 
-def decoded(plan: Plan, *batches: pa.RecordBatch) -> pa.Table:
+def decoded(plan: DecodingPlan, *batches: pa.RecordBatch) -> pa.Table:
     found = list(decode_batches(plan, None, iter(batches)))
     for piece in found:
         piece.validate(full=True)
@@ -33,7 +33,7 @@ def decoded(plan: Plan, *batches: pa.RecordBatch) -> pa.Table:
 def test_rows_follow_their_messages(kind: pa.DataType) -> None:
     payload = pa.array([None, transaction("a", "b"), b"", transaction()], kind)
     kept = pa.array([1, None, 3, 4], pa.int32())
-    plan = Plan.check(FORMAT, ["record"], keep=[Kept("n")], mode="PERMISSIVE")
+    plan = DecodingPlan.check(FORMAT, ["record"], keep=[Kept("n")], mode="PERMISSIVE")
     found = decoded(plan, batch(payload, kept), batch(payload.slice(1), kept.slice(1)))
     rows = wf.arrow.changes(payload, FORMAT, mode="PERMISSIVE")
     wanted = {"n": kept.take(rows["message"].combine_chunks()).to_pylist(), "record": rows["record"].to_pylist()}
@@ -42,7 +42,9 @@ def test_rows_follow_their_messages(kind: pa.DataType) -> None:
 
 
 def test_no_rows_are_no_batches() -> None:
-    assert list(decode_batches(Plan.check(FORMAT), None, iter([batch(pa.array([None, None], pa.binary()))]))) == []
+    assert (
+        list(decode_batches(DecodingPlan.check(FORMAT), None, iter([batch(pa.array([None, None], pa.binary()))]))) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ class TestPieces:
 
 @pytest.mark.slow
 def test_large_kept_values_are_repeated_piece_by_piece() -> None:
-    plan = Plan.check(FORMAT, ["record"], keep=[Kept("big")])
+    plan = DecodingPlan.check(FORMAT, ["record"], keep=[Kept("big")])
     messages = batch(pa.array([transaction(*"v" * 500)]), pa.array(["x" * 1_000_000]))
     found = list(decode_batches(plan, None, iter([messages])))
     assert sum(piece.num_rows for piece in found) == 502
@@ -97,7 +99,7 @@ def test_types_are_exactly_those_declared() -> None:
     """Spark compares names and nullability of all that is nested, and casts what differs, or refuses it."""
     from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
-    plan = Plan.check(FORMAT, keep=[Kept("seq")])
+    plan = DecodingPlan.check(FORMAT, keep=[Kept("seq")])
     table = decoded(plan, batch(pa.array([transaction("a")]), pa.array([1], pa.int64())))
     assert table.schema.equals(to_arrow_schema(rows_of_table(), timezone="UTC"))
     answer = wal_decode(pa.array([transaction("a")]), pa.array([FORMAT]))

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import spark_udfs
 import wireformat as wf
-from spark_udfs.decoding.task import SHOWN_CHARACTERS, Kept, Plan, Task
+from spark_udfs.decoding.task import SHOWN_CHARACTERS, DecodingPlan, Kept, Task
 
 from ..engines import FORMAT
 from .messages import TORN, transaction
@@ -85,16 +85,16 @@ def test_streams_end_with_the_same_text(spark: SparkSession, messages: DataFrame
 
 
 def test_long_kept_strings_are_cut() -> None:
-    plan = Plan.check(FORMAT, keep=[Kept("partition"), Kept("topic", is_shown=True)])
+    plan = DecodingPlan.check(FORMAT, keep=[Kept("partition"), Kept("topic", is_shown=True)])
     assert plan.note(lambda position: "x" * 1000) == "topic=" + "x" * SHOWN_CHARACTERS + "..."
 
 
 def test_nothing_to_tell_is_no_note() -> None:
-    assert Plan.check(FORMAT, keep=[Kept("time")]).note(lambda position: "x") is None
+    assert DecodingPlan.check(FORMAT, keep=[Kept("time")]).note(lambda position: "x") is None
 
 
 def test_dropped_records_are_logged_once_a_task(caplog: pytest.LogCaptureFixture) -> None:
-    task = Task(Plan.check(FORMAT, mode="DROPMALFORMED"))
+    task = Task(DecodingPlan.check(FORMAT, mode="DROPMALFORMED"))
     counts = [sum(rows.num_rows for _, rows in task.rows(batch)) for batch in ([transaction("a"), TORN], [None, TORN])]
     assert counts == [5, 2]
     with caplog.at_level(logging.WARNING):

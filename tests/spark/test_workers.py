@@ -21,12 +21,12 @@ def frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Says how many objects the garbage collector of the worker looks through, after a decoding has ended."""
     from spark_udfs import workers
     from spark_udfs.decoding.batches import decode_batches
-    from spark_udfs.decoding.task import Plan
+    from spark_udfs.decoding.task import DecodingPlan
 
     yield from ()
     gc.unfreeze()
     workers._loaded = 0
-    plan: Any = Plan.check("gaussdb-binary")
+    plan: Any = DecodingPlan.check("gaussdb-binary")
     for _ in decode_batches(plan, None, (batch.select(["value"]) for batch in batches)):
         pass
     yield pa.RecordBatch.from_arrays([pa.array([gc.get_freeze_count()])], names=["objects"])

@@ -141,7 +141,7 @@ def _chosen(field: Chosen, path: str) -> Iterator[Row]:
                 yield size, inner, kind, "; ".join(filter(None, [content, f"after `{chr(tag)}`"]))
 
 
-def _images(field: pgoutput.Images, path: str) -> Iterator[Row]:
+def _images(field: pgoutput.TaggedImages, path: str) -> Iterator[Row]:
     for tags, required in field.steps:
         shown = " or ".join(f"`{chr(tag)}` {_image(tag)}" for tag in tags)
         name = pgoutput.IMAGES[tags[0]]
@@ -159,7 +159,7 @@ READERS: Mapping[type, Callable[[Any, str], Iterator[Row]]] = {
     Counted: _counted,
     FormatField: _number,
     IfThenElse: _conditional,
-    pgoutput.Images: _images,
+    pgoutput.TaggedImages: _images,
     Sized: _sized,
     Struct: _struct,
     Tagged: _tagged,

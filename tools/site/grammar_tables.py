@@ -12,7 +12,7 @@ from wireformat.framing.frames import Part, layout
 from wireformat.grammar.json_text import ARRAYS, KEYS, KINDS, SIDES
 from wireformat.grammar.lines import Line, LinePart
 from wireformat.grammar.truncate import FLAGS
-from wireformat.grammar.tuple_text import CHANGES, NEW_TUPLE, NO_TUPLE, OLD_KEY
+from wireformat.grammar.tuple_text import CHANGE_OF_MARK, NEW_TUPLE, NO_TUPLE, OLD_KEY
 
 PAGES = {
     "gaussdb-json": ("batch", "lines", "json"),
@@ -82,7 +82,7 @@ def _rows() -> str:
         Delete: f"{columns} of the old row",
     }
     rows = ["### Row changes by mark", "", "| mark after the table | event | then |", "|---|---|---|"]
-    rows += [f"| {code(mark)} | {event.__name__} | {after[event]} |" for mark, event in CHANGES.items()]  # type: ignore[index]
+    rows += [f"| {code(mark)} | {event.__name__} | {after[event]} |" for mark, event in CHANGE_OF_MARK.items()]  # type: ignore[index]
     return "\n".join([*rows, "", f"In place of columns, {code(NO_TUPLE)} means no row."])
 
 

@@ -16,6 +16,9 @@ MOST_FOR_RADIX_SORT = 1 << 16
 MOST_BITS = 63
 """Of a code: int64 without its sign."""
 
+HASH_BITS = (1 << 40) - 1
+"""The bits of a hash that are kept at each step: multiplied by 257, it still fits into int64."""
+
 
 def combined_codes(columns: Sequence[Array], most_bits: int = MOST_BITS) -> Array:
     """Returns int64[n]: rows with equal codes in all columns have the same code, of at most so many bits."""

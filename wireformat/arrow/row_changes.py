@@ -7,13 +7,17 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ..events import ROW_CHANGES
 from .arrays import Array
 
 RowChanges = Any
 """A pyarrow Table, a RecordBatch, a RecordBatchReader, or an iterable of these; iterables may be nested."""
 
-TABLE_KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "RELATION")
+TABLE_KINDS = (*ROW_CHANGES, "TRUNCATE", "RELATION")
 """The kinds of records that describe or change a table."""
+
+TABLE_INSERT, TABLE_UPDATE, TABLE_DELETE, TABLE_TRUNCATE, TABLE_RELATION = range(len(TABLE_KINDS))
+"""The code of a kind: its index in TABLE_KINDS."""
 
 HIDDEN_KINDS = {
     "STREAM_CHANGE": "a change of which nothing but its transaction was sent",

@@ -11,8 +11,14 @@ from ..formats.registry import find_format_name
 from ..options.checks import texts
 from ..options.table import nearest
 
-_TEXT_MAP = pa.map_(pa.string(), pa.string())
-_NAMES = pa.list_(pa.field("element", pa.string()))
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+NAME_LIST = pa.list_(pa.field("element", pa.string()))
+
+NUMBER_COLUMNS = ("lsn", "xid", "csn", "commit_lsn")
+"""The columns of unsigned numbers, which are stored as signed ones with the same bits."""
+
+FLAG_OF_TEXT = {"true": True, "false": False}
+"""The flags of `detail`, by their texts."""
 
 CHANGES = pa.schema(
     [
@@ -26,11 +32,11 @@ CHANGES = pa.schema(
         pa.field("commit_time", pa.timestamp("us", "UTC")),
         pa.field("table_schema", pa.string()),
         pa.field("table_name", pa.string()),
-        pa.field("new", _TEXT_MAP),
-        pa.field("old", _TEXT_MAP),
-        pa.field("unchanged", _NAMES),
-        pa.field("types", _NAMES),
-        pa.field("detail", _TEXT_MAP),
+        pa.field("new", TEXT_MAP),
+        pa.field("old", TEXT_MAP),
+        pa.field("unchanged", NAME_LIST),
+        pa.field("types", NAME_LIST),
+        pa.field("detail", TEXT_MAP),
         pa.field("error", pa.string()),
         pa.field("raw", pa.binary()),
     ]

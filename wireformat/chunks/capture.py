@@ -21,10 +21,10 @@ from ..errors import BadRows, counted
 from ..formats.pgoutput.relations import Relations
 from ..lake.lake import Lake
 from ..lake.rejects import Rejects
-from ..lake.write import Choice, TableFiles, Writer
+from ..lake.write import Choice, LakeWriter, TableFiles
 from ..options.table_names import one_table
 from ..sources.decoding import SourceDecoder
-from ..sources.groups import Table
+from ..sources.groups import TableName
 from ..sources.resumption import KnownRelations
 from ..sources.source import SourceMessages
 from ..sources.source_order import SourceOrder
@@ -88,7 +88,7 @@ class ChunkCapture(Capture):
         return self._messages or 0
 
     @property
-    def open_changes(self) -> dict[Table, int]:
+    def open_changes(self) -> dict[TableName, int]:
         """How many changes of each table have not ended in the stream; known when `write_files` has returned."""
         return self._open_changes
 
@@ -119,7 +119,7 @@ class ChunkCapture(Capture):
         filtered = self._options.filtered(tables=tables)
         stream = self.stream_of(filtered, mode or self._options.mode)
         try:
-            return Writer(stream, lake, Choice(filtered, None, schemas), rejects, self._memory_limit).write_files()
+            return LakeWriter(stream, lake, Choice(filtered, None, schemas), rejects, self._memory_limit).write_files()
         except BaseException:
             if rejects is not None:
                 rejects.discard()

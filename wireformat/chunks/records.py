@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow.engine.order_check import record_facts
-from ..arrow.engine.plain_transactions import plain_transactions
+from ..arrow.engine.row_only_transactions import row_only_transactions
 from ..errors import LimitExceeded, OrderError, WireformatError
+from ..events import ROW_CHANGES
 from ..formats.record_facts import RecordFacts
 from ..options import ReadOptions
 from ..stream.order import Order
@@ -23,7 +24,7 @@ from .capture import ChunkCapture
 COLUMNS = ("message", "record", "kind", "xid", "detail")
 """What is looked at of the records."""
 
-_LOOSE = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "DDL", "RELATION", "TYPE", "STREAM_CHANGE", "UNKNOWN", "CORRUPT")
+_LOOSE = (*ROW_CHANGES, "TRUNCATE", "DDL", "RELATION", "TYPE", "STREAM_CHANGE", "UNKNOWN", "CORRUPT")
 """Kinds of which a second one between two others changes nothing."""
 
 
@@ -107,7 +108,7 @@ def _loose_end(records: Sequence[SeenRecord]) -> Iterator[SeenRecord]:
 
 def _seen(batch: pa.RecordBatch, name: Callable[[int], str]) -> Iterator[SeenRecord]:
     """Yields the records of a batch, some that say nothing new left out."""
-    whole = plain_transactions(batch).runs
+    whole = row_only_transactions(batch).runs
     kinds = np.asarray(batch["kind"].to_numpy(zero_copy_only=False))
     repeats = np.zeros(len(kinds), np.bool_)
     repeats[1:] = np.isin(kinds[1:], _LOOSE) & (kinds[1:] == kinds[:-1])

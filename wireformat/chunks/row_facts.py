@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow.arrays import Array
+from ..arrow.row_changes import TABLE_INSERT, TABLE_RELATION, TABLE_TRUNCATE, TABLE_UPDATE
 from ..arrow.typed_tables.observations import Observations
-from ..arrow.typed_tables.rows import TABLE_INSERT, TABLE_RELATION, TABLE_TRUNCATE, TABLE_UPDATE, ChangeRows
-from ..arrow.typed_tables.tables import Table
+from ..arrow.typed_tables.rows import ChangeRows
+from ..arrow.typed_tables.tables import TableName
 
 
 class RowFacts(NamedTuple):
@@ -47,10 +48,10 @@ class ChunkObservations(Observations):
 
     def __init__(self) -> None:
         super().__init__()
-        self.row_facts: dict[Table, RowFacts] = {}
+        self.row_facts: dict[TableName, RowFacts] = {}
 
     def take(
-        self, rows: ChangeRows, tables: Iterable[tuple[Table, Array]], position_of: Callable[[int], dict[str, Any]]
+        self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
     ) -> None:
         """Takes rows; see `TablesFound.take`."""
         all_tables = [*tables]

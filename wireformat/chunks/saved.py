@@ -25,8 +25,8 @@ from ..stream.saved import (
     NAME,
     TEXT,
     UNSIGNED,
+    SavedTable,
     Shape,
-    Table,
     damaged,
     dump,
     load,
@@ -45,11 +45,11 @@ STREAM_KIND, PIECE_KIND = "wireformat.raw_stream", "wireformat.raw_piece"
 QUESTIONS = ("records", "transactions")
 """What a stream is read for: every record by itself, or the rows of committed transactions. They are saved."""
 
-_OPEN = Table({"stage": one_of(*STAGES), "prepared_gid": maybe(TEXT), "before": COUNT, **BEGIN})
-_UNDONE = Table({"transaction": COUNT, "xid": UNSIGNED})
-_HELD = Table({"transaction": COUNT, "piece": COUNT, "key": maybe(NAME)})
-_KNOWN = Table({"scope": maybe(UNSIGNED), **RELATIONS.columns})
-_LOST = Table({"scope": maybe(UNSIGNED), "relation_id": UNSIGNED})
+_OPEN = SavedTable({"stage": one_of(*STAGES), "prepared_gid": maybe(TEXT), "before": COUNT, **BEGIN})
+_UNDONE = SavedTable({"transaction": COUNT, "xid": UNSIGNED})
+_HELD = SavedTable({"transaction": COUNT, "piece": COUNT, "key": maybe(NAME)})
+_KNOWN = SavedTable({"scope": maybe(UNSIGNED), **RELATIONS.columns})
+_LOST = SavedTable({"scope": maybe(UNSIGNED), "relation_id": UNSIGNED})
 
 _LEFT_1: Shape = {
     "position": POSITION,

@@ -13,9 +13,9 @@ from ..formats.record_facts import RecordFacts
 from ..stream.capture_position import columns_of, rows_of
 from ..stream.order import STATES
 from ..stream.records_before import FilterBefore, OrderBefore, RecordsBefore
-from ..stream.saved import COUNT, FLAG, NAME, SIGNED, TEXT, UNSIGNED, Shape, Table, damaged, maybe, one_of
+from ..stream.saved import COUNT, FLAG, NAME, SIGNED, TEXT, UNSIGNED, SavedTable, Shape, damaged, maybe, one_of
 
-_OPEN = Table(
+_OPEN = SavedTable(
     {
         "kind": TEXT,
         "xid": maybe(UNSIGNED),
@@ -26,16 +26,16 @@ _OPEN = Table(
         "message": TEXT,
     }
 )
-_STREAMED = Table({"xid": maybe(UNSIGNED), "message": TEXT})
-_CHANGED = Table({"xid": UNSIGNED, "has_changes": FLAG})
-_HELD = Table(
+_STREAMED = SavedTable({"xid": maybe(UNSIGNED), "message": TEXT})
+_CHANGED = SavedTable({"xid": UNSIGNED, "has_changes": FLAG})
+_HELD = SavedTable(
     {
         "record": COUNT,
         "kind": one_of("BEGIN", "STREAM_START", "ORIGIN"),
         **dict.fromkeys(("lsn", "xid", "csn", "commit_lsn", "commit_time"), maybe(SIGNED)),
     }
 )
-_DETAIL = Table({"row": COUNT, "name": TEXT, "value": maybe(TEXT)})
+_DETAIL = SavedTable({"row": COUNT, "name": TEXT, "value": maybe(TEXT)})
 
 HELD_COLUMNS = (*_HELD.columns, "detail")
 """What is saved of rows that wait. They are control records, in which the other columns are null."""

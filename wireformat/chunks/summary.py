@@ -15,7 +15,7 @@ from ..arrow.committed.chunk_items import ChunkItems
 from ..arrow.noted.rows import other_records_of
 from ..arrow.noted.tables import NotedTables
 from ..arrow.typed_tables.observations import Observation, Observations
-from ..arrow.typed_tables.tables import Table
+from ..arrow.typed_tables.tables import TableName
 from ..arrow.unread import ReadSummary
 from ..capture_reading import BEFORE_ALL
 from ..errors import DecodeError, OrderError, WireformatError
@@ -46,7 +46,7 @@ class ChunkSummary:
     dropped: int = 0
     items: list[ChunkItem] = field(default_factory=list)
     observed: list[Observation] = field(default_factory=list)
-    row_facts: dict[Table, RowFacts] = field(default_factory=dict)
+    row_facts: dict[TableName, RowFacts] = field(default_factory=dict)
     seen: ReadSummary = field(default_factory=ReadSummary)
     begin: SourceBegin | None = None
     error: WireformatError | None = None

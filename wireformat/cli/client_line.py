@@ -45,7 +45,7 @@ from ..lsn import lsn_text
 from ..pgtypes import type_oid
 
 
-class Word(NamedTuple):
+class PrintedField(NamedTuple):
     """A part of the line: the text before a field of the event, and how the field is printed."""
 
     before: str
@@ -110,111 +110,122 @@ def _numbers(numbers: tuple[int, ...]) -> str:
     return ", ".join(map(str, numbers))
 
 
-_ORIGIN = Word(" origin_id: ", "origin")
-_USERNAME = Word(" username: ", "username")
-_COMMIT_TIME = Word(" commit_time: ", "commit_time")
-_COMMIT_LSN = Word(" commit_lsn: ", "commit_lsn", lsn_text)
-_END_LSN = Word(" end_lsn: ", "end_lsn", lsn_text)
-_XID = Word(" xid: ", "xid")
-_TABLE = (Word("", "table_schema"), Word(".", "table_name"))
+_ORIGIN = PrintedField(" origin_id: ", "origin")
+_USERNAME = PrintedField(" username: ", "username")
+_COMMIT_TIME = PrintedField(" commit_time: ", "commit_time")
+_COMMIT_LSN = PrintedField(" commit_lsn: ", "commit_lsn", lsn_text)
+_END_LSN = PrintedField(" end_lsn: ", "end_lsn", lsn_text)
+_XID = PrintedField(" xid: ", "xid")
+_TABLE = (PrintedField("", "table_schema"), PrintedField(".", "table_name"))
 _ROW_CHANGE = (
     *_TABLE,
-    Word(" new_tuple: ", "new", _image),
-    Word(" old_value: ", "old", _image),
+    PrintedField(" new_tuple: ", "new", _image),
+    PrintedField(" old_value: ", "old", _image),
     _XID,
-    Word(" old_is: ", "old_kind"),
-    Word("", "binary", lambda names: f" binary: {_names(names)}" if names else ""),
+    PrintedField(" old_is: ", "old_kind"),
+    PrintedField("", "binary", lambda names: f" binary: {_names(names)}" if names else ""),
 )
 
 # The words of test_decoding.
-_STREAMED = Word(" TXN ", "xid")
-_GID = Word(" ", "gid", _literal)
-_TXID = Word(", txid ", "xid")
-_AT = Word("", "commit_time", " (at {})".format)
-_PREPARED_AT = Word("", "prepare_time", " (at {})".format)
+_STREAMED = PrintedField(" TXN ", "xid")
+_GID = PrintedField(" ", "gid", _literal)
+_TXID = PrintedField(", txid ", "xid")
+_AT = PrintedField("", "commit_time", " (at {})".format)
+_PREPARED_AT = PrintedField("", "prepare_time", " (at {})".format)
 
-LINES: dict[type[Event], tuple[str, tuple[Word, ...]]] = {
+LINES: dict[type[Event], tuple[str, tuple[PrintedField, ...]]] = {
     Begin: (
         "BEGIN",
         (
-            Word(" CSN: ", "csn"),
-            Word(" first_lsn: ", "first_lsn", lsn_text),
+            PrintedField(" CSN: ", "csn"),
+            PrintedField(" first_lsn: ", "first_lsn", lsn_text),
             _XID,
             _COMMIT_TIME,
             _ORIGIN,
             _USERNAME,
             _COMMIT_LSN,
             _END_LSN,
-            Word(" gid: ", "gid", _literal),
-            Word(" prepare_time: ", "prepare_time"),
+            PrintedField(" gid: ", "gid", _literal),
+            PrintedField(" prepare_time: ", "prepare_time"),
         ),
     ),
     Commit: (
         "COMMIT ",
-        (Word("xid: ", "xid"), _COMMIT_TIME, _ORIGIN, _USERNAME, Word(" CSN: ", "csn"), _COMMIT_LSN, _END_LSN),
+        (
+            PrintedField("xid: ", "xid"),
+            _COMMIT_TIME,
+            _ORIGIN,
+            _USERNAME,
+            PrintedField(" CSN: ", "csn"),
+            _COMMIT_LSN,
+            _END_LSN,
+        ),
     ),
-    Abort: ("ABORT ", (Word("xid: ", "xid"), _COMMIT_TIME)),
+    Abort: ("ABORT ", (PrintedField("xid: ", "xid"), _COMMIT_TIME)),
     Prepare: (
         "PREPARE ",
-        (Word("xid: ", "xid"), _COMMIT_TIME, Word(" gid: ", "gid", _literal), _PREPARED_AT, _END_LSN),
+        (PrintedField("xid: ", "xid"), _COMMIT_TIME, PrintedField(" gid: ", "gid", _literal), _PREPARED_AT, _END_LSN),
     ),
     CommitPrepared: ("COMMIT PREPARED", (_GID, _TXID, _AT, _COMMIT_LSN, _END_LSN)),
     RollbackPrepared: (
         "ROLLBACK PREPARED",
-        (_GID, _TXID, _AT, Word(" prepare_time: ", "prepare_time"), _END_LSN),
+        (_GID, _TXID, _AT, PrintedField(" prepare_time: ", "prepare_time"), _END_LSN),
     ),
     StreamStart: (
         "opening a streamed block for transaction",
-        (_STREAMED, Word("", "first_segment", _flag(", its first"))),
+        (_STREAMED, PrintedField("", "first_segment", _flag(", its first"))),
     ),
     StreamStop: ("closing a streamed block for transaction", (_STREAMED,)),
     StreamChange: ("streaming change for", (_STREAMED,)),
-    StreamAbort: ("aborting streamed (sub)transaction", (_STREAMED, Word(" subxid: ", "subxid"), _AT)),
+    StreamAbort: ("aborting streamed (sub)transaction", (_STREAMED, PrintedField(" subxid: ", "subxid"), _AT)),
     StreamCommit: ("committing streamed transaction", (_STREAMED, _AT, _COMMIT_LSN, _END_LSN)),
     StreamPrepare: ("preparing streamed transaction", (_GID, _TXID, _PREPARED_AT, _END_LSN)),
     Message: (
         "message:",
         (
-            Word(" transactional: ", "transactional", lambda given: str(int(given))),
-            Word(" prefix: ", "prefix"),
-            Word(", sz: ", "size"),
+            PrintedField(" transactional: ", "transactional", lambda given: str(int(given))),
+            PrintedField(" prefix: ", "prefix"),
+            PrintedField(", sz: ", "size"),
             _XID,
-            Word(" content:", "content", _content),
+            PrintedField(" content:", "content", _content),
         ),
     ),
     Relation: (
         "RELATION ",
         (
             *_TABLE,
-            Word(" relation_id: ", "relation_id"),
-            Word(" replica_identity: ", "replica_identity"),
-            Word(" columns: ", "columns", _names),
-            Word(" type_oids: ", "type_oids", _numbers),
-            Word(" typmods: ", "typmods", _numbers),
-            Word(" key_columns: ", "key_columns", _names),
+            PrintedField(" relation_id: ", "relation_id"),
+            PrintedField(" replica_identity: ", "replica_identity"),
+            PrintedField(" columns: ", "columns", _names),
+            PrintedField(" type_oids: ", "type_oids", _numbers),
+            PrintedField(" typmods: ", "typmods", _numbers),
+            PrintedField(" key_columns: ", "key_columns", _names),
             _XID,
         ),
     ),
-    Type: ("TYPE ", (Word("", "namespace"), Word(".", "name"), Word(" type_oid: ", "type_oid"), _XID)),
-    Origin: ("ORIGIN ", (Word("", "origin"),)),
+    Type: (
+        "TYPE ",
+        (PrintedField("", "namespace"), PrintedField(".", "name"), PrintedField(" type_oid: ", "type_oid"), _XID),
+    ),
+    Origin: ("ORIGIN ", (PrintedField("", "origin"),)),
     Truncate: (
         "TRUNCATE ",
         (
-            Word("", "tables", _tables),
-            Word("", "restart_identity", _flag(" RESTART IDENTITY")),
-            Word("", "cascade", _flag(" CASCADE")),
+            PrintedField("", "tables", _tables),
+            PrintedField("", "restart_identity", _flag(" RESTART IDENTITY")),
+            PrintedField("", "cascade", _flag(" CASCADE")),
             _XID,
         ),
     ),
     Ddl: (
         "DDL",
         (
-            Word(" prefix: ", "prefix"),
-            Word(" relid: ", "relid"),
-            Word(" cmdtype: ", "cmdtype"),
-            Word(" owner: ", "owner"),
-            Word(" sql: ", "sql"),
-            Word(" content: ", "content"),
+            PrintedField(" prefix: ", "prefix"),
+            PrintedField(" relid: ", "relid"),
+            PrintedField(" cmdtype: ", "cmdtype"),
+            PrintedField(" owner: ", "owner"),
+            PrintedField(" sql: ", "sql"),
+            PrintedField(" content: ", "content"),
         ),
     ),
     Insert: ("INSERT INTO ", _ROW_CHANGE),
@@ -223,13 +234,13 @@ LINES: dict[type[Event], tuple[str, tuple[Word, ...]]] = {
     Heartbeat: (
         "HEARTBEAT",
         (
-            Word(" wal_end: ", "wal_end"),
-            Word(" wal_flushed: ", "wal_flushed"),
-            Word(" time: ", "time"),
-            Word(" reply: ", "reply", lambda given: str(int(given))),
+            PrintedField(" wal_end: ", "wal_end"),
+            PrintedField(" wal_flushed: ", "wal_flushed"),
+            PrintedField(" time: ", "time"),
+            PrintedField(" reply: ", "reply", lambda given: str(int(given))),
         ),
     ),
-    Unknown: ("UNKNOWN", (Word(" raw: ", "raw", _bytes),)),
-    Corrupt: ("CORRUPT", (Word(" error: ", "error"), Word(" raw: ", "raw", _bytes))),
+    Unknown: ("UNKNOWN", (PrintedField(" raw: ", "raw", _bytes),)),
+    Corrupt: ("CORRUPT", (PrintedField(" error: ", "error"), PrintedField(" raw: ", "raw", _bytes))),
 }
 """Each kind of event: how its line begins, and the fields in their order."""

@@ -29,7 +29,7 @@ STREAMS: dict[str, Writer] = {"csv": csv_rows, "jsonl": json_rows, "arrow": arro
 """What standard output can be written as."""
 
 
-class Output(NamedTuple):
+class CheckedOutput(NamedTuple):
     """An output that was checked.
 
     name    as it is printed
@@ -47,20 +47,20 @@ class Output(NamedTuple):
         return self.path is None and sys.stdout.isatty()
 
 
-def find_output(path: Path, to: str | None, inputs: Sequence[str]) -> Output:
+def find_output(path: Path, to: str | None, inputs: Sequence[str]) -> CheckedOutput:
     """The output that the options mean; `to` is a key of STREAMS, for standard output alone.
 
     Raises Failed if the file to write is one of those to read, or if it is not said what to write.
     """
     if str(path) == STDOUT:
-        return Output("standard output", None, _stream_writer(to))
+        return CheckedOutput("standard output", None, _stream_writer(to))
     if to is not None:
         raise Failed(f"--to says what `-o -` writes; of {path} its ending says it: {', '.join(ENDINGS)}", BAD_USAGE)
     writer = ENDINGS.get(path.suffix.lower())
     if writer is None:
         raise Failed(f"{path}: expected a name that ends in {', '.join(ENDINGS)}, or - with --to", BAD_USAGE)
     check_is_no_input(path, inputs)
-    return Output(str(path), path, writer)
+    return CheckedOutput(str(path), path, writer)
 
 
 def check_is_no_input(path: Path, inputs: Sequence[str]) -> None:
@@ -84,7 +84,7 @@ def _stream_writer(to: str | None) -> Writer:
 
 
 @contextmanager
-def open_output(output: Output, schema: pa.Schema) -> Iterator[Write]:
+def open_output(output: CheckedOutput, schema: pa.Schema) -> Iterator[Write]:
     """The function that takes the rows. Raises Failed if there can be no such file; see `open_file`."""
     with open_file(output.path) as file, output.writer(file, schema) as write:
         yield write

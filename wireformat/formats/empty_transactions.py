@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from .record_facts import RecordFacts
+from .record_facts import RecordFacts, aborts_whole
 
 Record = TypeVar("Record")
 
@@ -81,6 +81,6 @@ class EmptyTransactions(Generic[Record]):
         """The end of blocks without an xid is always kept: it may be the end of any of them."""
         if facts.xid is None:
             return (record,)
-        is_whole = facts.subxid in (None, facts.xid)
+        is_whole = aborts_whole(facts.xid, facts.subxid)
         found = self.has_changes.pop(facts.xid, True) if is_whole else self.has_changes.get(facts.xid, True)
         return (record,) if found else ()

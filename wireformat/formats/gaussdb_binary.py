@@ -34,7 +34,7 @@ from ..options import ReadOptions, resolve
 from ..pgtypes import type_name, type_oid
 from .base import refuse_others
 from .direct.binary_rows import BinaryRows
-from .direct.layouts import ROW_CHANGES, Layouts
+from .direct.layouts import ROW_CHANGE_EVENTS, Layouts
 from .direct.records import DirectRecords
 from .guess import hinted
 from .message_writer import OPTION_OF_FIELD, MessageWriter, Packing
@@ -81,7 +81,7 @@ _LENGTH_BYTES = Int16ub.sizeof()
 """Before the name of a schema or table."""
 _KINDS = {event: (kind, declaration) for kind, (event, declaration) in RECORDS.items()}
 _ROWS = BinaryRows(
-    kinds={event: kind for kind, (event, _) in RECORDS.items() if event in ROW_CHANGES},
+    kinds={event: kind for kind, (event, _) in RECORDS.items() if event in ROW_CHANGE_EVENTS},
     head=ROW_HEAD,
     tags={"new": NEW_TAG, "old": OLD_TAG},
     count=Int16ub,
@@ -147,7 +147,7 @@ class GaussdbBinary:
     def writer(self, options: Mapping[str, Any] | None, *, encoding: str, batch_bytes: int) -> MessageWriter:
         """See Format.writer."""
         given = resolve(options, ROWS[self.name].options)
-        bodies = _Bodies(given, encoding)
+        bodies = _BinaryBodies(given, encoding)
         return MessageWriter(self.name, given, _PACKING, batch_bytes, bodies.body, bodies.whole, bodies.rows)
 
 
@@ -166,7 +166,7 @@ _RECORDS = DirectRecords({kind: (event, declared, _said(event)) for event, (kind
 GAUSSDB_BINARY = GaussdbBinary()
 
 
-class _Bodies:
+class _BinaryBodies:
     """Events to bytes; which fields are written is the options' affair."""
 
     def __init__(self, options: Mapping[str, bool | int], encoding: str) -> None:

@@ -5,7 +5,7 @@ Source: GaussDB document "Logical Decoding Options"; openGauss's parallel decodi
 
 from __future__ import annotations
 
-from ..events import Delete, Event, Insert, Update
+from ..events import ROW_CHANGES, Event
 from ..grammar.cursor import Cursor
 from ..grammar.json_text import read_change, write_change
 from ..grammar.lines import PARALLEL
@@ -24,7 +24,7 @@ GAUSSDB_JSON = TextFormat(
     row=ROWS["gaussdb-json"],
     lines=PARALLEL,
     records=((b"{", read_record),),
-    writers=dict.fromkeys((Insert, Update, Delete), write_change),
+    writers=dict.fromkeys(ROW_CHANGES.values(), write_change),
     packing=TEXT_PACKING,
     row_parts=json_rows,
     new_first=True,

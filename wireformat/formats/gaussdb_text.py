@@ -6,17 +6,15 @@ Source: GaussDB document "Logical Decoding Options"; openGauss's parallel decodi
 
 from __future__ import annotations
 
-from ..events import Delete, Event, Insert, RowChange, Update
+from ..events import ROW_CHANGES, Event, RowChange
 from ..grammar.cursor import Cursor
 from ..grammar.lines import PARALLEL
-from ..grammar.tuple_text import MARKS, read_images, write_images
+from ..grammar.tuple_text import MARK_OF_CHANGE, TABLE, read_images, write_images
 from ..grammar.unquoted import read_unquoted, write_unquoted
 from ..options import ReadOptions
 from .direct.text_rows import unquoted_rows
 from .registry import ROWS
 from .text_format import TEXT_PACKING, TextFormat
-
-TABLE = b"table "
 
 
 def _change(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
@@ -29,14 +27,14 @@ def _change(cursor: Cursor, lsn: int | None, options: ReadOptions) -> Event:
 
 def _written(event: RowChange, encoding: str) -> bytes:
     table = write_unquoted(event.table_schema, event.table_name, encoding)
-    return TABLE + table + MARKS[type(event)] + write_images(event, encoding)
+    return TABLE + table + MARK_OF_CHANGE[type(event)] + write_images(event, encoding)
 
 
 GAUSSDB_TEXT = TextFormat(
     row=ROWS["gaussdb-text"],
     lines=PARALLEL,
     records=((TABLE, _change),),
-    writers=dict.fromkeys((Insert, Update, Delete), _written),
+    writers=dict.fromkeys(ROW_CHANGES.values(), _written),
     packing=TEXT_PACKING,
     row_parts=unquoted_rows(),
 )

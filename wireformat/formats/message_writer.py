@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..errors import EncodeError, LimitExceeded
 from ..events import Event, RowChange
 from ..limits import RECORD_BYTES
-from .direct.layouts import DECLINED, Layout, Layouts
+from .direct.layouts import DECLINED, ByteLayout, Layouts
 from .empty_transactions import EmptyTransactions
 from .record_facts import RecordFacts
 
@@ -81,7 +81,7 @@ class MessageWriter:
         """See Writer.flush."""
         return self._send(self._packing.rest) if self._records else []
 
-    def layout(self, event: RowChange) -> tuple[Layout, None] | None:
+    def layout(self, event: RowChange) -> tuple[ByteLayout, None] | None:
         """The layout of the bodies of rows like this one; None if they have none. It belongs to no relation."""
         try:
             layout = None if self._layouts is None else self._layouts.layout(event)

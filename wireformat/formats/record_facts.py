@@ -7,6 +7,11 @@ from typing import NamedTuple
 from ..events import Event
 
 
+def aborts_whole(xid: int | None, subxid: int | None) -> bool:
+    """Whether a STREAM_ABORT with these numbers drops its whole transaction, not only a subtransaction."""
+    return subxid is None or subxid == xid
+
+
 class RecordFacts(NamedTuple):
     """What a record says about its transaction; None for what it does not say."""
 

@@ -12,7 +12,10 @@ HEAD_BYTES = 600
 
 _NAME = rb"(?:" + PLAIN_NAME.encode() + rb'|(?:"[^"]*")+)'
 
-_CELLS = rb"[\x00-\x06].(?:[ntub]|\Z)"
+MOST_HIGH_BYTE = 6
+"""A row image of pgoutput whose number of columns has a higher first byte is not recognised as one."""
+
+_CELLS = rb"[\x00-\x%02x].(?:[ntub]|\Z)" % MOST_HIGH_BYTE
 _PGOUTPUT = b"|".join(
     (
         rb"w.{24}[BCORYIUDTMSEcAbPKrpL]",

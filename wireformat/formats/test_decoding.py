@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import EncodeError
-from ..events import Delete, Event, Insert, Message, RowChange, Truncate, Update
+from ..events import ROW_CHANGES, Event, Message, RowChange, Truncate
 from ..framing import line_feeds
 from ..grammar.cursor import Cursor
 from ..grammar.dialects import POSTGRES as POSTGRES_WRITING
 from ..grammar.lines import POSTGRES
 from ..grammar.messages import MESSAGE, STREAMED, read_message, read_streamed_message, write_message
-from ..grammar.table_text import TABLE, read_table, write_change
+from ..grammar.table_text import read_table, write_change
 from ..grammar.truncate import write_truncate
+from ..grammar.tuple_text import TABLE
 from .direct.text_rows import quoted_rows
 from .registry import ROWS
 from .text_format import RecordReader, TextFormat
@@ -44,7 +45,7 @@ TEST_DECODING = TextFormat(
         (STREAMED, _reader(read_streamed_message)),
     ),
     writers={
-        **dict.fromkeys((Insert, Update, Delete), _write_change),
+        **dict.fromkeys(ROW_CHANGES.values(), _write_change),
         Truncate: _write_truncate,
         Message: write_message,
     },

@@ -138,7 +138,7 @@ class TextFormat:
         """See Format.writer."""
         given = resolve(options, self.row.options)
         packing = self.packing if given.get("sending-batch") else ALONE
-        return MessageWriter(self.name, given, packing, batch_bytes, _Bodies(self, given, packing, encoding).body)
+        return MessageWriter(self.name, given, packing, batch_bytes, _TextBodies(self, given, packing, encoding).body)
 
 
 _TIME = re.compile(r"(?a)[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?[+-][0-9]{2}")
@@ -149,7 +149,7 @@ def _is_plain(value: Any) -> bool:
     return type(value) is int or (type(value) is str and _TIME.fullmatch(value) is not None)
 
 
-class _Bodies:
+class _TextBodies:
     """Events to bytes; which fields are written is the options' affair."""
 
     def __init__(self, format: TextFormat, options: Mapping[str, bool | int], packing: Packing, encoding: str) -> None:

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from ..grammar.lines import POSTGRES
 from ..grammar.messages import CONTENT, MESSAGE, SIZE, STREAMED
-from ..grammar.table_text import TABLE
+from ..grammar.tuple_text import TABLE
 from ..limits import PREFIX_BYTES, RECORD_BYTES
 from .buffer import NoFraming
 from .whole import frames

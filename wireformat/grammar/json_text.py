@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import BadLength, BadTag, BadValue, DecodeError, EncodeError, counted
-from ..events import Delete, Insert, RowChange, TupleData, Unchanged, Update
+from ..events import ROW_CHANGES, RowChange, TupleData, Unchanged
 from .cursor import Cursor
 from .json_scan import JsonString, read_comma, read_string, read_within, skip_space, write_string
 from .literals import Value, read_literal, write_literal
@@ -29,7 +29,6 @@ SIDES = {
 
 ARRAYS = (*SIDES["new"], *SIDES["old"])
 KEYS = ("table_name", "op_type", *ARRAYS)
-KINDS: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
 
 
 class JsonReader:
@@ -122,7 +121,7 @@ class JsonReader:
 
 
 def _kind(cursor: Cursor) -> type[RowChange]:
-    event = KINDS.get(cursor.rest("op_type"))
+    event = ROW_CHANGES.get(cursor.rest("op_type"))
     if event is None:
         cursor.fail("INSERT, UPDATE or DELETE", "op_type", at=0, kind=BadValue)
     return event

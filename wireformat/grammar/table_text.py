@@ -14,16 +14,14 @@ from .cursor import Cursor
 from .dialects import OPENGAUSS, Dialect
 from .names import read_relation, write_relation
 from .truncate import read_truncate
-from .tuple_text import CHANGES, MARKS, read_images, write_images
-
-TABLE = b"table "
+from .tuple_text import CHANGE_OF_MARK, MARK_OF_CHANGE, TABLE, read_images, write_images
 
 
 def read_table(cursor: Cursor, lsn: int | None) -> Event:
     """The event of the record at the cursor; raises DecodeError. What follows the first table tells its kind."""
     cursor.expect(TABLE, "record")
     schema, table = read_relation(cursor)
-    for mark, event in CHANGES.items():
+    for mark, event in CHANGE_OF_MARK.items():
         if cursor.skip(b":" + mark):
             try:
                 return event(lsn=lsn, table_schema=schema, table_name=table, **read_images(cursor, event))
@@ -35,4 +33,4 @@ def read_table(cursor: Cursor, lsn: int | None) -> Event:
 def write_change(event: RowChange, encoding: str, dialect: Dialect = OPENGAUSS) -> bytes:
     """The record of a row change; raises EncodeError."""
     table = write_relation(event.table_schema, event.table_name, encoding, dialect)
-    return TABLE + table + b":" + MARKS[type(event)] + write_images(event, encoding, dialect)
+    return TABLE + table + b":" + MARK_OF_CHANGE[type(event)] + write_images(event, encoding, dialect)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..errors import DecodeError, EncodeError
-from ..events import Delete, Insert, RowChange, TupleData, Update
+from ..events import ROW_CHANGES, Delete, Insert, RowChange, TupleData, Update
 from ..identifiers import PLAIN_NAME
 from .cursor import Cursor
 from .dialects import OPENGAUSS, Dialect
@@ -28,10 +28,13 @@ OLD_KEY, NEW_TUPLE = b" old-key:", b" new-tuple:"
 _HEAD = re.compile(rb" (" + PLAIN_NAME.encode() + rb")\[([a-z0-9_ ]+(?:\[\])?)\]:")
 """The beginning of nearly every column; others are read step by step."""
 
-CHANGES: dict[bytes, type[RowChange]] = {b" INSERT:": Insert, b" UPDATE:": Update, b" DELETE:": Delete}
+TABLE = b"table "
+"""The beginning of a row change."""
+
+CHANGE_OF_MARK: dict[bytes, type[RowChange]] = {b" %s:" % kind.encode(): event for kind, event in ROW_CHANGES.items()}
 """The marks after the table's name."""
 
-MARKS = {event: mark for mark, event in CHANGES.items()}
+MARK_OF_CHANGE = {event: mark for mark, event in CHANGE_OF_MARK.items()}
 
 T = TypeVar("T")
 

@@ -18,9 +18,9 @@ from ..events import RowChange
 from ..limits import NAME_BYTES
 from .cursor import Cursor
 from .literals import encoded
-from .tuple_text import CHANGES
+from .tuple_text import CHANGE_OF_MARK
 
-_MARK = re.compile(b"|".join(CHANGES))
+_MARK = re.compile(b"|".join(CHANGE_OF_MARK))
 _BLANK = re.compile(rb" ")
 _NAME_WORDS = "a name without quotes, which ends where the rest can be read"
 
@@ -78,7 +78,9 @@ def _candidates(cursor: Cursor, known: frozenset[tuple[str, str]]) -> Iterator[t
     """Event, the blank after the schema, the mark, and its end: first known tables, then a guess for each mark."""
     start = cursor.at
     stop = min(cursor.stop, start + 2 * NAME_BYTES + 1 + len(b" INSERT:"))
-    marks = [(CHANGES[match[0]], match.start(), match.end()) for match in _MARK.finditer(cursor.data, start, stop)]
+    marks = [
+        (CHANGE_OF_MARK[match[0]], match.start(), match.end()) for match in _MARK.finditer(cursor.data, start, stop)
+    ]
     if known:
         for event, mark, end in marks:
             for match in _BLANK.finditer(cursor.data, start + 1, mark - 1):

@@ -40,7 +40,7 @@ class Listed(NamedTuple):
     table: str
 
 
-class Chosen(NamedTuple):
+class RecordTree(NamedTuple):
     """A record with a tree.
 
     number   of the record in the list
@@ -53,7 +53,7 @@ class Chosen(NamedTuple):
     node: Node
 
 
-def page(title: str, note: str, listed: Sequence[Listed], chosen: Sequence[Chosen]) -> str:
+def page(title: str, note: str, listed: Sequence[Listed], chosen: Sequence[RecordTree]) -> str:
     """Returns the page as HTML."""
     kinds, tables, rules = Numbers(), Numbers(), Numbers()
     data = {
@@ -95,7 +95,7 @@ class Numbers:
         return self._numbers[name]
 
 
-def _tree(item: Chosen, rules: Numbers) -> dict[str, Any]:
+def _tree(item: RecordTree, rules: Numbers) -> dict[str, Any]:
     """Bytes, rows (depth, path, name, start, stop, value, rule, is leaf, is bad) and what is wrong."""
     start, stop = item.node.start, min(item.node.stop, item.node.start + MOST_BYTES)
     return {

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..errors import DecodeError
 from ..events import Event
+from ..limits import SPOT_BYTES
 from ..printable import printable
 from .nodes import Node, value_text
 
@@ -16,11 +17,8 @@ BYTES_IN_ROW = 16
 VALUE_WIDTH = 60
 """How many characters of a value are shown."""
 
-SPOT_BYTES = 16
-"""How many of the bytes that cannot be read are shown."""
 
-
-class Row(NamedTuple):
+class TreeRow(NamedTuple):
     """One node of a tree.
 
     depth    how many nodes it is in
@@ -39,7 +37,7 @@ class Row(NamedTuple):
     value: str
 
 
-def rows(message: bytes, node: Node, depth: int = 0, *, most: int = BYTES_IN_ROW) -> Iterator[Row]:
+def rows(message: bytes, node: Node, depth: int = 0, *, most: int = BYTES_IN_ROW) -> Iterator[TreeRow]:
     """Yields the rows of a node and of all below it; `most` is how many bytes of a leaf are shown."""
     hex = text = ""
     if node.is_leaf:
@@ -47,7 +45,7 @@ def rows(message: bytes, node: Node, depth: int = 0, *, most: int = BYTES_IN_ROW
         left = node.stop - node.start - len(shown)
         hex = shown.hex(" ") + (f" … {left} more" if left else "")
         text = plain(shown)
-    yield Row(depth, node, f"{node.start:06x}", hex, text, shown_value(node))
+    yield TreeRow(depth, node, f"{node.start:06x}", hex, text, shown_value(node))
     for child in node.children:
         yield from rows(message, child, depth + 1, most=most)
 

@@ -17,7 +17,7 @@ from ..options.checks import shown
 from ..options.table_names import ALL_TABLES, one_table, written
 from ..stream.capture_position import CapturePosition
 from .delta import DeltaFolder, undo_damaged_commits
-from .manifest import File, Manifest, Table, read_manifest, write_manifest
+from .manifest import File, Manifest, StoredTable, read_manifest, write_manifest
 from .names import folder_of, stored_names
 from .parquet import ParquetFile, WrittenFile
 from .store import HIDDEN, Store
@@ -75,7 +75,7 @@ class Lake:
         self._attempt = attempt_of(store)
         self._has_begun = self.store.has(_BEGUN)
         self._leftovers = self._cleaned()
-        self._targets: dict[tuple[str, str], Target] = {}
+        self._targets: dict[tuple[str, str], TableFolder] = {}
 
     def _check(self, partitions: Any) -> None:
         where = f"option folder: {self.store.path('')}".rstrip("/")
@@ -145,7 +145,7 @@ class Lake:
         """
         return {name: known_versions(table) for name, table in self.manifest.tables.items() if table.columns}
 
-    def target(self, table: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> Target:
+    def target(self, table: tuple[str, str], typed: pa.Schema, types: Mapping[str, str]) -> TableFolder:
         """Returns what the rows of a table are written to.
 
         typed   the schema of its typed rows
@@ -155,7 +155,7 @@ class Lake:
         """
         self.begin()
         if table not in self._targets:
-            self._targets[table] = Target(self, table, typed, types)
+            self._targets[table] = TableFolder(self, table, typed, types)
         return self._targets[table]
 
     def partition_of(self, table: tuple[str, str]) -> str | None:
@@ -229,7 +229,7 @@ def attempt_of(store: Store) -> str:
     return "" if store.moves else f"-{secrets.token_hex(4)}"
 
 
-class Target:
+class TableFolder:
     """The files of a table in a write.
 
     stored          how its rows are stored
@@ -241,7 +241,7 @@ class Target:
         self._lake = lake
         self.name = name
         there = lake.manifest.tables.get(name)
-        self.table = Table(folder_of(name)) if there is None else there
+        self.table = StoredTable(folder_of(name)) if there is None else there
         columns = [field.name for field in typed.field("_old").type]
         about = [field.name for field in typed if field.name not in columns]
         self.table.columns = stored_names(columns, self.table.columns, about)
@@ -377,7 +377,7 @@ class Target:
                     self._lake.store.delete(one.path)
 
 
-def publish_files(store: Store, table: Table, files: Sequence[WrittenFile]) -> None:
+def publish_files(store: Store, table: StoredTable, files: Sequence[WrittenFile]) -> None:
     """Gives files of a Parquet lake their names, and notes them for the manifest."""
     for file in files:
         if file.unfinished != file.path:

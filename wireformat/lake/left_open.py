@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..sources.groups import Table
+from ..sources.groups import TableName
 from .write import RESULT
 
 
-def with_open_changes(written: pa.Table, open: Mapping[Table, int]) -> pa.Table:
+def with_open_changes(written: pa.Table, open: Mapping[TableName, int]) -> pa.Table:
     """Returns what was written, with the changes of open transactions in the rows of their tables.
 
     written   what a write returns; its last row has the changes of all tables

@@ -42,7 +42,7 @@ class StoredVersion(NamedTuple):
 
 
 @dataclass
-class Table:
+class StoredTable:
     """A table of a lake.
 
     folder    in the lake
@@ -80,7 +80,7 @@ class Manifest:
     patterns: list[str] | None = None
     writes: int = 0
     position: CapturePosition | None = None
-    tables: dict[tuple[str, str], Table] = field(default_factory=dict)
+    tables: dict[tuple[str, str], StoredTable] = field(default_factory=dict)
     earlier: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
@@ -126,7 +126,7 @@ class Manifest:
     def _read(cls, fields: Any) -> Manifest:
         position = fields["position"]
         tables = {
-            (table["table_schema"], table["table_name"]): Table(
+            (table["table_schema"], table["table_name"]): StoredTable(
                 table["folder"],
                 {column["name"]: column["stored"] for column in table["columns"]},
                 {column["name"]: column["type"] for column in table["columns"] if column["type"] is not None},

@@ -16,10 +16,10 @@ from ..stream.capture_position import CapturePosition
 from .lake import Lake
 from .rejects import Rejects
 from .store import Store
-from .write import Choice, Stream, Writer
+from .write import Choice, LakeInput, LakeWriter
 
 FORMATS = ("parquet", "delta")
-STATES = ("changes", "latest")
+TABLE_STATES = ("changes", "latest")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LakeOptions:
         durable: bool = False,
     ) -> LakeOptions:
         """Returns the options as users give them, but `tables` as ReadOptions has them."""
-        state = one_of("state", state, STATES)
+        state = one_of("state", state, TABLE_STATES)
         if keys is not None and state != "latest":
             raise OptionError("option keys: expected state='latest', which needs them; changes have no key")
         if rejects is not None and mode == "FAILFAST":
@@ -93,13 +93,13 @@ class LakeOptions:
         """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
         return Lake(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
 
-    def write(self, lake: Lake, options: ReadOptions, stream: Stream) -> tuple[pa.Table, CapturePosition]:
+    def write(self, lake: Lake, options: ReadOptions, stream: LakeInput) -> tuple[pa.Table, CapturePosition]:
         """Writes a stream; see `Capture.write`. Returns what was written, and the position after it."""
         rejects = None
         if self.rejects is not None:
             rejects = Rejects(self.rejects, self.filesystem, self.storage_options, durable=self.durable)
         choice = Choice(options, self.keys, self.schemas)
-        return Writer(stream, lake, choice, rejects, stream.memory).write()
+        return LakeWriter(stream, lake, choice, rejects, stream.memory).write()
 
 
 def _by_table(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,16 +14,15 @@ import pyarrow.parquet as pq
 
 from ..arrow.noted.rows import NotedRows
 from ..arrow.row_changes import TABLE_KINDS
+from ..arrow.schemas import TEXT_MAP
 from ..arrow.typed_tables.images import Images
 from ..arrow.typed_tables.readers.reader import as_strings
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.unread import UNREAD
 from ..errors import OptionError
-from ..sources.groups import Table
+from ..sources.groups import TableName
 from .parquet import ParquetFile
 from .store import Store
-
-_TEXTS = pa.map_(pa.string(), pa.string())
 
 SCHEMA = pa.schema(
     [
@@ -36,8 +35,8 @@ SCHEMA = pa.schema(
         pa.field("ordinal", pa.int64()),
         pa.field("error", pa.string()),
         pa.field("raw", pa.binary()),
-        pa.field("new", _TEXTS),
-        pa.field("old", _TEXTS),
+        pa.field("new", TEXT_MAP),
+        pa.field("old", TEXT_MAP),
     ]
 )
 """A row for each record that could not be read, with its bytes in `raw`, and for each row that did not fit, with the
@@ -99,7 +98,7 @@ class Rejects:
                 self._write(columns, len(unread))
             yield batch.filter(pc.invert(is_unread))
 
-    def take(self, table: Table, rows: ChangeRows, typed: pa.RecordBatch) -> None:
+    def take(self, table: TableName, rows: ChangeRows, typed: pa.RecordBatch) -> None:
         """Takes the rows of a table that did not fit.
 
         rows    the row changes
@@ -169,5 +168,5 @@ def _texts(images: Images) -> pa.Array:
             [(name, columns[name][row]) for name in of_row] if is_valid else None
             for row, (of_row, is_valid) in enumerate(zip(lists, images.valid.tolist(), strict=True))
         ],
-        _TEXTS,
+        TEXT_MAP,
     )

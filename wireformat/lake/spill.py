@@ -10,7 +10,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from ..sources.groups import Table
+from ..sources.groups import TableName
 
 
 class Spill:
@@ -22,13 +22,13 @@ class Spill:
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._files: dict[Table, list[Path]] = {}
-        self._held: dict[Table, list[pa.RecordBatch]] = {}
-        self._sizes: dict[Table, int] = {}
+        self._files: dict[TableName, list[Path]] = {}
+        self._held: dict[TableName, list[pa.RecordBatch]] = {}
+        self._sizes: dict[TableName, int] = {}
         self._lock = threading.Lock()
         self._count = 0
 
-    def take(self, table: Table, batch: pa.RecordBatch) -> None:
+    def take(self, table: TableName, batch: pa.RecordBatch) -> None:
         """Takes the next rows of a table. Raises OSError."""
         with self._lock:
             self._held.setdefault(table, []).append(batch)
@@ -37,18 +37,18 @@ class Spill:
                 self._write(max(self._sizes, key=self._sizes.__getitem__))
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[TableName]:
         """The tables that have rows."""
         return list(dict.fromkeys([*self._files, *self._held]))
 
-    def rows(self, table: Table) -> Iterator[pa.RecordBatch]:
+    def rows(self, table: TableName) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a table; they can be read again."""
         for path in self._files.get(table, ()):
             with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
                 yield from reader
         yield from self._held.get(table, ())
 
-    def release(self, table: Table) -> None:
+    def release(self, table: TableName) -> None:
         """Drops the rows of a table."""
         with self._lock:
             self._held.pop(table, None)
@@ -56,7 +56,7 @@ class Spill:
             for path in self._files.pop(table, ()):
                 path.unlink(missing_ok=True)
 
-    def _write(self, table: Table) -> None:
+    def _write(self, table: TableName) -> None:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
         path = Path(self._folder.name) / f"{self._count}.arrow"

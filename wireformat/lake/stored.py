@@ -12,7 +12,7 @@ from ..arrow.typed_tables.columns import wider
 from ..arrow.typed_tables.versions import TableVersions, Version
 from ..errors import OptionError
 from ..options.table_names import written
-from .manifest import StoredVersion, Table
+from .manifest import StoredTable, StoredVersion
 
 NAME = b"wireformat.column"
 SQL_TYPE = b"wireformat.sql_type"
@@ -40,7 +40,7 @@ class StoredSchema:
     schema    of the stored rows
     """
 
-    def __init__(self, typed: pa.Schema, table: Table, types: Mapping[str, pa.DataType]) -> None:
+    def __init__(self, typed: pa.Schema, table: StoredTable, types: Mapping[str, pa.DataType]) -> None:
         self._names = table.columns
         self._renamed = {name: stored for name, stored in table.columns.items() if name != stored}
         self.columns = []
@@ -153,7 +153,7 @@ def stored_versions(listed: Sequence[Mapping[str, Any]]) -> tuple[list[StoredVer
     return versions, max(range(len(listed)), key=end, default=0)
 
 
-def known_versions(table: Table) -> TableVersions:
+def known_versions(table: StoredTable) -> TableVersions:
     """Returns the versions of a table that a lake has."""
     columns = [*table.columns]
     stored = table.versions or [StoredVersion(columns, [table.types.get(name) for name in columns])]

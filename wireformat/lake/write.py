@@ -21,13 +21,13 @@ from ..arrow.typed_tables.versions import TableVersions
 from ..errors import BadRows, OptionError
 from ..options import ReadOptions
 from ..options.table_names import one_table, suggestion, written
-from ..sources.groups import Parts, Table, groups_of_tables
+from ..sources.groups import Parts, TableName, groups_of_tables
 from ..sources.handed_rows import HandedRows, joined_parts
 from ..sources.identities import Identities, KeyedBatch, Keys
 from ..stream.capture_position import CapturePosition
 from .delta import commit_properties, not_covered
-from .lake import Lake, Target
-from .manifest import Table as StoredTable
+from .lake import Lake, TableFolder
+from .manifest import StoredTable
 from .merge import Touched, check_keys_are_there, current_rows, difference, merge, rows_there
 from .parquet import COLUMN_CHUNK_BYTES, WrittenFile
 from .rejects import Rejects
@@ -55,7 +55,7 @@ RESULT = pa.schema(
 """What `write` returns; see `Capture.write`."""
 
 
-class Stream(NamedTuple):
+class LakeInput(NamedTuple):
     """What a capture hands to a lake.
 
     format      its name
@@ -80,7 +80,7 @@ class Stream(NamedTuple):
     keys: Callable[[str], list[str]]
     identities: Identities
     schema_of: Callable[[str], Any]
-    known: Mapping[Table, TableVersions]
+    known: Mapping[TableName, TableVersions]
     dropped: Callable[[], int]
     threads: int
     memory: int
@@ -100,7 +100,7 @@ class Choice(NamedTuple):
 
 
 @dataclass
-class _Table:
+class _TableWriter:
     """A table while it is written.
 
     part       reads its typed rows
@@ -111,8 +111,8 @@ class _Table:
     relation_id   the OID that the last change had
     """
 
-    name: Table
-    target: Target
+    name: TableName
+    target: TableFolder
     part: TypedPart
     cut: Callable[[ChangeRows, pa.RecordBatch], Iterator[KeyedBatch]] | None
     kept: tuple[str, ...]
@@ -132,7 +132,7 @@ class TableFiles(NamedTuple):
     relation_id   the OID that the last change had
     """
 
-    name: Table
+    name: TableName
     table: StoredTable
     files: list[WrittenFile]
     schema: pa.Schema | None
@@ -157,10 +157,10 @@ class TableFiles(NamedTuple):
         )
 
 
-class Writer:
+class LakeWriter:
     """Writes a stream to a lake."""
 
-    def __init__(self, stream: Stream, lake: Lake, choice: Choice, rejects: Rejects | None, memory: int) -> None:
+    def __init__(self, stream: LakeInput, lake: Lake, choice: Choice, rejects: Rejects | None, memory: int) -> None:
         self._stream = stream
         self._lake = lake
         self._choice = choice
@@ -170,9 +170,9 @@ class Writer:
         """How many columns of row groups all files may have that have not ended."""
         self._mode = "PERMISSIVE" if rejects is not None else stream.mode
         self._drops = stream.mode == "DROPMALFORMED"
-        self._listed: dict[Table, list[dict[str, Any]]] | None = None
-        self._tables: dict[Table, _Table] = {}
-        self._last: dict[Table, Future[None]] = {}
+        self._listed: dict[TableName, list[dict[str, Any]]] | None = None
+        self._tables: dict[TableName, _TableWriter] = {}
+        self._last: dict[TableName, Future[None]] = {}
         """The last task of the rows of each table."""
         self._position: CapturePosition | None = None
         self._spill = Spill(memory)
@@ -234,7 +234,7 @@ class Writer:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _groups(self) -> Iterator[tuple[Table, Parts]]:
+    def _groups(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields the rows of the tables to write, in groups."""
         through = None if self._rejects is None else self._rejects.without_unread
         yield from groups_of_tables(
@@ -260,7 +260,7 @@ class Writer:
             check_named_tables({"keys": self._choice.keys, "schemas": self._choice.schemas}, self._listed)
 
     def _submit(
-        self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: Table, parts: Parts
+        self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: TableName, parts: Parts
     ) -> None:
         """Has the rows of a table written by a thread, and waits until those that wait for it fit into memory."""
         task = self._last[name] = pool.submit(self._write_group, name, parts, self._last.get(name))
@@ -269,7 +269,7 @@ class Writer:
         while len(pending) > most or (len(pending) > 1 and sum(size for _, size in pending) > self._memory // 2):
             pending.popleft()[0].result()
 
-    def _opened(self, name: Table) -> _Table:
+    def _opened(self, name: TableName) -> _TableWriter:
         """Returns a table that is written to; raises OptionError and BadRows."""
         assert self._listed is not None, "the tables are known when their rows are written"
         label, listed = written(name), self._listed.get(name, [])
@@ -299,9 +299,11 @@ class Writer:
         target = self._lake.target(name, typed, sql_types(listed))
         target.table.versions, target.table.current = stored_versions(listed)
         cut = self._cut_by_keys(label, target) if self._lake.state == "latest" else None
-        return _Table(name, target, part, cut, kept)
+        return _TableWriter(name, target, part, cut, kept)
 
-    def _cut_by_keys(self, label: str, target: Target) -> Callable[[ChangeRows, pa.RecordBatch], Iterator[KeyedBatch]]:
+    def _cut_by_keys(
+        self, label: str, target: TableFolder
+    ) -> Callable[[ChangeRows, pa.RecordBatch], Iterator[KeyedBatch]]:
         """Returns what divides the typed rows of a table by the key columns that they had, as they are stored."""
         given = self._choice.keys
         if isinstance(given, Mapping):
@@ -325,7 +327,7 @@ class Writer:
         keys = stored(self._stream.keys(label) if found is None else [*found])
         return lambda _, typed: iter([(keys, typed)])
 
-    def _write_group(self, name: Table, parts: Parts, before: Future[None] | None) -> None:
+    def _write_group(self, name: TableName, parts: Parts, before: Future[None] | None) -> None:
         """Writes rows of a table, after those before them."""
         if before is not None:
             before.result()
@@ -361,7 +363,7 @@ class Writer:
             table.keys.append(keys)
             self._spill.take(table.name, table.target.stored_rows(changes))
 
-    def _write_current(self, table: _Table) -> None:
+    def _write_current(self, table: _TableWriter) -> None:
         """Writes the rows of a table as it stands. Those of a Delta table that is there are merged later."""
         if table.name not in self._spill.tables:
             return
@@ -381,7 +383,7 @@ class Writer:
         self._in_threads(partial(self._publish_table, position), self._tables.values())
         self._lake.commit(position)
 
-    def _publish_table(self, position: CapturePosition, table: _Table) -> None:
+    def _publish_table(self, position: CapturePosition, table: _TableWriter) -> None:
         delta = table.target.delta
         if delta is not None and (table.rows or table.target.written or table.name in self._spill.tables):
             if table.cut is not None and delta.table is not None:
@@ -394,7 +396,7 @@ class Writer:
             delta.keep(position, table.relation_id)
         table.target.publish()
 
-    def _merge(self, table: _Table, position: CapturePosition) -> None:
+    def _merge(self, table: _TableWriter, position: CapturePosition) -> None:
         """Merges the changes of a table into its Delta table."""
         delta = table.target.delta
         if delta is None or delta.table is None:
@@ -427,7 +429,7 @@ class Writer:
             add = delta.append if touched.adds and not is_marked else delta.replace
             add(table.target.schema, table.target.written, properties)
 
-    def _current_rows(self, table: _Table, there: Sequence[pa.RecordBatch] = ()) -> pa.Table:
+    def _current_rows(self, table: _TableWriter, there: Sequence[pa.RecordBatch] = ()) -> pa.Table:
         """Returns the rows of a table after its changes; raises BadRows, which names the table.
 
         there   the rows before them, as inserts
@@ -440,11 +442,11 @@ class Writer:
             error.table = error.table or written(table.name)
             raise
 
-    def _changes(self, table: _Table) -> Iterator[KeyedBatch]:
+    def _changes(self, table: _TableWriter) -> Iterator[KeyedBatch]:
         """Yields the changes of a table that wait."""
         return zip(table.keys, self._spill.rows(table.name), strict=True)
 
-    def _in_threads(self, work: Callable[[_Table], None], tables: Iterable[_Table]) -> None:
+    def _in_threads(self, work: Callable[[_TableWriter], None], tables: Iterable[_TableWriter]) -> None:
         with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:
             for task in [pool.submit(work, table) for table in tables]:
                 task.result()
@@ -471,7 +473,7 @@ class Writer:
         return pa.Table.from_pylist(rows, RESULT)
 
 
-def check_named_tables(options: Mapping[str, Any], tables: Iterable[Table]) -> None:
+def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName]) -> None:
     """Raises OptionError if an option, by its name, is a mapping that names a table that is not there."""
     there = {*tables}
     for option, given in options.items():
@@ -484,6 +486,6 @@ def check_named_tables(options: Mapping[str, Any], tables: Iterable[Table]) -> N
                 )
 
 
-def _write_table(table: _Table, rows: pa.Table) -> None:
+def _write_table(table: _TableWriter, rows: pa.Table) -> None:
     for batch in rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]:
         table.target.write(batch)

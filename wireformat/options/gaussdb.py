@@ -10,8 +10,8 @@ from ..errors import OptionError
 from .checks import mapping, number, one_of
 from .kinds import Share, Value
 from .reading import KINDS
-from .rules import NEEDS, PARALLEL_FORMATS, PLUGINS, VIA, Setting
-from .spec import MODES, PRODUCTS, Option, Spec
+from .rules import PARALLEL_FORMATS, PLUGINS, REQUIREMENTS, VIA, Setting
+from .spec import DECODING_MODES, PRODUCTS, Option, Spec
 from .table import OPTIONS, check_names
 
 
@@ -101,8 +101,8 @@ class Options:
         return tuple(
             PrintedOption(
                 spec.name,
-                _by_mode({mode: ", ".join(map(str, spec.in_mode(mode).allowed)) for mode in MODES}),
-                _by_mode({mode: _text(spec.in_mode(mode).default) for mode in MODES}),
+                _by_mode({mode: ", ".join(map(str, spec.in_mode(mode).allowed)) for mode in DECODING_MODES}),
+                _by_mode({mode: _text(spec.in_mode(mode).default) for mode in DECODING_MODES}),
                 ", ".join(spec.needs),
                 ", ".join(spec.products),
                 spec.sentence,
@@ -162,8 +162,10 @@ class Options:
 def _check_needs(specs: Mapping[str, Spec], given: Mapping[str, Value], setting: Setting) -> None:
     for name in given:
         for need in specs[name].needs:
-            if not NEEDS[need].holds(setting):
-                raise OptionError(f"option {name}: needs {NEEDS[need].words}; got {_text(given[name])!r} without it")
+            if not REQUIREMENTS[need].holds(setting):
+                raise OptionError(
+                    f"option {name}: needs {REQUIREMENTS[need].words}; got {_text(given[name])!r} without it"
+                )
 
 
 def _with_memory(option: Option, memory_mb: int | None) -> Option:
@@ -196,5 +198,5 @@ def _by_mode(texts: Mapping[str, str]) -> str:
     for mode, text in texts.items():
         modes.setdefault(text, []).append(mode)
     if len(modes) == 1:
-        return texts[MODES[0]]
+        return texts[DECODING_MODES[0]]
     return "; ".join(f"{', '.join(names)}: {text}" for text, names in modes.items())

@@ -52,7 +52,7 @@ class ZeroOrOne:
 
 
 @dataclass(frozen=True)
-class Word:
+class OneOf:
     """One of some words."""
 
     allowed: tuple[str, ...]
@@ -65,7 +65,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Number:
+class Integer:
     """A whole number of a range, or its digits."""
 
     least: int
@@ -101,11 +101,11 @@ class Share:
 
     def read(self, value: Any) -> int:
         """See Kind.read."""
-        return Number(0, (1 << 31) - 1).read(value)
+        return Integer(0, (1 << 31) - 1).read(value)
 
-    def of(self, memory_mb: int) -> Number:
+    def of(self, memory_mb: int) -> Integer:
         """The range on a server with so much max_process_memory."""
-        return Number(0, memory_mb * self.percent // (100 * _MB[self.unit]), self.unit)
+        return Integer(0, memory_mb * self.percent // (100 * _MB[self.unit]), self.unit)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Items:
 
 
 @dataclass(frozen=True)
-class Position:
+class LsnText:
     """Two numbers of 64 bits with a slash between them."""
 
     allowed: ClassVar[tuple[str, ...]] = ("csn/lsn, two decimal numbers of 64 bits",)
@@ -144,7 +144,7 @@ class Position:
         if not isinstance(value, str) or value.count("/") != 1:
             raise ValueError
         for number in value.split("/"):
-            Number(0, (1 << 64) - 1).read(number)
+            Integer(0, (1 << 64) - 1).read(number)
         return value
 
 
@@ -157,7 +157,7 @@ def check_pattern(text: str) -> None:
 
 def check_oid(text: str) -> None:
     """A number of 32 bits."""
-    Number(0, 0xFFFFFFFF).read(text)
+    Integer(0, 0xFFFFFFFF).read(text)
 
 
 def check_name(text: str) -> None:

@@ -48,22 +48,22 @@ class Setting(NamedTuple):
         return bool(self.values["parallel-decode-num"] > 1)
 
 
-class Need(NamedTuple):
+class Requirement(NamedTuple):
     """Something that must hold for an option to be given."""
 
     words: str
     holds: Callable[[Setting], bool]
 
 
-NEEDS = {
-    "streaming": Need("START_REPLICATION; SQL functions refuse it", lambda setting: setting.via == "streaming"),
-    "area function": Need("pg_logical_get_area_changes", lambda setting: setting.via == "area"),
-    "parallel": Need("parallel-decode-num above 1", lambda setting: setting.is_parallel),
-    "serial": Need("serial decoding, parallel-decode-num 1", lambda setting: not setting.is_parallel),
-    "parallel plugin": Need(
+REQUIREMENTS = {
+    "streaming": Requirement("START_REPLICATION; SQL functions refuse it", lambda setting: setting.via == "streaming"),
+    "area function": Requirement("pg_logical_get_area_changes", lambda setting: setting.via == "area"),
+    "parallel": Requirement("parallel-decode-num above 1", lambda setting: setting.is_parallel),
+    "serial": Requirement("serial decoding, parallel-decode-num 1", lambda setting: not setting.is_parallel),
+    "parallel plugin": Requirement(
         f"one of the plugins {', '.join(name for name, row in PLUGINS.items() if row.decode_style)} for more than 1",
         lambda setting: not setting.is_parallel or setting.plugin.decode_style is not None,
     ),
-    "CSN order": Need("output-order 1", lambda setting: setting.values["output-order"] == 1),
-    "data node": Need("a connection to a data node", lambda setting: True),  # which cannot be seen from here
+    "CSN order": Requirement("output-order 1", lambda setting: setting.values["output-order"] == 1),
+    "data node": Requirement("a connection to a data node", lambda setting: True),  # which cannot be seen from here
 }

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from ..errors import OptionError
 from .kinds import Kind, Value
 
-MODES = ("serial", "parallel", "sql")
+DECODING_MODES = ("serial", "parallel", "sql")
 """How a stream is decoded: by one process, by several, or in an SQL function."""
 
 PRODUCTS = ("GaussDB", "openGauss")
@@ -66,7 +66,7 @@ class Spec:
     is_written: bool = False
 
     def in_mode(self, mode: str) -> Option:
-        """The option as it is in one of MODES."""
+        """The option as it is in one of DECODING_MODES."""
         kind: Kind = getattr(self.kind, mode) if isinstance(self.kind, ByMode) else self.kind
         default = getattr(self.default, mode) if isinstance(self.default, ByMode) else self.default
         return Option(self.name, default, kind, self.sentence)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import OptionError
-from .kinds import Items, Number, Position, Share, Switch, Word, ZeroOrOne, check_name, check_oid, check_pattern
+from .kinds import Integer, Items, LsnText, OneOf, Share, Switch, ZeroOrOne, check_name, check_oid, check_pattern
 from .spec import ByMode, Option, Spec
 
 _GAUSSDB, _OPENGAUSS = ("GaussDB",), ("openGauss",)
@@ -84,19 +84,19 @@ OPTIONS = (
     ),
     Spec(
         "max-txn-in-memory",
-        ByMode(serial=Number(0, 100, "MB"), parallel=Share(25, "MB"), sql=Number(0, 100, "MB")),
+        ByMode(serial=Integer(0, 100, "MB"), parallel=Share(25, "MB"), sql=Integer(0, 100, "MB")),
         0,
         "Writes a larger transaction to disk before sending it.",
     ),
     Spec(
         "max-reorderbuffer-in-memory",
-        ByMode(serial=Number(0, 100, "GB"), parallel=Share(50, "GB"), sql=Number(0, 100, "GB")),
+        ByMode(serial=Integer(0, 100, "GB"), parallel=Share(50, "GB"), sql=Integer(0, 100, "GB")),
         0,
         "Writes transactions to disk before sending them if they are larger in total.",
     ),
     Spec(
         "desc-memory-limit",
-        Number(10, 1024, "MB"),
+        Integer(10, 1024, "MB"),
         100,
         "Memory for the descriptions of tables.",
         products=_GAUSSDB,
@@ -110,7 +110,7 @@ OPTIONS = (
     ),
     Spec(
         "sender-timeout",
-        Number(0, _MOST, "ms"),
+        Integer(0, _MOST, "ms"),
         None,
         "Closes the connection if the client does not respond for this time.",
         needs=("streaming",),
@@ -125,7 +125,7 @@ OPTIONS = (
     ),
     Spec(
         "parallel-decode-num",
-        Number(1, 20),
+        Integer(1, 20),
         1,
         "Number of parallel decoders; 1 is serial decoding.",
         needs=("streaming", "parallel plugin"),
@@ -170,42 +170,42 @@ OPTIONS = (
     ),
     Spec(
         "data-limit",
-        Number(0, 100, "GB"),
+        Integer(0, 100, "GB"),
         10,
         "Amount of log that one call decodes.",
         needs=("area function",),
     ),
     Spec(
         "change-log-max-len",
-        Number(1, 65535),
+        Integer(1, 65535),
         4096,
         "Length of a queue of decoded changes.",
         needs=("parallel",),
     ),
     Spec(
         "max-decode-to-sender-cache-num",
-        Number(1, 65535),
+        Integer(1, 65535),
         4096,
         "Number of decoded changes that may wait for the sender.",
         needs=("parallel",),
     ),
     Spec(
         "logical-receiver-num",
-        Number(1, 20),
+        Integer(1, 20),
         1,
         "Number of receivers in distributed decoding.",
         needs=("streaming", "CSN order"),
     ),
     Spec(
         "slice-id",
-        Number(0, 8192),
+        Integer(0, 8192),
         -1,
         "Slice that this data node belongs to; -1 means not set.",
         needs=("data node", "CSN order"),
     ),
     Spec(
         "start-position",
-        Position(),
+        LsnText(),
         None,
         "Position at which a data node starts to send.",
         needs=("data node", "CSN order"),
@@ -219,7 +219,7 @@ OPTIONS = (
     ),
     Spec(
         "decode-style",
-        Word(("j", "t", "b")),
+        OneOf(("j", "t", "b")),
         "b",
         "Style: j is JSON, t is TEXT, b is binary. parallel_json_decoding defaults to j, parallel_text_decoding to t.",
         needs=("parallel",),
@@ -234,7 +234,7 @@ OPTIONS = (
     ),
     Spec(
         "parallel-queue-size",
-        Number(2, 1024, is_power_of_two=True),
+        Integer(2, 1024, is_power_of_two=True),
         128,
         "Length of the queues between the decoders.",
         needs=("parallel",),
@@ -244,7 +244,7 @@ OPTIONS = (
 
 
 def write_options(mode: str) -> tuple[Option, ...]:
-    """The options that shape what is written, with the defaults of one of MODES."""
+    """The options that shape what is written, with the defaults of one of DECODING_MODES."""
     return tuple(row.in_mode(mode) for row in OPTIONS if row.is_written)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from .catalogue import SQL_NAMES
 
-__all__ = ["SQL_NAMES", "type_name", "type_oid"]
+__all__ = ["OIDS", "SQL_NAMES", "type_name", "type_oid"]
 
-_OIDS = {name: oid for oid, name in SQL_NAMES.items()}
+OIDS = {name: oid for oid, name in SQL_NAMES.items()}
+"""The numbers of the types by their names."""
+
 _UNLISTED = "oid:"
 
 
@@ -17,8 +19,8 @@ def type_name(oid: int) -> str:
 
 def type_oid(name: str) -> int:
     """The number of a type name as `type_name` gives it; raises ValueError if it has none."""
-    if name in _OIDS:
-        return _OIDS[name]
+    if name in OIDS:
+        return OIDS[name]
     digits = name.removeprefix(_UNLISTED)
     if digits == name or not (digits.isascii() and digits.isdigit()) or int(digits) >= 1 << 32:
         raise ValueError(f"the type {name!r} has no number: neither built in nor written as {_UNLISTED}<number>")

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from uuid import UUID
 
 from ..errors import counted
+from . import OIDS
 from .binary_array import array_text, vector_text
 from .binary_numbers import double_text, integer_reader, numeric_text, real_text
 from .binary_times import date_text, interval_text, time_text, time_zone_text, timestamp_text, timestamp_zone_text
 from .catalogue import SQL_NAMES
-
-_OIDS = {name: oid for oid, name in SQL_NAMES.items()}
 
 
 def binary_text(type_oid: int, data: bytes, encoding: str, errors: str) -> str | None:
@@ -34,7 +33,7 @@ def binary_text(type_oid: int, data: bytes, encoding: str, errors: str) -> str |
     if type_oid in _ELEMENTS:
         element = _ELEMENTS[type_oid]
         return array_text(data, element, lambda item: binary_text(element, item, encoding, errors))
-    if type_oid == _OIDS["jsonb"]:
+    if type_oid == OIDS["jsonb"]:
         if data[:1] != b"\x01":
             raise ValueError(f"expected version 1 of jsonb, got {f'version {data[0]}' if data else 'no bytes'}")
         return data[1:].decode(encoding, errors)
@@ -43,7 +42,7 @@ def binary_text(type_oid: int, data: bytes, encoding: str, errors: str) -> str |
 
 def has_text(type_oid: int) -> bool:
     """Whether the type is one whose binary form can be turned into text."""
-    return type_oid in _TEXTS or type_oid in _READERS or type_oid in _ELEMENTS or type_oid == _OIDS["jsonb"]
+    return type_oid in _TEXTS or type_oid in _READERS or type_oid in _ELEMENTS or type_oid == OIDS["jsonb"]
 
 
 def _boolean(data: bytes) -> str:
@@ -80,10 +79,10 @@ def _bits(data: bytes) -> str:
     return "".join(f"{byte:08b}" for byte in data[4:])[:count]
 
 
-_TEXTS = {_OIDS[name] for name in ("text", "character varying", "character", "name", "unknown", "xml", "json")}
+_TEXTS = {OIDS[name] for name in ("text", "character varying", "character", "name", "unknown", "xml", "json")}
 
 _READERS: dict[int, Callable[[bytes], str | None]] = {
-    _OIDS[name]: reader
+    OIDS[name]: reader
     for name, reader in {
         "boolean": _boolean,
         '"char"': _char,
@@ -107,15 +106,15 @@ _READERS: dict[int, Callable[[bytes], str | None]] = {
         "timestamp without time zone": timestamp_text,
         "timestamp with time zone": timestamp_zone_text,
         "interval": interval_text,
-        "int2vector": lambda data: vector_text(data, _OIDS["smallint"], integer_reader(">h")),
-        "oidvector": lambda data: vector_text(data, _OIDS["oid"], integer_reader(">I")),
+        "int2vector": lambda data: vector_text(data, OIDS["smallint"], integer_reader(">h")),
+        "oidvector": lambda data: vector_text(data, OIDS["oid"], integer_reader(">I")),
     }.items()
 }
 """Type number to the function that reads it, for types whose text is not in the database's encoding."""
 
 _ELEMENTS = {
-    _OIDS[f"{SQL_NAMES[oid]}[]"]: oid
-    for oid in sorted({*_TEXTS, *_READERS, _OIDS["jsonb"]})
-    if f"{SQL_NAMES[oid]}[]" in _OIDS
+    OIDS[f"{SQL_NAMES[oid]}[]"]: oid
+    for oid in sorted({*_TEXTS, *_READERS, OIDS["jsonb"]})
+    if f"{SQL_NAMES[oid]}[]" in OIDS
 }
 """Array type to the type of its elements."""

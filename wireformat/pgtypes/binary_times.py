@@ -18,12 +18,12 @@ TIMESTAMPS = range(-211_813_488_000_000_000, 9_223_371_331_200_000_000 + 1)
 ZONES = range(-57_599, 57_600)
 """Seconds west of Greenwich: less than 16 hours either way."""
 
-_INT32 = (-(1 << 31), (1 << 31) - 1)
-_INT64 = (-(1 << 63), (1 << 63) - 1)
+INT32 = (-(1 << 31), (1 << 31) - 1)
+INT64 = (-(1 << 63), (1 << 63) - 1)
 _INFINITIES = ("-infinity", "infinity")
-_INFINITE_DATES = dict(zip(_INT32, _INFINITIES, strict=True))
-_INFINITE_TIMESTAMPS = dict(zip(_INT64, _INFINITIES, strict=True))
-_INFINITE_INTERVALS = dict(zip(zip(_INT64, _INT32, _INT32, strict=True), _INFINITIES, strict=True))
+_INFINITE_DATES = dict(zip(INT32, _INFINITIES, strict=True))
+_INFINITE_TIMESTAMPS = dict(zip(INT64, _INFINITIES, strict=True))
+_INFINITE_INTERVALS = dict(zip(zip(INT64, INT32, INT32, strict=True), _INFINITIES, strict=True))
 """Version 17 and newer; before, these were intervals like others, of 178956970 years."""
 
 

@@ -28,6 +28,7 @@ from ..events import (
     StreamStop,
     Type,
 )
+from ..formats.record_facts import aborts_whole
 
 GIVE, LEAVE_OUT, HOLD, ASK = range(4)
 """What becomes of a transaction's events: given as they come, left out, held until its end; or not known yet, since
@@ -210,7 +211,7 @@ class Delivery:
             yield event
 
     def _stream_abort(self, event: StreamAbort) -> Iterator[Event]:
-        is_whole = event.subxid in (None, event.xid)
+        is_whole = aborts_whole(event.xid, event.subxid)
         found = self._streamed.pop(event.xid, None) if is_whole else self._streamed.get(event.xid)
         if self._streaming and (found is None or found.fate == GIVE):
             yield event

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import EncodeError, OptionError, PluginError
-from ..events import Begin, Corrupt, Event, Message, StreamStart, check_event
+from ..events import ROW_CHANGES, Begin, Corrupt, Event, Message, StreamStart, check_event
 from ..options import ReadOptions
 from ..options.checks import mapping
 from ..options.keywords import checks_keywords
@@ -14,11 +14,9 @@ from .callbacks import STREAMING, TWO_PHASE, OutputPlugin, callbacks_of
 from .context import OUTPUT_TYPES, Context
 from .delivery import Delivery
 
-_ROWS = ("INSERT", "UPDATE", "DELETE")
-
 OUTSIDE = {
     "BEGIN": "begin",
-    **dict.fromkeys(_ROWS, "change"),
+    **dict.fromkeys(ROW_CHANGES, "change"),
     "TRUNCATE": "truncate",
     "MESSAGE": "message",
     "DDL": "ddl",
@@ -39,7 +37,7 @@ OUTSIDE = {
 
 IN_BLOCK = {
     **OUTSIDE,
-    **dict.fromkeys(_ROWS, "stream_change"),
+    **dict.fromkeys(ROW_CHANGES, "stream_change"),
     "TRUNCATE": "stream_truncate",
     "MESSAGE": "stream_message",
 }

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..arrow.noted.changes import CommittedRows, rows_by_table
 from ..arrow.noted.selection import NotedSelection
 
-Table = tuple[str, str]
+TableName = tuple[str, str]
 Parts: TypeAlias = "list[pa.RecordBatch | NotedSelection]"
 
 GROUP_ROWS = 122_880
@@ -22,11 +22,11 @@ GROUP_BYTES = 32 << 20
 def groups_of_tables(
     found: Iterable[CommittedRows | None],
     keep: Sequence[str],
-    keeps_table: Callable[[Table], bool],
+    keeps_table: Callable[[TableName], bool],
     memory_bytes: int,
     is_listed: Callable[[], bool],
     make_list: Callable[[], object],
-) -> Iterator[tuple[Table, Parts]]:
+) -> Iterator[tuple[TableName, Parts]]:
     """Yields committed rows by table, in groups. The list of tables is there when the first group is yielded.
 
     keep           columns of the committed rows that are kept
@@ -58,13 +58,13 @@ class Groups:
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
-        self._held: dict[Table, Parts] = {}
-        self._sizes: dict[Table, int] = {}
-        self._counts: dict[Table, int] = {}
-        self._full: deque[tuple[Table, Parts, int]] = deque()
+        self._held: dict[TableName, Parts] = {}
+        self._sizes: dict[TableName, int] = {}
+        self._counts: dict[TableName, int] = {}
+        self._full: deque[tuple[TableName, Parts, int]] = deque()
         self._size = 0
 
-    def take(self, table: Table, rows: pa.RecordBatch | NotedSelection) -> None:
+    def take(self, table: TableName, rows: pa.RecordBatch | NotedSelection) -> None:
         """Takes the next rows of a table."""
         self._held.setdefault(table, []).append(rows)
         self._sizes[table] = self._sizes.get(table, 0) + rows.nbytes
@@ -78,7 +78,7 @@ class Groups:
         """Whether more bytes wait than may."""
         return self._size > self._memory_bytes
 
-    def full(self) -> Iterator[tuple[Table, Parts]]:
+    def full(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields the groups that are large enough; the largest ones too, however small, if too many bytes wait."""
         while self._full or self.are_too_large:
             if not self._full:
@@ -87,12 +87,12 @@ class Groups:
             self._size -= size
             yield table, parts
 
-    def rest(self) -> Iterator[tuple[Table, Parts]]:
+    def rest(self) -> Iterator[tuple[TableName, Parts]]:
         """Yields all groups."""
         for table in [*self._held]:
             self._fill(table)
         yield from self.full()
 
-    def _fill(self, table: Table) -> None:
+    def _fill(self, table: TableName) -> None:
         del self._counts[table]
         self._full.append((table, self._held.pop(table), self._sizes.pop(table)))

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow.noted.rows import other_records_of
-from ..arrow.row_changes import RELATION_ID_COLUMN
+from ..arrow.row_changes import RELATION_ID_COLUMN, TABLE_RELATION
 from ..arrow.schemas import SEQUENCE
 from ..arrow.typed_tables.latest import LatestRows
-from ..arrow.typed_tables.rows import TABLE_RELATION, ChangeRows
+from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.typed_tables.table import TypedPart
 from ..arrow.typed_tables.typed_changes import positions_of
 from ..arrow.typed_tables.versions import TableVersions
 from ..events import Relation
-from .groups import Table
+from .groups import TableName
 from .resumption import relations_in
 
 _BEFORE_ALL = -1
@@ -44,9 +44,11 @@ class Identities:
     The server describes a table before its first change, and again before the next one after ALTER TABLE.
     """
 
-    def __init__(self, known: Iterable[Relation] = (), versions: Mapping[Table, TableVersions] | None = None) -> None:
-        self._of: dict[Table, list[_Stated]] = {}
-        self._columns: dict[Table, dict[str, bool]] = {
+    def __init__(
+        self, known: Iterable[Relation] = (), versions: Mapping[TableName, TableVersions] | None = None
+    ) -> None:
+        self._of: dict[TableName, list[_Stated]] = {}
+        self._columns: dict[TableName, dict[str, bool]] = {
             table: {name: True for version in of_table.versions for name in version.types}
             for table, of_table in (versions or {}).items()
         }
@@ -61,11 +63,11 @@ class Identities:
                 self._learn(message, relation)
             yield item
 
-    def __contains__(self, table: Table) -> bool:
+    def __contains__(self, table: TableName) -> bool:
         """Whether the stream has stated an identity of the table."""
         return table in self._of
 
-    def dropped(self, table: Table, part: TypedPart) -> list[str]:
+    def dropped(self, table: TableName, part: TypedPart) -> list[str]:
         """Returns the columns that a table has had and does not have any more, as far as the stream has been read.
 
         part   reads the rows of the table. Where the stream does not describe it, they tell
@@ -74,7 +76,7 @@ class Identities:
             return part.dropped
         return [name for name, is_there in self._columns[table].items() if not is_there]
 
-    def cut(self, table: Table, rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[KeyedBatch]:
+    def cut(self, table: TableName, rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[KeyedBatch]:
         """Yields typed rows of a table in ranges, each with the identity that its changes had: () if it is not stated.
 
         rows    the changes of which they are; some may have been left out

@@ -28,7 +28,7 @@ class OrderedSource:
 
     is_repeatable = True
 
-    def __init__(self, name: str, tables: Sequence[_Table], column: str, order_by: Sequence[str]) -> None:
+    def __init__(self, name: str, tables: Sequence[_OrderedInput], column: str, order_by: Sequence[str]) -> None:
         self.name = name
         self.size = None
         self._tables = tables
@@ -46,7 +46,7 @@ class OrderedSource:
                 yield SourceMessages(self.name, array, array.nbytes)
 
 
-class _Table:
+class _OrderedInput:
     """A Parquet file or Arrow table, and the range of its positions."""
 
     def __init__(self, data: Any, column: str | None, order_by: Sequence[str]) -> None:
@@ -119,12 +119,12 @@ def ordered_sources(tables: Sequence[Any], column: str | None, order_by: Sequenc
     if not order_by:
         raise OptionError("option order_by: expected at least one column")
     order_by = once("order_by", tuple(order_by))
-    found = [table for table in (_Table(one, column, order_by) for one in tables) if table.rows]
+    found = [table for table in (_OrderedInput(one, column, order_by) for one in tables) if table.rows]
     for table in found[1:]:
         if [*map(type, table.first)] != [*map(type, found[0].first)]:
             raise _not_alike(found[0], table)
     found.sort(key=lambda table: table.first)
-    groups: list[list[_Table]] = []
+    groups: list[list[_OrderedInput]] = []
     last: tuple[Any, ...] | None = None
     for table in found:
         if last is not None and table.first == last:
@@ -146,7 +146,7 @@ def ordered_sources(tables: Sequence[Any], column: str | None, order_by: Sequenc
     ]
 
 
-def _not_alike(first: _Table, other: _Table) -> OptionError:
+def _not_alike(first: _OrderedInput, other: _OrderedInput) -> OptionError:
     """Returns the error for two tables whose rows cannot be put into one order."""
     expected, got = (", ".join(f"{name} {type}" for name, type in one.columns) for one in (first, other))
     return OptionError(f"option order_by: {other.name}: expected {expected}, as in {first.name}, got {got}")

@@ -77,14 +77,14 @@ class RowGroup(NamedTuple):
     bytes: int
 
 
-class Row(NamedTuple):
+class RowInGroup(NamedTuple):
     """The message of a row, and those before it in its row group, oldest first."""
 
     message: Any
     before: list[Any]
 
 
-def row_of(source: ParquetSource, index: int) -> Row | int:
+def row_of(source: ParquetSource, index: int) -> RowInGroup | int:
     """Returns a row, of which only the row group is read; the number of rows if there are fewer."""
     with errors_of(source.name, pa.ArrowException), pq.ParquetFile(source.file, pre_buffer=False) as parquet:
         column = find_column(source.name, parquet.schema_arrow, source.column)
@@ -99,7 +99,7 @@ def row_of(source: ParquetSource, index: int) -> Row | int:
                 messages = batch.column(0)
                 if index < first + len(messages):
                     before += messages[: index - first]
-                    return Row(messages[index - first], before)
+                    return RowInGroup(messages[index - first], before)
                 before += messages
                 first += len(messages)
         return first

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,9 @@ import pyarrow.compute as pc
 
 from ..errors import OptionError, OrderError
 from ..events import Event, Relation, StreamAbort, StreamCommit, StreamPrepare, StreamStart, StreamStop
+from ..formats.pgoutput.relation_lists import relation_lists
 from ..formats.pgoutput.relations import Relations
+from ..formats.record_facts import aborts_whole
 from ..lsn import unsigned
 from ..stream.capture_position import CapturePosition, OpenTransaction
 from ..stream.controls import Control
@@ -91,7 +92,7 @@ class Resumption:
         if kind == "STREAM_START":
             self._streamed.pop(xid, None)  # whether its first block is there, the transactions check
         elif kind == "STREAM_ABORT":
-            if detail.get("subxid", str(xid)) == str(xid):
+            if aborts_whole(xid, _subxid(detail)):
                 self._streamed.pop(xid, None)
         elif kind == "BEGIN":
             self._streamed.pop(xid, None)  # sent again, now as a plain transaction
@@ -195,16 +196,13 @@ def _events(row: Mapping[str, Any]) -> Iterator[Event]:
     xid = None if row["xid"] is None else unsigned(row["xid"])
     kind = row["kind"]
     if kind == "RELATION":
-        lists: dict[str, Any] = {
-            name: tuple(json.loads(detail[name])) for name in ("columns", "type_oids", "typmods", "key_columns")
-        }
         yield Relation(
             relation_id=int(detail["relation_id"]),
             table_schema=row["table_schema"],
             table_name=row["table_name"],
             replica_identity=detail["replica_identity"],
             xid=xid,
-            **lists,
+            **relation_lists(detail),
         )
     elif kind == "STREAM_START":
         yield StreamStart(xid=xid, first_segment=detail.get("first_segment") == "true")
@@ -214,8 +212,12 @@ def _events(row: Mapping[str, Any]) -> Iterator[Event]:
         yield StreamCommit(xid=xid)
     elif kind == "STREAM_PREPARE":
         yield StreamPrepare(xid=xid, gid=detail.get("gid", ""))
-    elif "subxid" not in detail or detail["subxid"] == str(xid):
+    elif aborts_whole(xid, _subxid(detail)):
         yield StreamAbort(xid=xid, subxid=xid)
+
+
+def _subxid(detail: Mapping[str, str]) -> int | None:
+    return int(detail["subxid"]) if "subxid" in detail else None
 
 
 def going_on(after: CapturePosition | None, lake: CapturePosition | None, format: str) -> CapturePosition | None:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from ..errors import StateError
 from ..events import Relation
+from ..formats.pgoutput.relation_lists import RELATION_LISTS, list_text, relation_lists
 from .positions import Position
-from .saved import COUNT, NAME, TEXT, UNSIGNED, Shape, Table, check, damaged, maybe, one_of
+from .saved import COUNT, NAME, TEXT, UNSIGNED, SavedTable, Shape, check, damaged, maybe, one_of
 from .saved_position import SHAPE as DELIVERED
 from .saved_position import fields_of, position_of
 from .transactions import STAGES
@@ -134,7 +135,7 @@ class CapturePosition(NamedTuple):
         )
 
 
-_OPEN = Table(
+_OPEN = SavedTable(
     {
         "stage": one_of(*STAGES),
         "xid": maybe(UNSIGNED),
@@ -144,14 +145,13 @@ _OPEN = Table(
         "changes": COUNT,
     }
 )
-_LISTS = ("columns", "type_oids", "typmods", "key_columns")
-RELATIONS = Table(
+RELATIONS = SavedTable(
     {
         "relation_id": UNSIGNED,
         "table_schema": TEXT,
         "table_name": TEXT,
         "replica_identity": TEXT,
-        **dict.fromkeys(_LISTS, TEXT),
+        **dict.fromkeys(RELATION_LISTS, TEXT),
     }
 )
 _SHAPE_1: Shape = {
@@ -163,7 +163,7 @@ _SHAPE_1: Shape = {
     "relations": RELATIONS,
 }
 _SLOT: Shape = {"system": TEXT, "slot": TEXT, "lsn": UNSIGNED}
-_COPIED = Table({"table_schema": TEXT, "table_name": TEXT})
+_COPIED = SavedTable({"table_schema": TEXT, "table_name": TEXT})
 _SHAPES: dict[int, Shape] = {
     1: _SHAPE_1,
     2: {**_SHAPE_1, "slot": _SLOT},
@@ -174,12 +174,12 @@ _SHAPES: dict[int, Shape] = {
 stream from a slot, version 3 with its timeline, version 4 with the tables that have been copied."""
 
 
-def columns_of(table: Table, rows: Any) -> dict[str, list[Any]]:
+def columns_of(table: SavedTable, rows: Any) -> dict[str, list[Any]]:
     """Returns rows as the columns of a saved table."""
     return {name: [row[index] for row in rows] for index, name in enumerate(table.columns)}
 
 
-def rows_of(columns: dict[str, list[Any]], table: Table) -> Any:
+def rows_of(columns: dict[str, list[Any]], table: SavedTable) -> Any:
     """Returns the rows of a saved table, as tuples."""
     return zip(*(columns[name] for name in table.columns), strict=True)
 
@@ -187,7 +187,7 @@ def rows_of(columns: dict[str, list[Any]], table: Table) -> Any:
 def relation_row(relation: Relation) -> list[Any]:
     """Returns a relation as a row of RELATIONS."""
     return [
-        json.dumps(getattr(relation, name), ensure_ascii=False) if name in _LISTS else getattr(relation, name)
+        list_text(getattr(relation, name)) if name in RELATION_LISTS else getattr(relation, name)
         for name in RELATIONS.columns
     ]
 
@@ -196,7 +196,7 @@ def relation_of(row: tuple[Any, ...]) -> Relation:
     """Returns the relation of a row of RELATIONS; raises StateError."""
     fields = dict(zip(RELATIONS.columns, row, strict=True))
     try:
-        lists = {name: tuple(json.loads(fields[name])) for name in _LISTS}
+        lists = relation_lists(fields)
     except (TypeError, ValueError, RecursionError):
         raise damaged(KIND, "lists in relations", "other text") from None
     return Relation(**{**fields, **lists})

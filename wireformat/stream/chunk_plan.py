@@ -14,7 +14,7 @@ from ..errors import OrderError
 from .attempts import Attempt, Fate, TransactionFacts
 from .chunk_start import AttemptKey, ChunkStart
 from .controls import Control
-from .transactions import TransactionMachine, WholeTransactions
+from .transactions import CountedTransactions, TransactionMachine
 
 
 class CountedRows(NamedTuple):
@@ -28,7 +28,7 @@ class CountedRows(NamedTuple):
     lone: bool = False
 
 
-ChunkItem = WholeTransactions | Control | CountedRows | OrderError
+ChunkItem = CountedTransactions | Control | CountedRows | OrderError
 """An OrderError is the last item: a record that could not be read, with its place."""
 
 
@@ -122,7 +122,7 @@ def _taken(machine: TransactionMachine[int], number: int, items: Sequence[ChunkI
         elif isinstance(item, Control):
             yield machine.take_control(item, number)
         else:
-            yield machine.take_whole(item)
+            yield machine.take_transactions(item)
 
 
 def controls_of(items: Iterable[ChunkItem]) -> Iterator[Control]:
@@ -130,7 +130,7 @@ def controls_of(items: Iterable[ChunkItem]) -> Iterator[Control]:
     for item in items:
         if isinstance(item, Control):
             yield item
-        elif isinstance(item, WholeTransactions):
+        elif isinstance(item, CountedTransactions):
             yield item.begin
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..events import ROW_CHANGES
+
 CONTROL_KINDS = (
     "BEGIN",
     "COMMIT",
@@ -20,7 +22,7 @@ CONTROL_KINDS = (
 )
 """The kinds that determine to which transaction rows belong, and whether it is committed."""
 
-DELIVERED_KINDS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "DDL", "MESSAGE", "STREAM_CHANGE")
+DELIVERED_KINDS = (*ROW_CHANGES, "TRUNCATE", "DDL", "MESSAGE", "STREAM_CHANGE")
 """The kinds whose rows are delivered with their transaction; MESSAGE only if it is transactional."""
 
 
@@ -55,7 +57,11 @@ def commit_lsn_of(record: Control) -> int | None:
 
 def agree(begin: Control, end: Control) -> bool:
     """Whether both records may belong to one transaction: the xid, gid and commit LSN that both have are equal."""
-    return _same(begin.xid, end.xid) and _same(begin.gid, end.gid) and _same(begin.commit_lsn, end.commit_lsn)
+    return (
+        may_be_same(begin.xid, end.xid)
+        and may_be_same(begin.gid, end.gid)
+        and may_be_same(begin.commit_lsn, end.commit_lsn)
+    )
 
 
 def is_of_earlier(prepare: Control, begin: Control) -> bool:
@@ -69,7 +75,8 @@ def is_of_earlier(prepare: Control, begin: Control) -> bool:
     return prepare.lsn < begin_lsn
 
 
-def _same(left: Any, right: Any) -> bool:
+def may_be_same(left: Any, right: Any) -> bool:
+    """Whether two values are equal, as far as both are known."""
     return left is None or right is None or left == right
 
 

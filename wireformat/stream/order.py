@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import LimitExceeded, OrderError
-from ..formats.record_facts import RecordFacts
+from ..events import ROW_CHANGES
+from ..formats.record_facts import RecordFacts, aborts_whole
 from ..formats.registry import ROWS, find_row
 from ..formats.row import ORDERS
 from ..limits import STREAMED_TRANSACTIONS
+from .controls import may_be_same
 from .records_before import OrderBefore, index_of_message
 
 PARALLEL, SERIAL, TEXT, PGOUTPUT = ((family,) for family in ORDERS)
@@ -29,7 +31,7 @@ BLOCK = "in a block"
 AREA = "in an area of the log"
 STATES = (START, BETWEEN, BEGUN, TRANSACTION, BLOCK_BEGUN, BLOCK, AREA)
 
-_ROWS = ("INSERT", "UPDATE", "DELETE")
+_ROWS = tuple(ROW_CHANGES)
 _SERIAL_CHANGES = (*_ROWS, "TRUNCATE", "DDL")
 _PGOUTPUT_CHANGES = (*_ROWS, "TRUNCATE", "MESSAGE", "RELATION", "TYPE")
 
@@ -120,7 +122,7 @@ class Order:
         )
 
     def passes_transactions(self) -> bool:
-        """Passes whole transactions: BEGIN, row changes and a COMMIT of the same transaction, without gid.
+        """Passes row-only transactions: BEGIN, row changes and a COMMIT of the same transaction, without gid.
 
         Returns whether they are allowed here; if not, their first record is to be taken, which raises.
         """
@@ -183,8 +185,7 @@ _MAY_END_STREAMED = ("STREAM_ABORT", "STREAM_COMMIT", "STREAM_PREPARE")
 
 def _ends_streamed(record: RecordFacts) -> bool:
     """Whether the record ends a whole streamed transaction, not only a subtransaction."""
-    is_of_subtransaction = record.kind == "STREAM_ABORT" and record.subxid not in (None, record.xid)
-    return record.kind in _MAY_END_STREAMED and not is_of_subtransaction
+    return record.kind in _MAY_END_STREAMED and aborts_whole(record.xid, record.subxid)
 
 
 def _steps(format: str) -> dict[str, dict[str, Step]]:
@@ -211,8 +212,8 @@ class Need(NamedTuple):
 def _is_of_open(order: Order, record: RecordFacts) -> bool:
     if order.open is None:
         return False
-    pairs = ((getattr(order.open[0], name), getattr(record, name)) for name in ("xid", "gid"))
-    return all(left == right or left is None or right is None for left, right in pairs)
+    open, _ = order.open
+    return may_be_same(open.xid, record.xid) and may_be_same(open.gid, record.gid)
 
 
 def _is_streamed(order: Order, record: RecordFacts) -> bool:
@@ -233,7 +234,7 @@ NEEDS: Mapping[str, Need] = {
     ),
     "subtransaction or streamed": Need(
         "of a subtransaction, or of a streamed transaction that has not ended",
-        lambda order, record: record.subxid not in (None, record.xid) or _is_streamed(order, record),
+        lambda order, record: not aborts_whole(record.xid, record.subxid) or _is_streamed(order, record),
     ),
     "first segment": Need(
         "with first_segment only for the first block of a transaction",

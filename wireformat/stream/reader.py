@@ -22,7 +22,7 @@ class Located(NamedTuple):
     event: Event
 
 
-class Reader:
+class MessageReader:
     """Reads one message at a time. The mode determines what happens with bad input.
 
     format    reads the records; it keeps the relations of earlier messages if later ones depend on them

@@ -154,13 +154,13 @@ COUNT = Scalar("a count", frozenset({int}), 0, 1 << 60)
 
 
 @dataclass(frozen=True)
-class Table:
+class SavedTable:
     """An object of columns, which are lists of equal length."""
 
     columns: Mapping[str, Scalar]
 
 
-Shape = Mapping[str, "Scalar | list[Scalar] | Table | Shape"]
+Shape = Mapping[str, "Scalar | list[Scalar] | SavedTable | Shape"]
 """An object with exactly these fields. A list of one scalar stands for a list of any number of its values."""
 
 
@@ -173,7 +173,7 @@ def check(found: Any, shape: Shape, kind: str, path: str = "") -> None:
             _check_values([value], wanted, kind, here)
         elif isinstance(wanted, list):
             _check_list(value, wanted[0], kind, here)
-        elif isinstance(wanted, Table):
+        elif isinstance(wanted, SavedTable):
             _check_names(value, wanted.columns, kind, f"{here}.")
             for column, scalar in wanted.columns.items():
                 _check_list(value[column], scalar, kind, f"{here}.{column}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .positions import Position
-from .saved import COUNT, TEXT, UNSIGNED, Shape, Table, dump, load, maybe, seal, unseal
+from .saved import COUNT, TEXT, UNSIGNED, SavedTable, Shape, dump, load, maybe, seal, unseal
 
 SHAPE: Shape = {
     "transactions": COUNT,
     "lsn": maybe(UNSIGNED),
     "csn": maybe(UNSIGNED),
-    "prepared": Table({"gid": TEXT, "lsn": maybe(UNSIGNED)}),
+    "prepared": SavedTable({"gid": TEXT, "lsn": maybe(UNSIGNED)}),
 }
 """The fields, in version 1 of a position and of the state that contains one. A version is never changed."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Generic, TypeVar
 
+from ..events import ROW_CHANGES
 from ..formats.empty_transactions import ENDS, EmptyTransactions, is_outside
 from ..formats.record_facts import RecordFacts
 from .records_before import FilterBefore
@@ -12,7 +13,7 @@ from .records_before import FilterBefore
 Record = TypeVar("Record")
 
 
-CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "TRUNCATE"})
+CHANGE_KINDS = frozenset((*ROW_CHANGES, "TRUNCATE"))
 """The kinds of records that never begin, end or hold back anything."""
 
 
@@ -42,7 +43,7 @@ class TransactionFilter(Generic[Record]):
 
     @property
     def passes_changes(self) -> bool:
-        """Whether a record of CHANGES would be kept and decide nothing: `take` need not see it."""
+        """Whether a record of CHANGE_KINDS would be kept and decide nothing: `take` need not see it."""
         return not self._is_excluded and (self._empty is None or not self._empty.held)
 
     @property
@@ -57,14 +58,14 @@ class TransactionFilter(Generic[Record]):
 
     @property
     def may_pass_transactions(self) -> bool:
-        """Whether `take` need not see whole transactions: BEGIN without gid, row changes and COMMIT.
+        """Whether `take` need not see row-only transactions: BEGIN without gid, row changes and COMMIT.
 
         The caller then calls `pass_transactions` in their place, and leaves out empty ones where they are skipped.
         """
         return not self._users
 
     def pass_transactions(self) -> None:
-        """Takes any number of whole transactions: what waits before them is left out, as before any BEGIN."""
+        """Takes any number of row-only transactions: what waits before them is left out, as before any BEGIN."""
         if self._empty is not None:
             self._empty.begin_anew()
 

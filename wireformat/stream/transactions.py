@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Generic, NamedTuple
 
 from ..errors import OptionError, OrderError
+from ..formats.record_facts import aborts_whole
 from ..options.checks import flag, one_of, shown
 from .attempts import Attempt, Fate, Handle, TransactionFacts, facts_of
 from .chunk_start import AttemptKey, ChunkStart, OpenAtStart
@@ -42,8 +43,8 @@ _ENDS = (
 """The records whose LSNs and CSNs say how far an input reaches."""
 
 
-class WholeTransactions(NamedTuple):
-    """Plain transactions that follow each other, each from its BEGIN to its COMMIT, with no other row between them.
+class CountedTransactions(NamedTuple):
+    """Plain transactions that follow each other, each from its BEGIN to its COMMIT, only counted.
 
     begin           the BEGIN of the first transaction
     transactions    the number of transactions
@@ -57,7 +58,7 @@ class WholeTransactions(NamedTuple):
 
 
 class TransactionMachine(Generic[Handle]):
-    """Takes a stream in order, with `take_control`, `take_rows` and `take_whole`. Each returns the fates it settles.
+    """Takes a stream in order by its methods `take_…`. Each returns the fates it settles.
 
     unknown_prepared   gids that ended without a known PREPARE, each once, in the order of their end records
 
@@ -230,11 +231,11 @@ class TransactionMachine(Generic[Handle]):
             self._ended = self._ended.advanced(commit_lsn_of(record), record.csn)
         return self._take_settled()
 
-    def take_whole(self, whole: WholeTransactions) -> list[Fate[Handle]]:
+    def take_transactions(self, counted: CountedTransactions) -> list[Fate[Handle]]:
         """Takes plain transactions that the caller delivers by itself, after comparing them with `position`."""
-        self._handle_restart(whole.begin)
-        self._position = self._position.advanced(whole.lsn, whole.csn, whole.transactions)
-        self._ended = self._ended.advanced(whole.lsn, whole.csn)
+        self._handle_restart(counted.begin)
+        self._position = self._position.advanced(counted.lsn, counted.csn, counted.transactions)
+        self._ended = self._ended.advanced(counted.lsn, counted.csn)
         return self._take_settled()
 
     def _take_settled(self) -> list[Fate[Handle]]:
@@ -415,7 +416,7 @@ class TransactionMachine(Generic[Handle]):
         self._block = None
 
     def _stream_abort(self, record: Control, handle: Handle | None) -> None:
-        is_whole = record.subxid is None or record.subxid == record.xid
+        is_whole = aborts_whole(record.xid, record.subxid)
         if is_whole:
             self._check_nothing_is_open(record)
         else:  # PostgreSQL 18 may send it without any block, so it may be the first record after a restart

@@ -32,7 +32,7 @@ from ..pgtypes import type_oid
 from .tables import LONG, MAKE, Column, Key, Table, Values, text_value
 
 
-class Plan(NamedTuple):
+class StreamRecipe(NamedTuple):
     """What a stream is made from: the arguments of `stream`, and what its format can say.
 
     abilities    what occurs beside plain transactions: truncate, prepared, streamed, relations, unsent
@@ -68,7 +68,7 @@ class _TableState:
         self.places: dict[Key, int] = {}
         self.locked: dict[Key, int] = {}
         self.freed: list[Key] = []
-        self.truncated_by: _Transaction | None = None
+        self.truncated_by: _MadeTransaction | None = None
         self.made = 0
         self.version = 0
 
@@ -91,7 +91,7 @@ class _TableState:
 
 
 @dataclass(eq=False)
-class _Transaction:
+class _MadeTransaction:
     """A transaction that is open: its xid, how it is sent and ends, what undoes it, and what it has told of tables."""
 
     xid: int
@@ -108,12 +108,12 @@ class _Transaction:
 class Server:
     """Makes the events, and knows what the tables hold."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: StreamRecipe) -> None:
         self.plan = plan
         self.chance = Random(plan.seed)
         self.states = [_TableState(table, 16384 + index) for index, table in enumerate(plan.tables)]
         self.told: dict[int, int] = {}
-        self.open: list[_Transaction] = []
+        self.open: list[_MadeTransaction] = []
         self.lsn = 1 << 24
         self.xid = 700
         self.csn = 500
@@ -145,7 +145,7 @@ class Server:
         self.xid += 10
         is_streamed = "streamed" in abilities and chance.random() < 0.25
         is_prepared = "prepared" in abilities and chance.random() < 0.2
-        one = _Transaction(
+        one = _MadeTransaction(
             xid=self.xid,
             blocks=chance.randrange(1, 4) if is_streamed else 0,
             gid=f"gid {self.xid}" if is_prepared else None,
@@ -166,7 +166,7 @@ class Server:
                 self.told = told  # nothing of it was sent
             self._unlock(one)
 
-    def _go_on(self, one: _Transaction) -> Iterator[Event]:
+    def _go_on(self, one: _MadeTransaction) -> Iterator[Event]:
         """A block of a streamed transaction, or its end; the end of a prepared one."""
         if one.sent < one.blocks:
             yield from self._block(one)
@@ -188,7 +188,7 @@ class Server:
         else:
             yield StreamAbort(xid=one.xid, subxid=one.xid)
 
-    def _block(self, one: _Transaction) -> Iterator[Event]:
+    def _block(self, one: _MadeTransaction) -> Iterator[Event]:
         yield StreamStart(xid=one.xid, first_segment=one.sent == 0)
         one.sent += 1
         yield from self._changed(one, one.xid)
@@ -201,7 +201,7 @@ class Server:
             self._undo(one, before)
             yield StreamAbort(xid=one.xid, subxid=subxid)
 
-    def _whole(self, one: _Transaction, changes: list[Event]) -> Iterator[Event]:
+    def _whole(self, one: _MadeTransaction, changes: list[Event]) -> Iterator[Event]:
         """A transaction in one piece."""
         order = self.plan.order
         facts = self._commit_facts()
@@ -220,7 +220,7 @@ class Server:
             yield from changes
             yield Commit(xid=one.xid, csn=self.csn if order == "serial" else None, commit_time=time)
 
-    def _prepared(self, one: _Transaction) -> Iterator[Event]:
+    def _prepared(self, one: _MadeTransaction) -> Iterator[Event]:
         assert one.gid is not None
         facts = self._prepare_facts(one)
         changes = list(self._changed(one, None))
@@ -228,7 +228,7 @@ class Server:
         yield from changes
         yield Prepare(gid=one.gid, **facts)
 
-    def _end_of_prepared(self, one: _Transaction) -> Event:
+    def _end_of_prepared(self, one: _MadeTransaction) -> Event:
         assert one.gid is not None
         facts = self._commit_facts()
         if self.plan.order != "pgoutput":
@@ -243,7 +243,7 @@ class Server:
         lsn = self._next_lsn()
         return {"commit_lsn": lsn, "end_lsn": self._next_lsn(), "commit_time": self._next_time()}
 
-    def _prepare_facts(self, one: _Transaction) -> dict[str, Any]:
+    def _prepare_facts(self, one: _MadeTransaction) -> dict[str, Any]:
         if self.plan.order != "pgoutput":
             return {"xid": one.xid, "prepare_time": self._next_time()}
         lsn = self._next_lsn()
@@ -257,7 +257,7 @@ class Server:
         self.time += timedelta(microseconds=self.chance.randrange(1, 10**6))
         return f"{self.time.replace(tzinfo=None).isoformat(' ', 'microseconds')}+00"
 
-    def _changed(self, one: _Transaction, xid: int | None) -> Iterator[Event]:
+    def _changed(self, one: _MadeTransaction, xid: int | None) -> Iterator[Event]:
         """Some changes, with the relations that they need."""
         for _ in range(self.chance.randrange(1, self.plan.changes + 1)):
             state = self.chance.choice(self.states)
@@ -271,7 +271,7 @@ class Server:
             lsn = self._next_lsn() if self.plan.order == "parallel" else None
             yield replace(event, lsn=lsn, xid=xid)  # type: ignore[call-arg]
 
-    def _change(self, one: _Transaction, state: _TableState) -> Event:
+    def _change(self, one: _MadeTransaction, state: _TableState) -> Event:
         chance = self.chance
         facts: dict[str, Any] = {"table_schema": state.table.schema, "table_name": state.table.name}
         says_kind = self.plan.order == "pgoutput"
@@ -317,7 +317,7 @@ class Server:
             return Update(new=new, **facts)
         return Update(new=new, old=old, old_kind=shown, **facts)
 
-    def _free_row(self, one: _Transaction, state: _TableState) -> Key | None:
+    def _free_row(self, one: _MadeTransaction, state: _TableState) -> Key | None:
         """The key of a row that no other open transaction has changed."""
         for _ in range(5 if state.order else 0):
             key = self.chance.choice(state.order)
@@ -325,27 +325,27 @@ class Server:
                 return key
         return None
 
-    def _set(self, one: _Transaction, state: _TableState, key: Key, row: Values | None) -> None:
+    def _set(self, one: _MadeTransaction, state: _TableState, key: Key, row: Values | None) -> None:
         one.undo.append((state, key, state.rows.get(key)))
         if key not in state.locked:
             state.locked[key] = one.xid
             one.locks.append((state, key))
         state.put(key, row)
 
-    def _undo(self, one: _Transaction, least: int) -> None:
+    def _undo(self, one: _MadeTransaction, least: int) -> None:
         """Undoes what a transaction did, but for its first changes."""
         while len(one.undo) > least:
             state, key, row = one.undo.pop()
             if row is not None or key in state.rows:
                 state.put(key, row)
 
-    def _unlock(self, one: _Transaction) -> None:
+    def _unlock(self, one: _MadeTransaction) -> None:
         for state, key in one.locks:
             del state.locked[key]
         for state in one.truncated:
             state.truncated_by = None
 
-    def _new_row(self, one: _Transaction, state: _TableState) -> Values:
+    def _new_row(self, one: _MadeTransaction, state: _TableState) -> Values:
         """A row with a key that no row has had, or one whose row is gone."""
         key = state.freed.pop() if state.freed and self.chance.random() < 0.3 else None
         if key is None or key in state.rows or state.locked.get(key, one.xid) != one.xid:

@@ -11,7 +11,7 @@ from ..formats.adapt import adapted
 from ..formats.registry import find_row
 from ..options.checks import number
 from ..options.keywords import checks_keywords
-from .server import Plan, Server
+from .server import Server, StreamRecipe
 from .tables import COLUMNS, Table, Values, check_table
 
 _ABILITIES: dict[str, frozenset[str]] = {
@@ -53,7 +53,7 @@ def stream(
         check_table(table)
     if len({table[:2] for table in tables}) < len(tables) or not tables:
         raise OptionError("option tables: expected at least one table, no two of the same name")
-    plan = Plan(
+    plan = StreamRecipe(
         tuple(tables),
         number("transactions", transactions, 0),
         seed,
@@ -71,7 +71,7 @@ class Stream:
     """A stream of events. Each iteration makes the same events again; none of them are kept."""
 
     format: str
-    _plan: Plan
+    _plan: StreamRecipe
     _ends: list[dict[tuple[str, str], list[Values]]] = field(default_factory=list, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Event]:

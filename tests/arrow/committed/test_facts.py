@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from wireformat.arrow.committed.batch import PlainTransactions, Rows
-from wireformat.arrow.committed.cells import Cells
+from wireformat.arrow.committed.cells import ControlCells
 from wireformat.arrow.committed.facts import plain_transactions_facts
 from wireformat.arrow.committed.plain_transactions import are_plain, is_plain
 from wireformat.arrow.schemas import CHANGES
@@ -48,7 +48,7 @@ def test_plain_transactions() -> None:
     batch = batch_of([control for pair in pairs for control in pair])
     rows = np.arange(0, 2 * len(pairs), 2)
     expected = [is_plain(*pair) for pair in pairs]
-    assert are_plain(Cells(batch), rows, rows + 1).tolist() == expected
+    assert are_plain(ControlCells(batch), rows, rows + 1).tolist() == expected
     assert {*expected} == {True, False}
 
 

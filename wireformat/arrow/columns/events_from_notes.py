@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -10,16 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from ...events import (
+    ROW_CHANGES,
     UNCHANGED,
     Abort,
     Begin,
     Commit,
     CommitPrepared,
     Corrupt,
-    Delete,
     Event,
     Heartbeat,
-    Insert,
     Message,
     Prepare,
     Relation,
@@ -33,8 +31,8 @@ from ...events import (
     StreamStop,
     TupleData,
     Unknown,
-    Update,
 )
+from ...formats.pgoutput.relation_lists import LISTS, read_list
 from ...lsn import lsn_value, unsigned
 from ...options.reading import KINDS
 from ...stream.reader import Located
@@ -71,8 +69,7 @@ from .gather import cell_count, strings, text_pairs
 from .layouts import numbered_layouts
 from .row_limits import in_ranges
 
-_ROW_CHANGES: dict[str, type[RowChange]] = {event.kind: event for event in (Insert, Update, Delete)}
-_IS_ROW_CHANGE = np.array([kind in _ROW_CHANGES for kind in KINDS])
+_IS_ROW_CHANGE = np.array([kind in ROW_CHANGES for kind in KINDS])
 _OTHERS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
@@ -98,7 +95,7 @@ _DETAIL_VALUES: dict[str, Callable[[str], Any]] = {
     "size": int,
     "reply": "true".__eq__,
     "transactional": "true".__eq__,
-    **dict.fromkeys(("binary", "columns", "type_oids", "typmods", "key_columns"), lambda text: tuple(json.loads(text))),
+    **dict.fromkeys(LISTS, read_list),
 }
 """How events hold what `detail` says, where that is not a text."""
 
@@ -197,11 +194,11 @@ class _NotesAsLists:
         fields = self.rows[row]
         kind = KINDS[fields[KIND]]
         lsn = _number(fields, LSN)
-        if kind in _ROW_CHANGES:
+        if kind in ROW_CHANGES:
             schema, table = self._schemas[row], self._tables[row]
             new, old = self._image(NEW, row, fields), self._image(OLD, row, fields)
             detail = self._detail(row, fields)
-            return _ROW_CHANGES[kind](
+            return ROW_CHANGES[kind](
                 lsn=lsn,
                 table_schema=schema,
                 table_name=table,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, Int
+from ..codes import HASH_BITS
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
 from ..noted_texts import NotedTexts
@@ -169,7 +170,6 @@ def _layouts(scanned: ScannedRows, samples: Array) -> list[Layout]:
     return found
 
 
-_HASH_BITS = (1 << 40) - 1
 _LAST_BYTES = 4
 """How many bytes at the end of a table's name the hash covers."""
 
@@ -210,19 +210,19 @@ def _number_layouts(
         hashed = present * 257 + rows[KIND, row]
         start, length = rows[TABLE_NAME, row], rows[TABLE_NAME + 1, row]
         for step in range(max(length - _LAST_BYTES, 0), length):
-            hashed = (hashed * 257 + np.int64(source[start + step] if start >= 0 else text[~start + step])) & _HASH_BITS
+            hashed = (hashed * 257 + np.int64(source[start + step] if start >= 0 else text[~start + step])) & HASH_BITS
         for map_index in range(NEW, DETAIL + 1):
             begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
             end = rows[ENDS + map_index, row]
-            hashed = (hashed * 257 + end - begin) & _HASH_BITS
+            hashed = (hashed * 257 + end - begin) & HASH_BITS
             if map_index != DETAIL and present >> (COMPLETE - GIVEN + map_index) & 1:
-                hashed = (hashed * 257 + rows[RELATION, row]) & _HASH_BITS
+                hashed = (hashed * 257 + rows[RELATION, row]) & HASH_BITS
             else:
                 for cell in range(begin, end):
-                    hashed = (hashed * 257 + np.int64(cells[map_index, NAME, cell, 1])) & _HASH_BITS
+                    hashed = (hashed * 257 + np.int64(cells[map_index, NAME, cell, 1])) & HASH_BITS
             if present >> (HAS_UNCHANGED - GIVEN) & 1:
                 for cell in range(begin, end):
-                    hashed = (hashed * 2 + (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH)) & _HASH_BITS
+                    hashed = (hashed * 2 + (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH)) & HASH_BITS
         slot = (hashed ^ (hashed >> 17)) & (len(slots) - 1)
         is_last = found > 0  # the layout of the row before is tried first
         code = last if is_last else slots[slot] - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -23,11 +22,12 @@ from ...events import (
     Unchanged,
     Unknown,
 )
+from ...formats.pgoutput.relation_lists import LISTS, list_text
 from ...limits import BATCH_TEXT_BYTES, COLUMN_BYTES
 from ...lsn import lsn_text, signed
 from ...stream.reader import Located
 from ...times import heartbeat_micros, parse_commit_time, table_time
-from ..schemas import DETAIL_KEYS
+from ..schemas import DETAIL_KEYS, NUMBER_COLUMNS
 from .row_limits import check_column
 
 Row = dict[str, Any]
@@ -90,13 +90,10 @@ def row_count(located: Sequence[Located]) -> int:
     return sum(len(item.event.tables) or 1 if isinstance(item.event, Truncate) else 1 for item in located)
 
 
-_NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
-
-
 def event_rows(event: Event, heartbeat_factor: int) -> Iterator[Row]:
     """Yields the columns that an event fills; all others are null. A TRUNCATE has one row for each of its tables."""
     row: Row = {"kind": event.kind, "detail": _detail(event)}
-    row |= {name: signed(number) for name in _NUMBERS if (number := getattr(event, name, None)) is not None}
+    row |= {name: signed(number) for name in NUMBER_COLUMNS if (number := getattr(event, name, None)) is not None}
     row["commit_time"] = table_time(parse_commit_time(getattr(event, "commit_time", None) or ""))
     if isinstance(event, Truncate) and event.tables:
         for index, (schema, table) in enumerate(event.tables):
@@ -121,14 +118,10 @@ def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _list(values: Sequence[str | int]) -> str:
-    return json.dumps(values, ensure_ascii=False)
-
-
 _DETAIL_TEXTS: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(("first_lsn", "end_lsn"), lsn_text),
     **dict.fromkeys(("restart_identity", "cascade", "reply", "first_segment", "transactional"), _flag),
-    **dict.fromkeys(("columns", "type_oids", "typmods", "key_columns", "binary"), _list),
+    **dict.fromkeys(LISTS, list_text),
 }
 """Functions that write the values of `detail` as texts, for values that are not texts or plain numbers."""
 

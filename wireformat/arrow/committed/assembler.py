@@ -28,14 +28,14 @@ from ..row_changes import RowSource, record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
 from .batch import ControlRow, PlainTransactions, Rows, RowsBetween, check_columns
-from .cells import Column
+from .cells import NumberColumn
 from .chunk_end import ChunkEnd, end_of_chunk
-from .facts import plain_transactions_facts, whole_transactions
+from .facts import counted_transactions, plain_transactions_facts
 from .open_rows import ORDINAL, ROW, OpenRows
-from .output import OUTPUT_BYTES, Output
+from .output import OUTPUT_BYTES, CommittedOutput
 from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices
 from .settled import SettledRows
-from .spill import RowSpill, Store
+from .spill import RowSpill, RowStore
 from .state import read_state, write_state
 
 
@@ -62,7 +62,7 @@ class Transactions:
         two_phase: str = "commit",
         drop_resent: bool = True,
         memory_limit: int = OPEN_TRANSACTIONS_BYTES,
-        store: Store | None = None,
+        store: RowStore | None = None,
         state: bytes | None = None,
         after: Position | None = None,
         steps_over: bool = False,
@@ -107,7 +107,7 @@ class Transactions:
         self._check_is_read("take")
         self._is_taking = True
         rows = read()
-        output = Output(rows, schema, self._rows_of_held, self._open_rows.row_bytes)
+        output = CommittedOutput(rows, schema, self._rows_of_held, self._open_rows.row_bytes)
         ended: list[RowRange] = []
         for item in rows.items():
             try:
@@ -183,7 +183,7 @@ class Transactions:
         self._check_is_read("later fates")
         machine = self._machine
         rows = Rows.of(pa.RecordBatch.from_pylist([], self.schema.remove_metadata()))
-        output = Output(rows, committed_schema(self.schema), self._rows_of_held, self._open_rows.row_bytes)
+        output = CommittedOutput(rows, committed_schema(self.schema), self._rows_of_held, self._open_rows.row_bytes)
         open: list[tuple[str, str | None, Attempt[RowRange]]] = []
         for stage, gid, attempt in machine.staged():
             fate = fates.get(key_of(stage, gid, attempt))
@@ -294,7 +294,7 @@ class Transactions:
         self._open_rows.schema = pa.schema([*self.schema, *self._held_fields])
 
     def _item(
-        self, item: ControlRow | RowsBetween | PlainTransactions, rows: Rows, output: Output
+        self, item: ControlRow | RowsBetween | PlainTransactions, rows: Rows, output: CommittedOutput
     ) -> list[Fate[RowRange]]:
         machine = self._machine
         if isinstance(item, ControlRow):
@@ -306,13 +306,13 @@ class Transactions:
             )
         found = plain_transactions_facts(rows, item, machine.position)
         output.add_plain_transactions(item, found.facts, found.resent & machine.drop_resent)
-        return machine.take_whole(whole_transactions(rows, item, found.highest))
+        return machine.take_transactions(counted_transactions(rows, item, found.highest))
 
     def _rows_of_held(self, number: int) -> Rows:
         """Returns a held batch without its last columns, since a kept column may have the same name."""
         batch = self._open_rows.get(number)
         own = batch.num_columns - len(self._held_fields)
-        ordinals = Column.of(batch.column(own)).values if ORDINAL in self._held_fields else None
+        ordinals = NumberColumn.of(batch.column(own)).values if ORDINAL in self._held_fields else None
         return Rows.of(batch.select(range(own)), ordinals)
 
     def _hold(self, rows: Rows) -> None:
@@ -424,7 +424,7 @@ def _merged(held: list[tuple[pa.RecordBatch, Array]]) -> Iterator[pa.RecordBatch
 
 
 def _row_numbers(held: pa.RecordBatch) -> Array:
-    return Column.of(held.columns[-1]).values
+    return NumberColumn.of(held.columns[-1]).values
 
 
 __all__ = ["Transactions", "open_transactions", "transactions"]

@@ -20,8 +20,8 @@ from ...stream.controls import CONTROL_KINDS, DELIVERED_KINDS, Control
 from ..arrays import Array
 from ..commit_times import parse_times
 from ..row_changes import RowSource
-from ..schemas import CHANGES, format_of
-from .cells import Cells, Column, flags
+from ..schemas import CHANGES, FLAG_OF_TEXT, NUMBER_COLUMNS, format_of
+from .cells import ControlCells, NumberColumn, flags
 from .plain_transactions import are_plain
 from .row_ranges import taken
 
@@ -40,8 +40,6 @@ _CODE = {kind: code for code, kind in enumerate(KINDS)}
 _BEGIN, _COMMIT, _MESSAGE, _ORIGIN = (_CODE[kind] for kind in ("BEGIN", "COMMIT", "MESSAGE", "ORIGIN"))
 _IS_DELIVERED = np.array([kind in DELIVERED_KINDS for kind in KINDS])
 _IS_CONTROL = np.array([kind in CONTROL_KINDS for kind in KINDS])
-_NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
-_FLAGS = {"true": True, "false": False}
 
 
 FEWEST_TOGETHER = 16
@@ -156,9 +154,9 @@ class Rows:
         return rows if self.source is None else np.searchsorted(self.source.other_rows, rows)
 
     @cached_property
-    def _cells(self) -> Cells:
+    def _cells(self) -> ControlCells:
         are_all = self.source is not None
-        return Cells(self.batch, None if are_all else np.flatnonzero(_IS_CONTROL[self.kind_codes]))
+        return ControlCells(self.batch, None if are_all else np.flatnonzero(_IS_CONTROL[self.kind_codes]))
 
     @cached_property
     def kept(self) -> Array:
@@ -171,9 +169,9 @@ class Rows:
         return self.kind_codes == _ORIGIN
 
     @cached_property
-    def xids(self) -> Column:
+    def xids(self) -> NumberColumn:
         """The xid of each record."""
-        return Column.of(self.batch["xid"]) if self.source is None else Column(*self.source.xids)
+        return NumberColumn.of(self.batch["xid"]) if self.source is None else NumberColumn(*self.source.xids)
 
     def items(self) -> Iterator[Item]:
         """Yields the items, in order. Each delivered row and each control record is in exactly one item."""
@@ -260,7 +258,7 @@ class Rows:
         if not len(rows):
             return []
         at = pa.array(self._in_batch(rows))
-        numbers = [self.batch[name].take(at).view(pa.uint64()).to_pylist() for name in _NUMBERS]
+        numbers = [self.batch[name].take(at).view(pa.uint64()).to_pylist() for name in NUMBER_COLUMNS]
         none = [None] * len(rows)
         details: dict[str, list[Any]] = {
             key: read(self.detail(rows, key)) if key in self.detail_keys else none
@@ -280,7 +278,7 @@ class Rows:
         """Returns the control record of one row."""
         return self._controls(np.array([row]))[0]
 
-    def numbers(self, name: str, rows: Array) -> Column:
+    def numbers(self, name: str, rows: Array) -> NumberColumn:
         """Returns a column of numbers at these rows, which are no row changes."""
         return self._cells.numbers(name, self._in_batch(rows))
 
@@ -383,7 +381,7 @@ _DETAIL_READERS: dict[str, Callable[[pa.StringArray], list[Any]]] = {
     "prepare_time": _times,
     "gid": pa.StringArray.to_pylist,
     "subxid": lambda texts: texts.cast(pa.uint64()).to_pylist(),
-    "first_segment": lambda texts: [_FLAGS.get(text) for text in texts.to_pylist()],
+    "first_segment": lambda texts: [FLAG_OF_TEXT.get(text) for text in texts.to_pylist()],
     "username": pa.StringArray.to_pylist,
     "origin": pa.StringArray.to_pylist,
 }

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ..arrays import Array
 
 
-class Column(NamedTuple):
+class NumberColumn(NamedTuple):
     """Numbers of some rows.
 
     values   int64[n]; unsigned numbers keep their bits
@@ -23,7 +23,7 @@ class Column(NamedTuple):
     valid: Array
 
     @classmethod
-    def of(cls, array: pa.Array) -> Column:
+    def of(cls, array: pa.Array) -> NumberColumn:
         """Returns the numbers of an int64 or timestamp array."""
         valid = np.ones(len(array), bool) if array.null_count == 0 else flags(array.is_valid())
         buffer = array.buffers()[1]
@@ -34,11 +34,11 @@ class Column(NamedTuple):
         """Returns the numbers as an array."""
         return pa.array(self.values, pa.int64(), mask=None if self.valid.all() else ~self.valid).cast(type)
 
-    def or_else(self, other: Column) -> Column:
+    def or_else(self, other: NumberColumn) -> NumberColumn:
         """Returns these numbers, and the other numbers in rows without one."""
         if self.valid.all():
             return self
-        return Column(np.where(self.valid, self.values, other.values), self.valid | other.valid)
+        return NumberColumn(np.where(self.valid, self.values, other.values), self.valid | other.valid)
 
 
 def flags(array: pa.Array) -> Array:
@@ -47,7 +47,7 @@ def flags(array: pa.Array) -> Array:
     return np.unpackbits(buffer, count=array.offset + len(array), bitorder="little")[array.offset :].view(bool)
 
 
-class Cells:
+class ControlCells:
     """Reads single columns of control records, each column once.
 
     batch   row changes
@@ -57,14 +57,14 @@ class Cells:
     def __init__(self, batch: pa.RecordBatch, rows: Array | None = None) -> None:
         self._batch = batch
         self._rows = rows
-        self._numbers: dict[str, Column] = {}
+        self._numbers: dict[str, NumberColumn] = {}
 
-    def numbers(self, name: str, rows: Array) -> Column:
+    def numbers(self, name: str, rows: Array) -> NumberColumn:
         """Returns a column of numbers at these rows."""
         if name not in self._numbers:
-            self._numbers[name] = Column.of(self._batch[name])
+            self._numbers[name] = NumberColumn.of(self._batch[name])
         column = self._numbers[name]
-        return Column(column.values[rows], column.valid[rows])
+        return NumberColumn(column.values[rows], column.valid[rows])
 
     def detail(self, rows: Array, key: str) -> pa.Array:
         """Returns the texts of a key of `detail` at these rows."""

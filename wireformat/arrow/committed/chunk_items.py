@@ -9,10 +9,10 @@ from ...stream.attempts import facts_of
 from ...stream.chunk_plan import ChunkItem, CountedRows
 from ...stream.controls import Control
 from ...stream.positions import Position
-from ...stream.transactions import WholeTransactions
+from ...stream.transactions import CountedTransactions
 from ..row_changes import RowSource
 from .batch import ControlRow, PlainTransactions, Rows, RowsBetween
-from .facts import plain_transactions_facts, whole_transactions
+from .facts import counted_transactions, plain_transactions_facts
 from .plain_transactions import is_plain
 
 
@@ -55,7 +55,9 @@ class ChunkItems:
         for part in (slice(0, known), slice(known, count)):
             own = PlainTransactions(plain.begins[part], plain.commits[part])
             if len(own.begins):
-                self._take_whole(whole_transactions(rows, own, plain_transactions_facts(rows, own, Position()).highest))
+                self._take_transactions(
+                    counted_transactions(rows, own, plain_transactions_facts(rows, own, Position()).highest)
+                )
 
     def _take_rows(self, rows: CountedRows) -> None:
         last = self.items[-1] if self.items else None
@@ -73,20 +75,20 @@ class ChunkItems:
             if isinstance(begin, Control) and begin.kind == "BEGIN" and is_plain(begin, control):
                 del self.items[first:]
                 facts = facts_of(begin, control, 1)
-                self._take_whole(WholeTransactions(begin, 1, facts.commit_lsn, facts.csn))
+                self._take_transactions(CountedTransactions(begin, 1, facts.commit_lsn, facts.csn))
                 return
         self.items.append(control)
 
-    def _take_whole(self, whole: WholeTransactions) -> None:
+    def _take_transactions(self, counted: CountedTransactions) -> None:
         last = self.items[-1] if self.items else None
-        is_new = self._delivered is None or not self._delivered.covers(whole.lsn, whole.csn)
-        if isinstance(last, WholeTransactions) and not (is_new and self._delivered is not None):
-            highest = Position(0, last.lsn, last.csn).advanced(whole.lsn, whole.csn)
-            self.items[-1] = WholeTransactions(
-                last.begin, last.transactions + whole.transactions, highest.lsn, highest.csn
+        is_new = self._delivered is None or not self._delivered.covers(counted.lsn, counted.csn)
+        if isinstance(last, CountedTransactions) and not (is_new and self._delivered is not None):
+            highest = Position(0, last.lsn, last.csn).advanced(counted.lsn, counted.csn)
+            self.items[-1] = CountedTransactions(
+                last.begin, last.transactions + counted.transactions, highest.lsn, highest.csn
             )
         else:
-            self.items.append(whole)
+            self.items.append(counted)
         if is_new:
             self._delivered = None  # the others need not be told apart
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from ...stream.attempts import TransactionFacts
 from ...stream.positions import Position
-from ...stream.transactions import WholeTransactions
+from ...stream.transactions import CountedTransactions
 from ..arrays import Array
 from .batch import PlainTransactions, Rows
-from .cells import Column
+from .cells import NumberColumn
 from .settled import SettledRows
 
 TRANSACTION_FACTS = pa.schema(
@@ -66,7 +66,7 @@ def plain_transactions_facts(rows: Rows, plain: PlainTransactions, position: Pos
         for name in ("xid", "csn", "commit_time")
     )
     commit_lsn = ends["commit_lsn"].or_else(ends["lsn"])
-    number = Column(position.transactions + 1 + np.arange(count), np.ones(count, bool))
+    number = NumberColumn(position.transactions + 1 + np.arange(count), np.ones(count, bool))
     sequence = commit_lsn.or_else(csn).or_else(number)
     facts = [
         sequence.arrow(pa.int64()),
@@ -77,11 +77,11 @@ def plain_transactions_facts(rows: Rows, plain: PlainTransactions, position: Pos
     return PlainTransactionsFacts(pa.RecordBatch.from_arrays(facts, schema=TRANSACTION_FACTS), resent, highest)
 
 
-def whole_transactions(
+def counted_transactions(
     rows: Rows, plain: PlainTransactions, highest: tuple[int | None, int | None]
-) -> WholeTransactions:
+) -> CountedTransactions:
     """Returns plain transactions as the machine takes them."""
-    return WholeTransactions(rows.control(int(plain.begins[0])), len(plain.begins), *highest)
+    return CountedTransactions(rows.control(int(plain.begins[0])), len(plain.begins), *highest)
 
 
 def _names(rows: Rows, begins: Array, commits: Array, first: int, last: int) -> tuple[pa.Array, pa.Array]:
@@ -99,7 +99,7 @@ def _names(rows: Rows, begins: Array, commits: Array, first: int, last: int) -> 
     return username, origin
 
 
-def _resent(lsn: Column, csn: Column, position: Position) -> tuple[Array, tuple[int | None, int | None]]:
+def _resent(lsn: NumberColumn, csn: NumberColumn, position: Position) -> tuple[Array, tuple[int | None, int | None]]:
     """Returns `Position.covers` for each transaction, at the position before it, and the highest commit_lsn and csn."""
     lsns, before_lsn, has_lsn = _highest_before(lsn, position.lsn)
     csns, before_csn, has_csn = _highest_before(csn, position.csn)
@@ -108,7 +108,7 @@ def _resent(lsn: Column, csn: Column, position: Position) -> tuple[Array, tuple[
     return resent, (_highest(lsns, lsn.valid), _highest(csns, csn.valid))
 
 
-def _highest_before(column: Column, start: int | None) -> tuple[Array, Array, Array]:
+def _highest_before(column: NumberColumn, start: int | None) -> tuple[Array, Array, Array]:
     """Returns the numbers, unsigned; for each the highest number before it; and whether there is one."""
     values = np.where(column.valid, column.values, 0).view(np.uint64)
     before = np.empty(len(values), np.uint64)

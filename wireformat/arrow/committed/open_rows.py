@@ -15,7 +15,7 @@ from ...stream.attempts import Attempt
 from ...stream.saved import BEGIN_ANEW
 from ..arrays import Array
 from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices, taken
-from .spill import Handle, Store, checked_store
+from .spill import Handle, RowStore, checked_store
 
 SHARED_BYTES = 256 << 10
 """About the size of a batch that transactions share. Larger rows of one transaction get a batch of their
@@ -95,7 +95,7 @@ class OpenRows:
     schema   of held rows; None if it is not checked
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RowStore) -> None:
         self.schema: pa.Schema | None = None
         self._store = checked_store(store)
         self._batches: dict[int, _Batch] = {}

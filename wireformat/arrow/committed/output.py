@@ -25,7 +25,7 @@ _RANGE_FIELDS = ("batch", "start", "stop", "first_ordinal", "transaction")
 """The fields of a waiting row range: a RowRange, the ordinal of its first delivered row, and its transaction."""
 
 
-class Output:
+class CommittedOutput:
     """Collects row ranges of committed transactions, and builds batches of their rows.
 
     rows       the rows that are being read

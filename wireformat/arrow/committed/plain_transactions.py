@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...stream.controls import Control, agree
 from ..arrays import Array
-from .cells import Cells, flags
+from .cells import ControlCells, flags
 
 
 def is_plain(begin: Control, commit: Control) -> bool:
@@ -12,7 +12,7 @@ def is_plain(begin: Control, commit: Control) -> bool:
     return begin.gid is None and agree(begin, commit) and (begin.commit_lsn is None) == (commit.commit_lsn is None)
 
 
-def are_plain(cells: Cells, begins: Array, commits: Array) -> Array:
+def are_plain(cells: ControlCells, begins: Array, commits: Array) -> Array:
     """Returns bool[n]: `is_plain` for each pair of the rows of a BEGIN and a COMMIT."""
     xid, commit_xid = (cells.numbers("xid", rows) for rows in (begins, commits))
     lsn, commit_lsn = (cells.numbers("commit_lsn", rows) for rows in (begins, commits))

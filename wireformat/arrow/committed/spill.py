@@ -19,7 +19,7 @@ Handle = int | str
 """The handle of a stored batch. It is saved in the state as it is."""
 
 
-class Store(Protocol):
+class RowStore(Protocol):
     """Stores record batches of one schema."""
 
     def put(self, batch: pa.RecordBatch) -> Handle:
@@ -32,18 +32,18 @@ class Store(Protocol):
         """Removes the batch of a handle. Raises KeyError if there is none."""
 
 
-def checked_store(store: Any) -> Store:
+def checked_store(store: Any) -> RowStore:
     """The store that a caller passed; raises TypeError if a method is missing."""
     methods = ("put", "get", "drop")
     if isinstance(store, type) or not all(callable(getattr(store, name, None)) for name in methods):
         given = f"the class {store.__name__}" if isinstance(store, type) else type(store).__name__
         raise TypeError(f"store: expected an object with the methods put, get and drop, got {given}")
-    found: Store = store
+    found: RowStore = store
     return found
 
 
 class RowSpill:
-    """A Store in memory. Whenever it has more than `memory_limit` bytes in memory, it moves them all to a new file.
+    """A RowStore in memory. Whenever it has more than `memory_limit` bytes in memory, it moves them all to a new file.
 
     The files are in a temporary folder. A file is removed with the last of its batches, and the folder by `close`, or
     when this object or the process ends. In a file each batch is an Arrow IPC stream of its own, so that batches can
@@ -61,7 +61,7 @@ class RowSpill:
         self._folder = TemporaryFolder()
 
     def put(self, batch: pa.RecordBatch) -> int:
-        """See Store.put."""
+        """See RowStore.put."""
         handle = self._new_handle()
         self._in_memory[handle] = batch
         self._bytes += batch.nbytes
@@ -77,7 +77,7 @@ class RowSpill:
         return list(range(first, self._next_handle))
 
     def get(self, handle: int) -> pa.RecordBatch:
-        """See Store.get."""
+        """See RowStore.get."""
         if handle in self._in_memory:
             return self._in_memory[handle]
         path, start = self._spilled[handle]
@@ -86,7 +86,7 @@ class RowSpill:
             return pa.ipc.open_stream(file).read_next_batch()
 
     def drop(self, handle: int) -> None:
-        """See Store.drop."""
+        """See RowStore.drop."""
         if handle in self._in_memory:
             self._bytes -= self._in_memory.pop(handle).nbytes
             return

@@ -21,8 +21,8 @@ from ...stream.saved import (
     SIGNED,
     TEXT,
     UNSIGNED,
+    SavedTable,
     Shape,
-    Table,
     damaged,
     dump,
     load,
@@ -56,10 +56,10 @@ BEGIN: dict[str, Any] = {
 """The fields of the record that began a transaction. Times are microseconds since 1970."""
 
 _TABLES = {
-    "batches": Table({"handle": NAME, "rows": COUNT, "row_bytes": COUNT}),
-    "open": Table({"stage": one_of(*STAGES), "prepared_gid": maybe(TEXT), **BEGIN}),
-    "parts": Table({"transaction": COUNT, "batch": COUNT, "start": COUNT, "stop": COUNT, "count": COUNT}),
-    "undone": Table({"transaction": COUNT, "xid": UNSIGNED}),
+    "batches": SavedTable({"handle": NAME, "rows": COUNT, "row_bytes": COUNT}),
+    "open": SavedTable({"stage": one_of(*STAGES), "prepared_gid": maybe(TEXT), **BEGIN}),
+    "parts": SavedTable({"transaction": COUNT, "batch": COUNT, "start": COUNT, "stop": COUNT, "count": COUNT}),
+    "undone": SavedTable({"transaction": COUNT, "xid": UNSIGNED}),
 }
 """Batches in the store; open transactions; their row ranges, in order; their subtransactions that were rolled back.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...formats.base import Format
 from ...formats.registry import find_row
-from ...grammar.tuple_text import CHANGES
+from ...grammar.tuple_text import CHANGE_OF_MARK
 from ...options import ReadOptions
 from ...options.checks import one_of
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
@@ -16,7 +16,7 @@ from .scan_engine import ScanEngine
 ENGINES: dict[str, type[ScanEngine] | type[DeclarationEngine]] = {"scan": ScanEngine, "declaration": DeclarationEngine}
 
 
-_CHANGE_TOKENS = tuple(token.decode() for token in CHANGES)
+_CHANGE_TOKENS = tuple(token.decode() for token in CHANGE_OF_MARK)
 """What follows a table's name in gaussdb-text, such as ` INSERT:`."""
 
 

@@ -11,7 +11,7 @@ from ...errors import DecodeError
 from ...formats.base import Format
 from ...formats.pgoutput.relations import Relations
 from ...options import ReadOptions
-from ...stream.reader import Located, Reader
+from ...stream.reader import Located, MessageReader
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..columns.rows_from_events import build
 from ..scan.message_batches import is_live, message_batches, one_by_one
@@ -21,7 +21,7 @@ class DeclarationEngine:
     """Reads every record by its declaration. The scan engine is tested against it."""
 
     def __init__(self, format: Format, options: ReadOptions, threads: int, counted: ReadOptions | None = None) -> None:
-        self._reader = Reader(format, options, counted)
+        self._reader = MessageReader(format, options, counted)
         self._factor = options.heartbeat_factor
 
     def set_relations(self, relations: Relations) -> None:

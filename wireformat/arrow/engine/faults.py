@@ -93,7 +93,7 @@ class Faults(NamedTuple):
         return Faults(self.rows[which], self.facts[:, which])
 
 
-class Step(NamedTuple):
+class ScanStep(NamedTuple):
     """What a step of a scan has noted, and what it was given; see BatchScan."""
 
     message_batch: MessageBatch
@@ -105,7 +105,7 @@ class Step(NamedTuple):
     """See BatchScan.known_bytes."""
 
 
-class Table(NamedTuple):
+class FaultTable(NamedTuple):
     """The table of a record that cannot be read.
 
     names   of schema and table; None if they cannot be read either
@@ -115,7 +115,7 @@ class Table(NamedTuple):
     names: tuple[str, str] | None
 
 
-NO_TABLE = Table("", None)
+NO_TABLE = FaultTable("", None)
 """Of a record of which not even this is known."""
 
 NO_FAULTS = Faults(np.empty(0, np.int64), np.empty((fields.FAULT_FIELDS, 0), np.int64))
@@ -132,10 +132,10 @@ class FaultFinder:
     def __init__(self, format: str, options: ReadOptions, counted: ReadOptions | None) -> None:
         self._format, self._options, self._counted = format, options, counted
         self._declined = 0
-        self._tables: dict[tuple[bytes, bytes, tuple[bool, bool]], Table] = {}
+        self._tables: dict[tuple[bytes, bytes, tuple[bool, bool]], FaultTable] = {}
         self._patterns: dict[tuple[int, ...], str] = {}
 
-    def find(self, step: Step, declined: Array) -> Faults:
+    def find(self, step: ScanStep, declined: Array) -> Faults:
         """Returns the faults of these rows, as far as they are found."""
         self._declined += len(declined)
         if self._options.mode == "FAILFAST" or self._declined <= FEW or not len(declined):
@@ -153,7 +153,7 @@ class FaultFinder:
             return found
         return found.chosen(self.kept(self.tables(found, step), self._counted))  # the others become events
 
-    def _facts(self, walk: Callable[..., None], step: Step, declined: Array) -> Array:
+    def _facts(self, walk: Callable[..., None], step: ScanStep, declined: Array) -> Array:
         """Returns what a walk finds wrong with these rows; see scan/faults/fields.py."""
         buffer, (rows, cells, text) = step.message_batch.buffer, step.notes
         rule, encoding = self._rule, self._options.encoding
@@ -173,7 +173,7 @@ class FaultFinder:
         return facts
 
     @staticmethod
-    def kept(tables: list[Table], options: ReadOptions) -> Array:
+    def kept(tables: list[FaultTable], options: ReadOptions) -> Array:
         """Returns of each row whether the tables of the options keep its error."""
         return np.array([table.names is None or options.keeps_table(table.names) for table in tables], np.bool_)
 
@@ -184,7 +184,7 @@ class FaultFinder:
             return fields.ANY_TEXT
         return fields.UTF8_TEXT if self._options.encoding == "utf-8" else fields.OTHER_TEXT
 
-    def tables(self, faults: Faults, step: Step) -> list[Table]:
+    def tables(self, faults: Faults, step: ScanStep) -> list[FaultTable]:
         """Returns the tables of these rows."""
         views = memoryview(step.message_batch.buffer), memoryview(step.notes.text)
         known, found, first_utf8 = self._tables, [], -step.known_bytes
@@ -200,7 +200,7 @@ class FaultFinder:
             found.append(table)
         return found
 
-    def _table(self, schema: bytes, table: bytes, is_utf8: tuple[bool, bool]) -> Table:
+    def _table(self, schema: bytes, table: bytes, is_utf8: tuple[bool, bool]) -> FaultTable:
         """See `tables`. Names of relations are in UTF-8."""
         encodings = ["utf-8" if known else self._options.encoding for known in is_utf8]
         schema_name, table_name = str(schema, encodings[0], "replace"), str(table, encodings[1], "replace")
@@ -208,10 +208,10 @@ class FaultFinder:
         try:
             schema.decode(encodings[0]), table.decode(encodings[1])
         except UnicodeDecodeError:
-            return Table(text, None)
-        return Table(text, (schema_name, table_name))
+            return FaultTable(text, None)
+        return FaultTable(text, (schema_name, table_name))
 
-    def texts(self, faults: Faults, tables: list[Table], step: Step) -> list[str]:
+    def texts(self, faults: Faults, tables: list[FaultTable], step: ScanStep) -> list[str]:
         """Returns the texts of the errors, about rows of these tables."""
         rows, message_batch = step.notes.rows, step.message_batch
         facts, chosen = faults.facts, rows[:, faults.rows]

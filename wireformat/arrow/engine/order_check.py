@@ -14,14 +14,13 @@ from ...lsn import unsigned
 from ...stream.order import Order
 from ...stream.reader import Located
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
-from ..schemas import widened
-from .plain_transactions import plain_transactions
+from ..schemas import FLAG_OF_TEXT, widened
+from .row_only_transactions import row_only_transactions
 
 if TYPE_CHECKING:
     from .interface import Engine
 
 _COLUMNS = ("message", "record", "kind", "lsn", "xid", "detail")
-_FLAGS = {"true": True, "false": False}
 
 
 class OrderChecked:
@@ -75,7 +74,7 @@ class OrderChecked:
             yield located
 
     def _check_rows(self, batch: pa.RecordBatch) -> None:
-        runs = plain_transactions(batch).runs
+        runs = row_only_transactions(batch).runs
         kinds: list[str] = batch["kind"].to_pylist() if runs != {0: len(batch)} else ["BEGIN"]
         row = 0
         while row < len(kinds):
@@ -98,5 +97,5 @@ def record_facts(row: Mapping[str, Any]) -> RecordFacts:
         None if row["xid"] is None else unsigned(row["xid"]),
         detail.get("gid"),
         int(detail["subxid"]) if "subxid" in detail else None,
-        *(_FLAGS.get(detail.get(name, "")) for name in ("first_segment", "transactional")),
+        *(FLAG_OF_TEXT.get(detail.get(name, "")) for name in ("first_segment", "transactional")),
     )

@@ -14,7 +14,7 @@ from ...formats.base import Format
 from ...framing.frames import Frame
 from ...lsn import unsigned
 from ...options import ReadOptions
-from ...stream.reader import Located, Reader
+from ...stream.reader import Located, MessageReader
 from ..arrays import Array
 from ..columns.complete_images import expand_complete_images
 from ..columns.row_limits import rows_between
@@ -56,7 +56,7 @@ from ..scan.relations.learned import LearnedRelations
 from ..scan.row_notes import drop_unwanted
 from ..scan.scratch import return_scratch, take_scratch
 from ..scan.transcode import Transcoder
-from .faults import FaultFinder, Faults, Step
+from .faults import FaultFinder, Faults, ScanStep
 from .second_look import SecondLook, empty_texts
 
 
@@ -175,9 +175,9 @@ class BatchScan:
         """See ScanArrays."""
         return self._input.dictionary if self._learned is None else self._learned.dictionary
 
-    def noted(self) -> Step:
+    def noted(self) -> ScanStep:
         """What the last step has noted, for those who read its records again."""
-        return Step(
+        return ScanStep(
             self.message_batch, self.notes, self.dictionary, self._input.settings, self.described, self.known_bytes
         )
 
@@ -253,7 +253,7 @@ class Scanner:
         self._filters = (make_filters(options) if counted else filters)[1:]
         self._counted_filters = filters[1:]
         self._spare: deque[LearnedRelations] | None = deque() if learns(format.name) else None
-        self.reader = Reader(format, options, counted)
+        self.reader = MessageReader(format, options, counted)
         self._fault_finder = FaultFinder(format.name, options, counted)
 
     def scan(self, messages: Any, first: int = 0) -> Iterator[ScannedRows]:
@@ -358,7 +358,7 @@ class Scanner:
         return ScannedRows(rows, count, cells, second_look.all_text(), buffer, dictionary, events, stepped), error
 
     def _add_corrupt(
-        self, step: Step, faults: Faults, second_look: SecondLook, events: dict[int, list[Located]]
+        self, step: ScanStep, faults: Faults, second_look: SecondLook, events: dict[int, list[Located]]
     ) -> None:
         """Remembers what is wrong with the records of some rows, or leaves those rows out."""
         finder = self._fault_finder

@@ -16,10 +16,10 @@ from ...lsn import unsigned
 from ...options import ReadOptions
 from ...stream.reader import Located
 from ...stream.records_before import NOTHING_BEFORE, RecordsBefore
-from ...stream.transaction_filter import CHANGES, TransactionFilter
+from ...stream.transaction_filter import CHANGE_KINDS, TransactionFilter
 from ..arrays import Array
 from ..schemas import widened
-from .plain_transactions import NO_TRANSACTIONS, plain_transactions
+from .row_only_transactions import NO_TRANSACTIONS, row_only_transactions
 
 if TYPE_CHECKING:
     from .interface import Engine
@@ -110,10 +110,10 @@ class FilteredTransactions:
             self._rows.hold((*anothers, *range(begin)))
         kinds: list[str] = batch["kind"].to_pylist()
         is_kept = {kind: self._options.keeps(kind, None) for kind in {*kinds}}
-        plain = plain_transactions(batch.slice(begin)) if self._rows.may_pass_transactions else NO_TRANSACTIONS
+        row_only = row_only_transactions(batch.slice(begin)) if self._rows.may_pass_transactions else NO_TRANSACTIONS
         wanted = np.array([is_kept[kind] for kind in kinds], np.bool_)
         if self._options.skip_empty_xacts:
-            empty = begin + plain.begins[plain.commits == plain.begins + 1]
+            empty = begin + row_only.begins[row_only.commits == row_only.begins + 1]
             wanted[empty] = wanted[empty + 1] = False
         facts: Callable[[int], RecordFacts] | None = None
         names: list[str | None] = []
@@ -121,14 +121,14 @@ class FilteredTransactions:
         kept: list[int] = []
         row = begin
         while row < len(kinds):
-            end = plain.runs.get(row - begin)
+            end = row_only.runs.get(row - begin)
             if end is not None:
                 self._rows.pass_transactions()
                 runs += [np.array(kept, np.int64), row + np.flatnonzero(wanted[row : begin + end])]
                 kept = []
                 row = begin + end
                 continue
-            if kinds[row] in CHANGES and self._rows.passes_changes:
+            if kinds[row] in CHANGE_KINDS and self._rows.passes_changes:
                 taken: tuple[int, ...] = (row,)
             else:
                 if facts is None:

@@ -18,11 +18,11 @@ from ..columns.layouts import Layout, are_of_table
 from ..committed.assembler import Transactions
 from ..committed.facts import committed_rows
 from ..committed.settled import SettledRows
-from ..row_changes import HIDDEN_KINDS, TABLE_KINDS
+from ..row_changes import HIDDEN_KINDS, TABLE_DELETE, TABLE_KINDS
 from ..schemas import SEQUENCE, committed_schema
-from ..typed_tables.rows import TABLE_DELETE, check_tables_are_named, chosen_of_batch, rows_of_tables
+from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables
 from ..typed_tables.selections import BatchSelection
-from ..typed_tables.tables import Table, indices_by_table
+from ..typed_tables.tables import TableName, indices_by_table
 from .rows import NotedRows
 from .selection import NotedSelection, copied_rows, places_of, selection_of
 
@@ -64,13 +64,13 @@ class NotedChanges(NamedTuple):
     def _chosen(self, chosen: Array) -> NotedChanges:
         return self._replace(settled=self.settled.chosen(chosen))
 
-    def by_table(self, keep: Sequence[str]) -> Iterator[tuple[Table, NotedSelection]]:
+    def by_table(self, keep: Sequence[str]) -> Iterator[tuple[TableName, NotedSelection]]:
         """Yields the tables of these rows, which must be row changes that the notes have, each with its rows.
 
         keep   columns of the committed rows that are kept
         """
         codes, layouts = self.noted.layouts_of(self.noted.notes_of(self.settled.rows))
-        number_of: dict[Table, int] = {}
+        number_of: dict[TableName, int] = {}
         numbers = np.array([number_of.setdefault(layout.table, len(number_of)) for layout in layouts], np.int64)[codes]
         order, bounds = in_groups(numbers, len(number_of))
         copied = self._copied(keep, (codes[order], layouts), order)
@@ -122,7 +122,9 @@ def rows_of_name(batch: pa.RecordBatch, schema: str, table: str) -> pa.RecordBat
 CommittedRows: TypeAlias = "pa.RecordBatch | NotedChanges"
 
 
-def rows_by_table(rows: CommittedRows, keep: Sequence[str]) -> Iterator[tuple[Table, pa.RecordBatch | NotedSelection]]:
+def rows_by_table(
+    rows: CommittedRows, keep: Sequence[str]
+) -> Iterator[tuple[TableName, pa.RecordBatch | NotedSelection]]:
     """Yields the tables of committed rows, each with its rows in order.
 
     keep   columns of the committed rows that are kept
@@ -171,11 +173,11 @@ _MOST_BYTES = COLUMN_BYTES // 4
 
 def _batch_by_table(
     batch: pa.RecordBatch, keep: Sequence[str]
-) -> Iterator[tuple[Table, pa.RecordBatch | NotedSelection]]:
+) -> Iterator[tuple[TableName, pa.RecordBatch | NotedSelection]]:
     check_tables_are_named(batch)
     rows = rows_of_tables(batch)
     chosen = chosen_of_batch(rows)
-    changed: list[tuple[Table, Array]] = []
+    changed: list[tuple[TableName, Array]] = []
     for table, indices in indices_by_table(rows):
         if (rows.kinds[indices] <= TABLE_DELETE).all() and batch.nbytes < _MOST_BYTES:
             changed.append((table, indices))

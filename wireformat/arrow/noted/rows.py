@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...events import ROW_CHANGES
 from ...limits import BATCH_TEXT_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
@@ -35,7 +36,7 @@ from ..scan.notes import (
 )
 from ..schemas import change_schema
 
-_IS_ROW_CHANGE = np.array([kind in ("INSERT", "UPDATE", "DELETE") for kind in KINDS])
+_IS_ROW_CHANGE = np.array([kind in ROW_CHANGES for kind in KINDS])
 
 OTHER_RECORD_COLUMNS = (
     *("message", "record", "kind", "lsn", "xid", "csn", "commit_lsn", "commit_time"),

@@ -6,7 +6,7 @@ from ...events import LITERAL_TYPES
 from ...grammar import lines, messages
 from ...grammar.json_text import ARRAYS
 from ...grammar.sql_text import AND, COMMA, DELETE, EQUALS, INSERT, VALUES, WHERE
-from ...grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
+from ...grammar.tuple_text import CHANGE_OF_MARK, NEW_TUPLE, NO_TUPLE, OLD_KEY, TABLE
 
 _LINES = (*lines.PARALLEL, *lines.MPPDB, *lines.TEST_DECODING, *lines.SQL, *lines.POSTGRES_SCANNED)
 
@@ -14,8 +14,7 @@ JSON_HEAD, JSON_KIND, JSON_END = b'{"table_name":"', b'","op_type":"', b"]}"
 JSON_ARRAYS = tuple(f'{end},"{key}":['.encode() for key, end in zip(ARRAYS, ('"', *"]]]]]"), strict=True))
 """What comes before each array: the end of the previous array, and the key."""
 
-TABLE = b"table "
-ROW_CHANGES = (b" INSERT:", b" UPDATE:", b" DELETE:")
+CHANGE_MARKS = tuple(CHANGE_OF_MARK)
 
 NULL, TRUE, FALSE, UNCHANGED = b"null", b"true", b"false", b"unchanged-toast-datum"
 SPECIAL_NUMBERS = (b"NaN", b"Infinity", b"-Infinity")
@@ -57,7 +56,7 @@ TOKENS = tuple(
             ),
             *(line.word for line in _LINES),
             *JSON_ARRAYS,
-            *ROW_CHANGES,
+            *CHANGE_MARKS,
             *LITERALS,
             *BOOLEANS,
             *FORMS,
@@ -70,4 +69,4 @@ TOKENS = tuple(
         ]
     )
 )
-"""All tokens, each once. JSON_ARRAYS, ROW_CHANGES, LITERALS and COLUMN_NUMBERS each keep their order, without a gap."""
+"""All tokens, each once. JSON_ARRAYS, CHANGE_MARKS, LITERALS and COLUMN_NUMBERS each are one range, in their order."""

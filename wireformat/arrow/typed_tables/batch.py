@@ -15,20 +15,15 @@ from ...options.checks import flag, once, one_of, texts
 from ...options.reading import MODES
 from ...options.table import listed, nearest
 from ..arrays import Array
-from ..row_changes import RELATION_ID_COLUMN
-from ..schemas import SEQUENCE
+from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_INSERT, TABLE_UPDATE
+from ..schemas import NAME_LIST, SEQUENCE
+from .change_types import CHANGE_TYPES, POSTIMAGE, PREIMAGE
 from .columns import TypedColumn
 from .readers.reader import as_strings
-from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_UPDATE, ChangeRows
+from .rows import ChangeRows
 from .unsent import is_unsent, unsent_columns, unsent_lists
 from .versions import Version
 
-_NAMES = pa.list_(pa.field("element", pa.string()))
-
-CHANGE_TYPES = ("insert", "update", "delete", "truncate", "update_preimage", "update_postimage")
-"""The values of `_change_type`."""
-
-_PREIMAGE, _POSTIMAGE = 4, 5
 IMAGES = ("new", "both")
 
 
@@ -92,7 +87,7 @@ def typed_schema(columns: list[TypedColumn], kept: list[pa.Field], options: Type
         pa.field("_xid", pa.int64()),
         pa.field("_commit_time", pa.timestamp("us", "UTC")),
         pa.field("_old", pa.struct(fields)),
-        pa.field("_unchanged", _NAMES),
+        pa.field("_unchanged", NAME_LIST),
         *([pa.field(RELATION_ID_COLUMN, pa.int64())] if options.has_relation_ids else ()),
         *([pa.field("_error", pa.string())] if options.mode == "PERMISSIVE" else ()),
     ]
@@ -204,7 +199,7 @@ def typed_batch(
         per_row(rows.column("sequence", SEQUENCE)),
         per_row(rows.column("xid", pa.int64())),
         per_row(rows.column("commit_time", pa.timestamp("us", "UTC"))),
-        null_where((change_types == _PREIMAGE) | output.is_split_insert, per_row(old)),
+        null_where((change_types == PREIMAGE) | output.is_split_insert, per_row(old)),
         null_where(output.is_before, per_row(unsent_lists(unsent, filled))),
     ]
     if options.has_relation_ids:
@@ -297,7 +292,7 @@ def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, opti
     is_update = rows.kinds == TABLE_UPDATE
     with_both_images = options.images == "both"
     has_two_rows = (is_split | (is_update & rows.old.valid)) if with_both_images else is_split
-    types = np.where(is_update, _POSTIMAGE, rows.kinds) if with_both_images else rows.kinds
+    types = np.where(is_update, POSTIMAGE, rows.kinds) if with_both_images else rows.kinds
     row_counts = np.where(has_two_rows, 2, 1) * is_kept
     changes = np.repeat(np.arange(count), row_counts)
     is_before = has_two_rows[changes]
@@ -305,7 +300,7 @@ def _output(rows: ChangeRows, bad_values: list[_BadValue], is_split: Array, opti
     types = np.where(
         is_split[changes],
         np.where(is_before, TABLE_DELETE, TABLE_INSERT),
-        np.where(is_before, _PREIMAGE, types[changes]),
+        np.where(is_before, PREIMAGE, types[changes]),
     )
     return _Output(
         changes,

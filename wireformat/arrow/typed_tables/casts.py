@@ -19,7 +19,7 @@ from ...times import FIRST_MICROS, LAST_MICROS, MICROS_OF_DAY
 from .readers.byte_strings import read_byte_strings
 from .readers.compiled_reader import CompiledReader
 from .readers.numbers import form_of, read_numbers
-from .readers.reader import Misfits, Reader, TextReader, Texts, as_strings
+from .readers.reader import Misfits, TextReader, Texts, ValueReader, as_strings
 
 _FEW_VALUES = 16
 """Up to this number, values are read one by one rather than halved again."""
@@ -44,7 +44,7 @@ class CastReader:
     read_one: text_values.One
 
     def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
-        """See Reader.read."""
+        """See ValueReader.read."""
         texts = as_strings(texts)
         if texts.null_count == len(texts):
             return pa.nulls(len(texts), self.type), {}
@@ -104,17 +104,17 @@ class ListReader:
     split   splits texts into lists of the elements' texts, nested by dimension; also returns the texts that do not fit
     """
 
-    element: Reader
+    element: ValueReader
     dimensions: int
     split: Callable[[pa.StringArray, int], tuple[pa.Array, Misfits]]
 
     @property
     def type(self) -> pa.DataType:
-        """See Reader.type."""
+        """See ValueReader.type."""
         return list_type(self.element.type, self.dimensions)
 
     def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
-        """See Reader.read."""
+        """See ValueReader.read."""
         texts = as_strings(texts)
         lists, misfits = self.split(texts, self.dimensions)
         column, inner = self._read_elements(lists, self.dimensions)
@@ -311,22 +311,22 @@ _CLOCK = r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?"
 _FIRST_DAY, _LAST_DAY = FIRST_MICROS // MICROS_OF_DAY, LAST_MICROS // MICROS_OF_DAY
 
 
-def _integer(type: pa.DataType) -> Reader:
+def _integer(type: pa.DataType) -> ValueReader:
     return CastReader(type, _DIGITS + b"-", 1, r"^-?\d+$", _cast, text_values.integer(type.bit_width))
 
 
-def _float(type: pa.DataType) -> Reader:
+def _float(type: pa.DataType) -> ValueReader:
     pattern = r"^-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity|NaN)$"
     read_one = text_values.floating(64 if type == pa.float64() else 32)
     return CastReader(type, _DIGITS + b"-+.eNaInfity", 1, pattern, _cast_float, read_one)
 
 
-def _decimal(type: pa.DataType) -> Reader:
+def _decimal(type: pa.DataType) -> ValueReader:
     read_one = text_values.decimal(type.precision, type.scale)
     return CastReader(type, _DIGITS + b"-.", 1, r"^-?(?:\d+\.?\d*|\.\d+)$", _cast_decimal, read_one)
 
 
-def _timestamp(type: pa.DataType) -> Reader:
+def _timestamp(type: pa.DataType) -> ValueReader:
     if type.tz is None:
         pattern = rf"^\d{{4}}-\d{{2}}-\d{{2}} {_CLOCK}$"
         return CastReader(type, _DIGITS + b"-:. ", 19, pattern, _cast_timestamp, text_values.timestamp)
@@ -334,7 +334,7 @@ def _timestamp(type: pa.DataType) -> Reader:
     return CastReader(type, _DIGITS + b"+-:. ", 22, pattern, _cast_timestamp, text_values.timestamp_with_zone)
 
 
-def _bytes_reader(hex_only: bool) -> Reader:
+def _bytes_reader(hex_only: bool) -> ValueReader:
     if hex_only:
         read_one, cast, pattern = text_values.hexadecimal, _cast_hex, r"^(?:[0-9A-Fa-f]{2})*$"
     else:
@@ -342,7 +342,7 @@ def _bytes_reader(hex_only: bool) -> Reader:
     return CastReader(pa.binary(), _HEX_DIGITS + b"\\x", 0 if hex_only else 2, pattern, cast, read_one)
 
 
-_READERS: dict[int, Callable[[pa.DataType], Reader]] = {
+_READERS: dict[int, Callable[[pa.DataType], ValueReader]] = {
     pa.bool_().id: lambda type: CastReader(
         type, b"truefals01", 1, r"^(?:t|f|true|false|1|0)$", _cast_boolean, text_values.boolean
     ),
@@ -370,7 +370,7 @@ _UNITS = {pa.timestamp("us").id: "us", pa.time64("us").id: "us"}
 
 
 @cache
-def reader_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Reader | None:
+def reader_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> ValueReader | None:
     """Returns the reader for an Arrow type; None if texts cannot be read as values of it.
 
     reading     `hex` for binary: hex digits without a prefix; `integer vector`: numbers separated by blanks
@@ -386,7 +386,7 @@ def reader_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Rea
 
 
 @cache
-def cast_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> Reader | None:
+def cast_of(type: pa.DataType, reading: str = "", delimiter: str = ",") -> ValueReader | None:
     """Returns the reader that casts the texts of a type, which reads those that no compiled reader takes."""
     if reading == "hex" and type == pa.binary():
         return _bytes_reader(hex_only=True)

@@ -17,7 +17,7 @@ from ...pgtypes.columns import MAX_DIGITS, TEXT, ColumnType, column_type
 from ...pgtypes.sql_types import SqlType, is_known, known_names, parse_sql_type
 from ..arrays import Array
 from .casts import arrow_type, list_type, reader_of
-from .readers.reader import Misfits, Reader, TextReader, Texts, as_noted
+from .readers.reader import Misfits, TextReader, Texts, ValueReader, as_noted
 from .versions import Version
 
 
@@ -32,7 +32,7 @@ class TypedColumn:
     name: str
     type: pa.DataType
     sql: str
-    readers: tuple[Reader, ...]
+    readers: tuple[ValueReader, ...]
 
     def read(self, texts: Texts, version_indices: Array) -> tuple[pa.Array, Misfits]:
         """Returns the values of the column, and the values that do not fit, which are null.
@@ -57,7 +57,7 @@ class TypedColumn:
             done += len(rows)
         return pa.concat_arrays(columns).take(pa.array(order)), dict(sorted(misfits.items()))
 
-    def _read_with(self, reader: Reader, texts: Texts) -> tuple[pa.Array, Misfits]:
+    def _read_with(self, reader: ValueReader, texts: Texts) -> tuple[pa.Array, Misfits]:
         column, misfits = reader.read(texts)
         return (column if column.type == self.type else column.cast(self.type)), misfits
 
@@ -84,7 +84,7 @@ def _column_of_versions(name: str, types: Sequence[SqlType | None]) -> TypedColu
     return TypedColumn(name, widest, " or ".join(map(str, different)), of_versions)
 
 
-def _reader(source: ColumnType, target: pa.DataType) -> Reader:
+def _reader(source: ColumnType, target: pa.DataType) -> ValueReader:
     """Returns a reader of the texts of a type, for a column of another type that holds its values.
 
     It reads values of the texts' own type, which Arrow then casts, except where the column holds texts.

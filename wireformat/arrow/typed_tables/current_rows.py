@@ -25,9 +25,7 @@ from ...errors import BadRows
 from ...lsn import lsn_text
 from ..arrays import Array
 from ..codes import MOST_BITS, combined_codes, encoded, grouped
-
-INSERT, UPDATE, DELETE, TRUNCATE = range(4)
-"""The kinds of changes."""
+from ..row_changes import TABLE_INSERT, TABLE_TRUNCATE, TABLE_UPDATE
 
 COMES, SETS, GOES = 1, 0, -1
 """How a step changes the number of rows at the key."""
@@ -41,7 +39,7 @@ MOST_BYTES = 1 << 30
 class Changes:
     """Changes of rows, in the order in which they were made.
 
-    kinds      int8[n]
+    kinds      int8[n]: indices in TABLE_KINDS
     scopes     int64[n]: a number for each stream and table; keys of different scopes have nothing to do with each other
     lsns       uint64[n]: the position of the commit, which identifies the transaction in its stream
     ordinals   int64[n]: the position in the transaction
@@ -82,7 +80,7 @@ class Changes:
     def inserts(self, indices: Array, rows: pa.Table, unsent: Mapping[str, Array]) -> Changes:
         """Returns inserts of rows, at the positions of some of the changes."""
         return Changes(
-            np.full(len(indices), INSERT, np.int8),
+            np.full(len(indices), TABLE_INSERT, np.int8),
             self.scopes[indices],
             self.lsns[indices],
             self.ordinals[indices],
@@ -111,7 +109,7 @@ class Changes:
 
     def after_truncates(self) -> Changes:
         """Returns the changes of rows after the last TRUNCATE of their scope."""
-        truncates = np.flatnonzero(self.kinds == TRUNCATE)
+        truncates = np.flatnonzero(self.kinds == TABLE_TRUNCATE)
         if not len(truncates):
             return self
         last = np.full(int(self.scopes.max()) + 1, -1)
@@ -265,7 +263,7 @@ def _take_rows_with_unsent_values(
     """
     chosen = np.flatnonzero((counts > 0) | (missing > 0))
     of_step = steps.changes[steps.starts[chosen]]
-    leaves = (steps.roles[steps.starts[chosen]] == GOES) & (changes.kinds[of_step] == UPDATE)
+    leaves = (steps.roles[steps.starts[chosen]] == GOES) & (changes.kinds[of_step] == TABLE_UPDATE)
     entries = np.where(leaves, len(changes) + np.searchsorted(changes.moved, of_step), of_step)
     codes = [codes_of_values(gathered(column, entries)) for column in _with_old(changes, keys)]
     flags = np.array([changes.unsent.get(key, np.zeros(len(changes), bool))[of_step] for key in keys]).T
@@ -403,7 +401,7 @@ def _origins(changes: Changes, steps: _Steps, arrivals: Array) -> Array:
     goes = np.flatnonzero(steps.roles == GOES)
     leaves[steps.changes[goes]] = goes
     of_step = steps.changes[arrivals]
-    inserts = changes.kinds[of_step] == INSERT
+    inserts = changes.kinds[of_step] == TABLE_INSERT
     if not inserts.any():
         return leaves[of_step]
     in_scope = np.argsort(changes.scopes, kind="stable")

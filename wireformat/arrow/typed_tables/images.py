@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrays import Array, Int, read_only
+from ..codes import HASH_BITS
 from ..jit.compiler import compiled, inner
 from ..jit.same_bytes import same_bytes
 from ..noted_texts import NotedTexts, unused
@@ -173,9 +174,6 @@ def _encoded(texts: pa.StringArray, starts: Array, counts: Array, valid: Array) 
     return EncodedLists(codes, lists)
 
 
-_HASH_BITS = (1 << 40) - 1
-
-
 @compiled
 def _number_lists(
     starts: Array, counts: Array, valid: Array, offsets: Array, data: Array, codes: Array, samples: Array, slots: Array
@@ -199,9 +197,9 @@ def _number_lists(
             continue
         hashed = np.int64(counts[row])
         for text in range(starts[row], starts[row] + counts[row]):
-            hashed = (hashed * 257 + offsets[text + 1] - offsets[text]) & _HASH_BITS
+            hashed = (hashed * 257 + offsets[text + 1] - offsets[text]) & HASH_BITS
             for offset in range(offsets[text], offsets[text + 1]):
-                hashed = (hashed * 257 + data[offset]) & _HASH_BITS
+                hashed = (hashed * 257 + data[offset]) & HASH_BITS
         slot = (hashed ^ (hashed >> 17)) & (len(slots) - 1)
         while slots[slot] and not _same_list(starts, counts, offsets, data, row, samples[slots[slot]]):
             slot = (slot + 1) & (len(slots) - 1)

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from ..arrays import Array
 from ..codes import combined_codes, grouped
-from .rows import TABLE_RELATION, ChangeRows, chosen_of_batch, rows_of_tables
-from .tables import NOTHING_KNOWN, Table, indices_by_table, list_of, positions_of, version_columns
+from ..row_changes import TABLE_RELATION
+from .rows import ChangeRows, chosen_of_batch, rows_of_tables
+from .tables import NOTHING_KNOWN, TableName, indices_by_table, list_of, positions_of, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 
 
@@ -28,7 +29,7 @@ class Observation(NamedTuple):
     changes      the number of those rows, without RELATION
     """
 
-    table: Table
+    table: TableName
     facts: str
     first: dict[str, Any]
     last: dict[str, Any]
@@ -49,8 +50,8 @@ class Observations:
     """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[Table, int, str], Observation] = {}
-        self._tables: dict[Table, _TableSegments] = {}
+        self._found: dict[tuple[TableName, int, str], Observation] = {}
+        self._tables: dict[TableName, _TableSegments] = {}
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
@@ -59,7 +60,7 @@ class Observations:
         self.take(rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py())
 
     def take(
-        self, rows: ChangeRows, tables: Iterable[tuple[Table, Array]], position_of: Callable[[int], dict[str, Any]]
+        self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
     ) -> None:
         """Takes rows; see `TablesFound.take`."""
         relation_codes = _relation_codes(rows)
@@ -136,7 +137,7 @@ def tables_of_observations(
     observed: Iterable[Observation],
     format: str | None,
     position: pa.DataType,
-    known: Mapping[Table, TableVersions] = NOTHING_KNOWN,
+    known: Mapping[TableName, TableVersions] = NOTHING_KNOWN,
 ) -> pa.Table:
     """Returns the list of tables, as `tables` does.
 
@@ -145,7 +146,7 @@ def tables_of_observations(
     known      the versions that tables had before, which the list has too, first
     """
     versions = deepcopy({**known})
-    totals: dict[tuple[Table, int], dict[str, Any]] = {}
+    totals: dict[tuple[TableName, int], dict[str, Any]] = {}
     for one in observed:
         of_table = versions.setdefault(one.table, TableVersions())
         of_table.current = number = of_table.find(_from_json(one.facts))

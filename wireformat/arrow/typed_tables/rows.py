@@ -16,14 +16,20 @@ from ...errors import BadRows, OptionError, add_hint
 from ...options.table import listed, nearest
 from ..arrays import Array
 from ..codes import combined_codes
-from ..row_changes import HIDDEN_KINDS, RELATION_ID_COLUMN, TABLE_COLUMNS, TABLE_KINDS, RowChanges, record_batches
+from ..row_changes import (
+    HIDDEN_KINDS,
+    RELATION_ID_COLUMN,
+    TABLE_COLUMNS,
+    TABLE_DELETE,
+    TABLE_KINDS,
+    TABLE_TRUNCATE,
+    RowChanges,
+    record_batches,
+)
 from ..schemas import format_of
 from ..unread import ReadSummary
 from .images import EncodedLists, Images, is_numbered, joined_lists
 from .selections import BatchSelection, Selection, row_position
-
-TABLE_INSERT, TABLE_UPDATE, TABLE_DELETE, TABLE_TRUNCATE, TABLE_RELATION = range(len(TABLE_KINDS))
-"""The code of a kind: its index in TABLE_KINDS."""
 
 READ_COLUMNS = (
     *TABLE_COLUMNS,
@@ -38,7 +44,7 @@ _GROUP_ROWS = 1 << 16
 """Up to this many rows are read together. A group costs as much as a few hundred rows, so it need not be larger."""
 
 
-class Source:
+class RowChangeSource:
     """Row changes that are read once, to their end.
 
     other_schemas  schemas of other inputs, whose metadata may name the format

@@ -13,12 +13,12 @@ from ...formats.registry import find_row
 from ...options.checks import once, one_of, shown, texts
 from ...options.keywords import checks_keywords
 from ...options.table_names import one_table
-from ..row_changes import RowChanges
+from ..row_changes import TABLE_RELATION, RowChanges
 from ..schemas import DROPPED, format_of
 from ..unread import TablesSeen
 from .batch import TableBatch, TypedOptions, typed_batch, typed_schema
 from .columns import TypedColumn, check_has_all, check_named, columns_of_versions, given_columns
-from .rows import TABLE_RELATION, ChangeRows, Source, needed_columns, rows_of_table
+from .rows import ChangeRows, RowChangeSource, needed_columns, rows_of_table
 from .tables import versions_of
 from .versions import TableVersions, Version
 
@@ -127,7 +127,7 @@ def _typed(changes: RowChanges, asked: _Asked, options: TypedOptions, *, is_whol
     asked = asked.checked()
     table, schema, keep = asked.table, asked.schema, asked.keep
     other_schemas = [] if asked.listed is None else [asked.listed.schema]
-    source = Source(changes, keep, other_schemas=other_schemas, format=asked.format, is_whole=is_whole)
+    source = RowChangeSource(changes, keep, other_schemas=other_schemas, format=asked.format, is_whole=is_whole)
     options.has_relation_ids = source.format is not None and find_row(source.format).has_relation_ids
     kept = [pa.field(name, pa.null()) if source.schema is None else source.schema.field(name) for name in keep]
     versions = asked.known_versions(source.format)

@@ -15,19 +15,18 @@ from ...options.keywords import checks_keywords
 from ...options.table_names import suggestion, written
 from ..arrays import Array
 from ..codes import combined_codes
-from ..row_changes import RowChanges
-from ..schemas import with_format
+from ..row_changes import TABLE_RELATION, RowChanges
+from ..schemas import NAME_LIST, with_format
 from .listed import of_table, with_switched_keys
-from .rows import TABLE_RELATION, ChangeRows, Source, chosen_of_batch, rows_of_tables
+from .rows import ChangeRows, RowChangeSource, chosen_of_batch, rows_of_tables
 from .versions import TableVersions, Version
 
-_NAMES = pa.list_(pa.field("element", pa.string()))
 POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
 """The position of a row that is in no transaction."""
 
-Table = tuple[str, str]
+TableName = tuple[str, str]
 
-NOTHING_KNOWN: Mapping[Table, TableVersions] = MappingProxyType({})
+NOTHING_KNOWN: Mapping[TableName, TableVersions] = MappingProxyType({})
 """The versions of tables before the first row of a stream that begins."""
 
 
@@ -45,7 +44,7 @@ def tables(changes: RowChanges, *, format: str | None = None) -> pa.Table:
     columns. The schema metadata name the format if it is known. Raises BadRows if no row could be read, OptionError,
     TypeError.
     """
-    source = Source(changes, format=format)
+    source = RowChangeSource(changes, format=format)
     found = TablesFound()
     position: pa.StructType | None = None
     for batch in source.batches():
@@ -61,10 +60,10 @@ class TablesFound:
     known   the versions that tables had before, which the list has too, first
     """
 
-    def __init__(self, known: Mapping[Table, TableVersions] = NOTHING_KNOWN) -> None:
+    def __init__(self, known: Mapping[TableName, TableVersions] = NOTHING_KNOWN) -> None:
         self._versions = deepcopy({**known})
         self._known = {table: len(versions.versions) for table, versions in known.items()}
-        self._totals: dict[tuple[Table, int], list[Any]] = {}
+        self._totals: dict[tuple[TableName, int], list[Any]] = {}
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
@@ -73,7 +72,7 @@ class TablesFound:
         self.take(rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py())
 
     def take(
-        self, rows: ChangeRows, tables: Iterable[tuple[Table, Array]], position_of: Callable[[int], dict[str, Any]]
+        self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
     ) -> None:
         """Takes rows.
 
@@ -114,7 +113,7 @@ class TablesFound:
 
 
 def list_of(
-    rows: list[dict[str, Any]], versions: Mapping[Table, TableVersions], position: pa.DataType, format: str | None
+    rows: list[dict[str, Any]], versions: Mapping[TableName, TableVersions], position: pa.DataType, format: str | None
 ) -> pa.Table:
     """Returns a list of tables of its rows.
 
@@ -138,10 +137,10 @@ def tables_schema(position: pa.DataType) -> pa.Schema:
             pa.field("table_schema", pa.string()),
             pa.field("table_name", pa.string()),
             pa.field("version", pa.int32()),
-            pa.field("columns", _NAMES),
-            pa.field("types", _NAMES),
+            pa.field("columns", NAME_LIST),
+            pa.field("types", NAME_LIST),
             pa.field("typmods", pa.list_(pa.field("element", pa.int32()))),
-            pa.field("key_columns", _NAMES),
+            pa.field("key_columns", NAME_LIST),
             pa.field("first", position),
             pa.field("last", position),
             pa.field("changes", pa.int64()),
@@ -167,7 +166,7 @@ def positions_of(batch: pa.RecordBatch) -> pa.StructArray:
     return pa.StructArray.from_arrays([batch[name] for name in names], names)
 
 
-def indices_by_table(rows: ChangeRows) -> list[tuple[Table, Array]]:
+def indices_by_table(rows: ChangeRows) -> list[tuple[TableName, Array]]:
     """Returns the tables, each with the indices of its rows, in order."""
     if not len(rows.kinds):
         return []

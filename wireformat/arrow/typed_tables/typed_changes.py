@@ -14,16 +14,14 @@ from ...errors import BadRows, OptionError, counted
 from ...options.table import nearest
 from ..arrays import Array
 from ..codes import combined_codes, grouped
-from ..row_changes import RELATION_ID_COLUMN
-from .current_rows import DELETE, INSERT, TRUNCATE, UPDATE, Changes, codes_of_values
+from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_TRUNCATE, TABLE_UPDATE
+from .change_types import ROW_CHANGE_TYPES, UNKNOWN_CHANGE, kinds_of
+from .current_rows import Changes, codes_of_values
 
 ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
 """The columns that a typed table adds to those of the table. PERMISSIVE also adds `_error`, and `keep` its columns."""
 
-IMAGES = ("insert", "update", "update_postimage", "delete")
-"""The changes that set or delete a row."""
-
-OTHER_CHANGE = f"have a _change_type other than {', '.join(IMAGES)}, update_preimage, truncate"
+OTHER_CHANGE = f"have a _change_type other than {', '.join(ROW_CHANGE_TYPES)}, update_preimage, truncate"
 NO_SEQUENCE = "have no _sequence, by which changes are ordered: `transactions` adds it"
 NO_OLD_ROW = "do not contain the whole old row, which keys=[] needs: set REPLICA IDENTITY FULL"
 """What is wrong with changes: ends of error messages, like the next two."""
@@ -44,12 +42,6 @@ def bad_changes(count: int, fault: str) -> BadRows:
     verb, _, rest = fault.partition(" ")
     said = {"have": "has", "do": "does"}[verb] if count == 1 else verb
     return BadRows("changes that `latest` can order and apply", f"{counted(count, 'change')} that {said} {rest}")
-
-
-_IGNORED, _UNKNOWN = -1, -2
-_CHANGE_TYPES = (*IMAGES, "truncate", "update_preimage")
-_KINDS = np.array([INSERT, UPDATE, UPDATE, DELETE, TRUNCATE, _IGNORED, _UNKNOWN], np.int8)
-"""The kind of each, and of any other value."""
 
 
 class TypedChanges:
@@ -89,7 +81,7 @@ class TypedChanges:
         kinds = kinds_of(batch["_change_type"])
         sequence = batch["_sequence"]
         faults = {
-            OTHER_CHANGE: kinds == _UNKNOWN,
+            OTHER_CHANGE: kinds == UNKNOWN_CHANGE,
             NO_SEQUENCE: is_null(pc.struct_field(sequence, "commit_lsn"))
             | is_null(pc.struct_field(sequence, "ordinal")),
             no_stream(self._stream_by): _any([is_null(batch[name]) for name in self._stream_by], len(kinds)),
@@ -115,7 +107,7 @@ class TypedChanges:
             unsent = {name: unsent[name] for name in unsent if name not in self.keys}
         else:
             has_fault = images.is_update & ~images.has_old
-        has_fault &= kinds != TRUNCATE
+        has_fault &= kinds != TABLE_TRUNCATE
         self._faults_of_scope.update(scopes[has_fault].tolist())
         moved, old_keys = images.moves({name: after[name] for name in self.keys}, all_updates=not self.has_key)
         columns = {**{name: batch[name] for name in self._stream_by}, **after, "_sequence": batch["_sequence"]}
@@ -142,7 +134,7 @@ class TypedChanges:
         )
         lsns, ordinals = positions_of(table["_sequence"])
         # a key change that was split is a delete and an insert with one position
-        ordinals = ordinals * 2 + (kinds_of(table["_change_type"]) != DELETE)
+        ordinals = ordinals * 2 + (kinds_of(table["_change_type"]) != TABLE_DELETE)
         return None if _is_sorted(streams, lsns, ordinals) else np.lexsort((ordinals, lsns))
 
 
@@ -169,11 +161,6 @@ def _check_names(schema: pa.Schema, option: str, names: Sequence[str], allowed: 
         if name in ABOUT_COLUMNS or name not in allowed:
             fault = "is not a column of the table" if option == "keys" else "is not a column that typed kept"
             raise OptionError(f"option {option}: {name!r} {fault}")
-
-
-def kinds_of(change_types: Any) -> Array:
-    """Returns int8[n]: the kind of each change; negative for an image before an update, and for other values."""
-    return _KINDS[np.asarray(pc.fill_null(pc.index_in(change_types, pa.array(_CHANGE_TYPES)), len(_KINDS) - 1))]
 
 
 def positions_of(sequence: Any) -> tuple[Array, Array]:
@@ -205,10 +192,10 @@ class _Images:
         old = batch["_old"]
         self._batch = batch
         self._old = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
-        self._is_delete = kinds == DELETE
+        self._is_delete = kinds == TABLE_DELETE
         self._listed = _listed(batch["_unchanged"])
         self.has_old = ~is_null(old)
-        self.is_update = kinds == UPDATE
+        self.is_update = kinds == TABLE_UPDATE
 
     def after(self, name: str, *, is_key: bool) -> pa.Array:
         """Returns a column after the changes, with values of the old image where the new one lacks them.

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from ..arrays import Array
 from ..codes import combined_codes, grouped
+from ..row_changes import TABLE_UPDATE
+from ..schemas import NAME_LIST
 from .images import EncodedLists
-from .rows import TABLE_UPDATE, ChangeRows
+from .rows import ChangeRows
 from .versions import Version
-
-NAMES = pa.list_(pa.field("element", pa.string()))
 
 
 def unsent_columns(
@@ -59,11 +59,11 @@ def unsent_lists(unsent: EncodedLists, filled: Mapping[str, Array]) -> pa.Array:
     filled   column to bool[n]: whether the row's value was filled
     """
     if not any(unsent.lists):
-        return pa.nulls(len(unsent.codes), NAMES)
+        return pa.nulls(len(unsent.codes), NAME_LIST)
     codes = combined_codes([unsent.codes, *(flags.astype(np.int64) for flags in filled.values())])
     firsts, of_codes = grouped(codes)
     lists = []
     for first in firsts.tolist():
         names = unsent.lists[unsent.codes[first]] or ()
         lists.append([name for name in names if name not in filled or not filled[name][first]] or None)
-    return pa.array(lists, NAMES).take(pa.array(of_codes))
+    return pa.array(lists, NAME_LIST).take(pa.array(of_codes))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ...formats.pgoutput.relation_lists import relation_lists
 from ...formats.registry import find_row
 from ...pgtypes import type_name
 from ...pgtypes.sql_types import SqlType, with_typmod
 from ..arrays import Array
 from ..codes import grouped
+from ..row_changes import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION
 from .images import Names
-from .rows import TABLE_DELETE, TABLE_INSERT, TABLE_RELATION, ChangeRows
+from .rows import ChangeRows
 
 _MOST_FOUND = 10_000
 """For how many kinds of rows a table remembers the version. More are found anew, which takes longer."""
@@ -212,8 +213,6 @@ def relation_facts(rows: ChangeRows, index: int) -> ColumnFacts:
     detail = rows.detail(index)
     if detail is None:
         return ColumnFacts({})
-    columns, oids, typmods, keys = (
-        json.loads(detail.get(key, "[]")) for key in ("columns", "type_oids", "typmods", "key_columns")
-    )
-    types = dict(zip(columns, map(type_name, oids), strict=True))
-    return ColumnFacts(types, True, dict(zip(columns, typmods, strict=True)), tuple(keys))
+    lists = relation_lists(detail)
+    types = dict(zip(lists["columns"], map(type_name, lists["type_oids"]), strict=True))
+    return ColumnFacts(types, True, dict(zip(lists["columns"], lists["typmods"], strict=True)), lists["key_columns"])

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...events import Delete, Insert, Truncate, Update
+from ...events import ROW_CHANGES, Truncate
 from ..arrays import Array, read_only
 from .kernel import MOST_CODES, NO_CODE, SLOTS, code_rows
 
@@ -52,7 +52,7 @@ class RowColumns:
         kinds = batch.column("kind")
         lsn = batch.column("lsn")
         unsent = _items(unchanged, unchanged.values)
-        is_row = _flags(pc.is_in(kinds, pa.array([kind.kind for kind in (Insert, Update, Delete)], pa.string())))
+        is_row = _flags(pc.is_in(kinds, pa.array([*ROW_CHANGES])))
         skip = ~is_row | _flags(batch.column("xid").is_valid()) | (unsent.stops > unsent.starts)
         if needs_lsn:
             skip |= ~_flags(lsn.is_valid())

@@ -27,7 +27,7 @@ from ...events import (
     Update,
 )
 from ...formats.base import Writer
-from ...formats.direct.layouts import DECLINED, Layout, ValueWriter
+from ...formats.direct.layouts import DECLINED, ByteLayout, ValueWriter
 from ...framing.gauss_batch import CLOSE_BY_TIMEOUT, END, MORE
 from ..arrays import Array, read_only
 from ..jit.intrinsics import BLOCK
@@ -43,12 +43,12 @@ offsets of Arrow's binary arrays have 31 bits."""
 class LayoutWriter(Writer, Protocol):
     """A writer that tells the layouts of rows."""
 
-    def layout(self, event: RowChange) -> tuple[Layout, int | None] | None:
+    def layout(self, event: RowChange) -> tuple[ByteLayout, int | None] | None:
         """The layout of rows like this one, with the number of their relation, if they have one; None if such rows are
         not written from layouts now."""
 
 
-class Form(NamedTuple):
+class RowForm(NamedTuple):
     """How compiled code writes the rows of a format.
 
     null, tag   the bytes of a NULL, and those before the length of a value
@@ -62,9 +62,9 @@ class Form(NamedTuple):
     framed: bool
 
 
-FORMS: Mapping[str, Form] = {
-    "gaussdb-binary": Form(null=b"\xff\xff\xff\xff", tag=b"", new_first=True, framed=True),
-    "pgoutput": Form(null=b"n", tag=b"t", new_first=False, framed=False),
+FORMS: Mapping[str, RowForm] = {
+    "gaussdb-binary": RowForm(null=b"\xff\xff\xff\xff", tag=b"", new_first=True, framed=True),
+    "pgoutput": RowForm(null=b"n", tag=b"t", new_first=False, framed=False),
 }
 
 EVENT_ROWS = 1 << 11
@@ -85,7 +85,7 @@ class CompiledWriter:
     adapt_to      the format to whose abilities events are adapted, if they are
     """
 
-    def __init__(self, writer: LayoutWriter, form: Form, batch_bytes: int, adapt_to: str | None) -> None:
+    def __init__(self, writer: LayoutWriter, form: RowForm, batch_bytes: int, adapt_to: str | None) -> None:
         self._writer, self._form, self._batch_bytes, self._adapt_to = writer, form, batch_bytes, adapt_to
         self._events = RowEvents()
         self._open = b""
@@ -208,7 +208,7 @@ class _Measured:
         self.layouts = np.full(count, NO_CODE, np.int32)
         self.sizes = np.zeros(count, np.int64)
         self.counts = np.zeros(count, np.int32)
-        self.known: list[Layout] = []
+        self.known: list[ByteLayout] = []
         self._given: list[bytes] = []
         self._alone: list[bool] = []
 
@@ -241,7 +241,7 @@ class _Measured:
 class _Layouts:
     """The layouts of the numbers of some rows, as far as they are known now."""
 
-    def __init__(self, writer: LayoutWriter, form: Form, found: _Measured) -> None:
+    def __init__(self, writer: LayoutWriter, form: RowForm, found: _Measured) -> None:
         self.indexes = np.full(MOST_CODES, NO_CODE, np.int32)
         self.fixed = np.zeros(MOST_CODES, np.int64)
         self.no_nulls = np.zeros(MOST_CODES, np.uint8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
@@ -27,9 +26,11 @@ from ...events import (
 )
 from ...formats.adapt import adapted
 from ...formats.base import Writer
+from ...formats.pgoutput.relation_lists import LISTS, read_list
 from ...lsn import lsn_value, unsigned
 from ...pgtypes import type_name
 from ...times import time_text
+from ..schemas import NUMBER_COLUMNS
 
 Row = dict[str, Any]
 Pairs = Sequence[tuple[str, Any]]
@@ -46,19 +47,13 @@ def _flag(text: str) -> bool:
     return text == "true"
 
 
-def _tuple(text: str) -> tuple[Any, ...]:
-    return tuple(json.loads(text))
-
-
 _READERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("first_lsn", "end_lsn"), lsn_value),
     **dict.fromkeys(("restart_identity", "cascade", "reply", "first_segment", "transactional"), _flag),
-    **dict.fromkeys(("columns", "type_oids", "typmods", "key_columns", "binary"), _tuple),
+    **dict.fromkeys(LISTS, read_list),
     **dict.fromkeys(("origin", "wal_end", "wal_flushed", "time", "relid", "size", "subxid", "relation_id"), int),
 }
 """How a text of `detail` is read; all others stay as they are."""
-
-_NUMBERS = ("lsn", "xid", "csn", "commit_lsn")
 
 
 class RowEvents:
@@ -110,7 +105,7 @@ class RowEvents:
     def _facts(self, kind: type[Event], rows: list[Row]) -> dict[str, Any]:
         row = rows[0]
         detail = dict(row.get("detail") or ())
-        found: dict[str, Any] = {name: unsigned(row[name]) for name in _NUMBERS if row.get(name) is not None}
+        found: dict[str, Any] = {name: unsigned(row[name]) for name in NUMBER_COLUMNS if row.get(name) is not None}
         found |= {name: _READERS.get(name, str)(text) for name, text in detail.items() if name != "origin"}
         if "origin" in detail:
             found["origin"] = detail["origin"] if kind is Origin else int(detail["origin"])

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import counted
 from ...events import Corrupt, Event
 from ...formats.registry import find_format
-from ...inspection.page import MOST_TREES, Chosen, Listed, page
+from ...inspection.page import MOST_TREES, Listed, RecordTree, page
 from ...inspection.reading import RecordReader, Slice
 from ...options import ReadOptions
 from ...printable import printable
@@ -45,7 +45,7 @@ def write_page(
     name = guessed_format([path], format, column)
     found = find_format(name)
     listed: list[Listed] = []
-    chosen: list[Chosen] = []
+    chosen: list[RecordTree] = []
     reader = RecordReader(found, checked)
     decoder = SourceDecoder(found, checked)
     with find_inputs([path], found, column) as inputs:
@@ -75,7 +75,7 @@ def _add(
     said: list[Event],
     wanted: Set[int],
     listed: list[Listed],
-    chosen: list[Chosen],
+    chosen: list[RecordTree],
 ) -> None:
     """Adds the records of a message to the list, and the trees of those that are wanted."""
     is_learning = reader.format.relations is not None
@@ -86,7 +86,7 @@ def _add(
         table = ".".join(str(name) for name in names if name is not None)
         listed.append(Listed(index, record, piece.stop - piece.start, event.kind, printable(table)))
         if place in wanted:
-            chosen.append(Chosen(place, message, reader.node(message, piece, record)))
+            chosen.append(RecordTree(place, message, reader.node(message, piece, record)))
         elif is_learning:
             reader.learn(message)
 

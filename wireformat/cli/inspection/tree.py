@@ -20,7 +20,7 @@ from ...events import Event
 from ...formats.registry import find_format
 from ...inspection.nodes import Node
 from ...inspection.reading import RecordReader, Slice
-from ...inspection.rows import BYTES_IN_ROW, Row, error_lines, rows, shown_event
+from ...inspection.rows import BYTES_IN_ROW, TreeRow, error_lines, rows, shown_event
 from ...inspection.scan import find_records
 from ...options import ReadOptions
 from ...printable import printable
@@ -147,7 +147,7 @@ def _print_tree(screen: Console, data: bytes, node: Node) -> None:
             screen.print(Text(f"        ! {line}", style="bold red"))
 
 
-def _line(row: Row, width: int) -> Text:
+def _line(row: TreeRow, width: int) -> Text:
     """A row with room for the hexadecimal digits of `width` bytes."""
     node = row.node
     style = "bold red" if node.error is not None and node.is_leaf else "dim" if node.is_word else ""

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from ...events import Delete, Insert, RowChange, TupleData, Unchanged, Update
+from ...events import ROW_CHANGES, RowChange, TupleData, Unchanged
 
 Value = str | Unchanged | None
 ValueWriter = Callable[[Value], bytes]
@@ -29,10 +29,10 @@ DECLINED = (AttributeError, TypeError, ValueError, struct.error)
 MOST_LAYOUTS = 4096
 """How many layouts are kept: rows of `sql-decoding` need one for each pattern of NULLs."""
 
-ROW_CHANGES = frozenset((Insert, Update, Delete))
+ROW_CHANGE_EVENTS = frozenset(ROW_CHANGES.values())
 
 
-class Layout(NamedTuple):
+class ByteLayout(NamedTuple):
     """The bytes of row changes that differ only in their values.
 
     cells   for each value, the bytes before it and its writer
@@ -43,7 +43,7 @@ class Layout(NamedTuple):
     tail: bytes
 
     @classmethod
-    def of(cls, parts: Iterable[Part]) -> Layout:
+    def of(cls, parts: Iterable[Part]) -> ByteLayout:
         """Joins parts."""
         cells = []
         before = b""
@@ -74,7 +74,7 @@ class Layouts:
         self._parts = parts
         self._encoding = encoding
         self._new_first = new_first
-        self._layouts: dict[Any, Layout | None] = {}
+        self._layouts: dict[Any, ByteLayout | None] = {}
 
     def write(self, event: RowChange) -> bytes | None:
         """The bytes of a row change; None if the declaration must write it, or say what is wrong with it."""
@@ -84,18 +84,23 @@ class Layouts:
         except DECLINED:
             return None
 
-    def layout(self, event: RowChange) -> Layout | None:
+    def layout(self, event: RowChange) -> ByteLayout | None:
         """The layout of a row change; None, or one of DECLINED, if it has none."""
-        if type(event) not in ROW_CHANGES or event.xid is not None or event.old_kind is not None or event.binary != ():
+        if (
+            type(event) not in ROW_CHANGE_EVENTS
+            or event.xid is not None
+            or event.old_kind is not None
+            or event.binary != ()
+        ):
             return None
         key = layout_key(event)
         return self._layouts[key] if key in self._layouts else self._made(key, event)
 
-    def _made(self, key: Any, event: RowChange) -> Layout | None:
+    def _made(self, key: Any, event: RowChange) -> ByteLayout | None:
         if len(self._layouts) >= MOST_LAYOUTS:
             self._layouts.clear()
         self._layouts[key] = None
-        self._layouts[key] = layout = Layout.of(self._parts(event, self._encoding))
+        self._layouts[key] = layout = ByteLayout.of(self._parts(event, self._encoding))
         return layout
 
 

@@ -11,8 +11,7 @@ from ...grammar.json_text import KEYS, SIDES
 from ...grammar.literals import WRITERS, LiteralWriter
 from ...grammar.names import write_name, write_relation, write_type
 from ...grammar.sql_text import AND, DELETE, END, INSERT, VALUES, WHERE
-from ...grammar.table_text import TABLE
-from ...grammar.tuple_text import MARKS, NEW_TUPLE, NO_TUPLE, OLD_KEY, check_images
+from ...grammar.tuple_text import MARK_OF_CHANGE, NEW_TUPLE, NO_TUPLE, OLD_KEY, TABLE, check_images
 from ...grammar.unquoted import write_unquoted
 from .layouts import Part, RowParts, Value, ValueWriter, image_cells
 
@@ -37,7 +36,7 @@ def unquoted_rows() -> RowParts:
 def _line_rows(write_table: WriteTable, dialect: Dialect) -> RowParts:
     def parts(event: RowChange, encoding: str) -> Iterator[Part]:
         check_images(event)
-        yield TABLE + write_table(event.table_schema, event.table_name, encoding) + MARKS[type(event)]
+        yield TABLE + write_table(event.table_schema, event.table_name, encoding) + MARK_OF_CHANGE[type(event)]
         if isinstance(event, Delete):
             yield from columns(event.old, encoding)
         else:

@@ -72,7 +72,7 @@ SYSTEM_SCHEMA = "pg_catalog"
 """Sent as an empty name."""
 
 
-class Images(Subconstruct):
+class TaggedImages(Subconstruct):
     """Row images, each after the byte that says which it is, in the order of the steps.
 
     steps   the bytes that may stand there, and whether one of them must
@@ -115,7 +115,7 @@ def _more(name: str) -> Callable[[Any], bool]:
 
 
 def _row_change(*steps: tuple[bytes, bool]) -> Struct:
-    return Struct(XID, "at" / Tell, "relation_id" / Int32ub, "images" / Images(*steps))
+    return Struct(XID, "at" / Tell, "relation_id" / Int32ub, "images" / TaggedImages(*steps))
 
 
 XID = "xid" / Told("streamed", Int32ub)

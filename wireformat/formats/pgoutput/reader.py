@@ -16,11 +16,10 @@ from construct import Container
 from ...declare import parse
 from ...errors import BadLength, BadText, BadValue, DecodeError, UnknownRelation, counted
 from ...events import (
+    ROW_CHANGES,
     UNCHANGED,
-    Delete,
     Event,
     Heartbeat,
-    Insert,
     Message,
     Relation,
     RowChange,
@@ -28,7 +27,6 @@ from ...events import (
     TupleData,
     Type,
     Unknown,
-    Update,
 )
 from ...framing import copy_data
 from ...framing.frames import Frame
@@ -277,7 +275,7 @@ Adapt = Callable[[Relations, Values, Container, ReadOptions], Values]
 _ADAPT: dict[type[Event], Adapt] = {
     Relation: _relation,
     Type: _type,
-    **dict.fromkeys((Insert, Update, Delete), _row),
+    **dict.fromkeys(ROW_CHANGES.values(), _row),
     Truncate: _truncate,
     Message: _message,
     Heartbeat: _keepalive,

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...events import (
+    ROW_CHANGES,
     Begin,
     Commit,
     CommitPrepared,
-    Delete,
     Event,
-    Insert,
     Message,
     Prepare,
     Relation,
@@ -21,8 +20,8 @@ from ...events import (
     StreamPrepare,
     StreamStart,
     StreamStop,
-    Update,
 )
+from ..record_facts import aborts_whole
 
 NOTHING, ASKS, TELLS, OPENS, CLOSES, ENDS, MAY_END = range(7)
 """What a message does with relations and blocks.
@@ -36,7 +35,7 @@ MAY_END   a Message, which ends a block unless it has a transaction id
 """
 
 _ROLES: dict[type[Event], int] = {
-    **dict.fromkeys((Insert, Update, Delete), ASKS),
+    **dict.fromkeys(ROW_CHANGES.values(), ASKS),
     Relation: TELLS,
     StreamStart: OPENS,
     **dict.fromkeys((StreamStop, StreamCommit, StreamAbort, StreamPrepare), CLOSES),
@@ -137,7 +136,7 @@ class Relations:
             if isinstance(said, (StreamCommit, StreamPrepare)) and said.xid is not None:
                 self._newest.add_all(self._known(said.xid).by_number)
                 del self._streamed[said.xid]
-            elif isinstance(said, StreamAbort) and said.subxid == said.xid and said.xid is not None:
+            elif isinstance(said, StreamAbort) and said.xid is not None and aborts_whole(said.xid, said.subxid):
                 self._streamed.pop(said.xid, None)
 
     def describe(self, relations: Sequence[Relation]) -> None:

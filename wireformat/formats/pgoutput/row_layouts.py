@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Any
 
 from ...events import UNCHANGED, Relation, RowChange, TupleData
-from ..direct.layouts import DECLINED, MOST_LAYOUTS, Layout, Part, Value, ValueWriter, layout_key, values_of
+from ..direct.layouts import DECLINED, MOST_LAYOUTS, ByteLayout, Part, Value, ValueWriter, layout_key, values_of
 from .images import binary_value, images, old_tag
 from .messages import BINARY_CELL, KEY, NEW, NULL, TEXT_CELL, UNCHANGED_CELL
 
@@ -26,7 +26,7 @@ class RowLayouts:
     def __init__(self, tags: Mapping[Any, int], encoding: str) -> None:
         self._tags = {event: bytes([tag]) for event, tag in tags.items()}
         self._encoding = encoding
-        self._layouts: dict[Any, tuple[Relation, Layout | None]] = {}
+        self._layouts: dict[Any, tuple[Relation, ByteLayout | None]] = {}
 
     def write(self, event: RowChange, relation: Relation, *, in_block: bool) -> bytes | None:
         """The message of a row change; None if the declaration must write it, or say what is wrong with it."""
@@ -42,7 +42,7 @@ class RowLayouts:
         except DECLINED:
             return None
 
-    def layout(self, event: RowChange, relation: Relation) -> Layout | None:
+    def layout(self, event: RowChange, relation: Relation) -> ByteLayout | None:
         """The layout of messages outside of blocks; None if rows like this one have none."""
         try:
             layout = self._layout(event, relation)
@@ -52,20 +52,20 @@ class RowLayouts:
             return None
         head = self._tags[type(event)]
         if not layout.cells:
-            return Layout((), head + layout.tail)
+            return ByteLayout((), head + layout.tail)
         (before, write), *others = layout.cells
-        return Layout(((head + before, write), *others), layout.tail)
+        return ByteLayout(((head + before, write), *others), layout.tail)
 
-    def _layout(self, event: RowChange, relation: Relation) -> Layout | None:
+    def _layout(self, event: RowChange, relation: Relation) -> ByteLayout | None:
         key = (*layout_key(event), event.old_kind, event.binary)
         found = self._layouts.get(key)
         return found[1] if found is not None and found[0] is relation else self._made(key, event, relation)
 
-    def _made(self, key: Any, event: RowChange, relation: Relation) -> Layout | None:
+    def _made(self, key: Any, event: RowChange, relation: Relation) -> ByteLayout | None:
         if len(self._layouts) >= MOST_LAYOUTS:
             self._layouts.clear()
         self._layouts[key] = relation, None
-        layout = Layout.of(self._parts(event, relation))
+        layout = ByteLayout.of(self._parts(event, relation))
         self._layouts[key] = relation, layout
         return layout
 

@@ -34,19 +34,19 @@ from ...events import (
 )
 from ...framing.copy_data import ENVELOPE
 from ...options import Option, resolve
-from ...options.kinds import Word
+from ...options.kinds import OneOf
 from ...options.reading import DIALECTS
 from ...pgtypes import type_oid
 from ...times import MICROS_OF_2000
 from ..base import refuse_others
-from ..direct.layouts import ROW_CHANGES, Layout
+from ..direct.layouts import ROW_CHANGE_EVENTS, ByteLayout
 from ..direct.records import DirectRecords
 from .images import fits, images
 from .messages import RECORDS, SYSTEM_SCHEMA, is_aside
 from .relations import Relations
 from .row_layouts import RowLayouts
 
-OPTIONS = (Option("dialect", DIALECTS[0], Word(DIALECTS), "whose pgoutput it is"),)
+OPTIONS = (Option("dialect", DIALECTS[0], OneOf(DIALECTS), "whose pgoutput it is"),)
 
 FIRST_OID = 16384
 """The first number that a server gives to a table of a user."""
@@ -109,7 +109,9 @@ class PgOutputWriter:
                 if event in _PLAIN
             }
         )
-        self._rows = RowLayouts({event: tag for event, tag in self._tags.items() if event in ROW_CHANGES}, encoding)
+        self._rows = RowLayouts(
+            {event: tag for event, tag in self._tags.items() if event in ROW_CHANGE_EVENTS}, encoding
+        )
 
     def write(self, event: Event) -> list[bytes]:
         """See Writer.write."""
@@ -122,7 +124,7 @@ class PgOutputWriter:
         """See Writer.flush."""
         return []
 
-    def layout(self, event: RowChange) -> tuple[Layout, int] | None:
+    def layout(self, event: RowChange) -> tuple[ByteLayout, int] | None:
         """The layout of the messages of rows like this one, and the number of their relation; None if they have none,
         which is so in a streamed block."""
         known = self._known(event)
@@ -132,7 +134,7 @@ class PgOutputWriter:
         return None if layout is None else (layout, known.relation_id)
 
     def _messages(self, event: Event) -> list[bytes]:
-        if isinstance(event, RowChange) and type(event) in ROW_CHANGES:
+        if isinstance(event, RowChange) and type(event) in ROW_CHANGE_EVENTS:
             known = self._known(event)
             in_block = self._relations.block is not None
             written = None if known is None else self._rows.write(event, known, in_block=in_block)

@@ -5,12 +5,13 @@ Source: openGauss's test_decoding, whose rows are those of PostgreSQL's plugin o
 
 from __future__ import annotations
 
-from ...events import Delete, Event, Insert, Update
+from ...events import ROW_CHANGES, Event
 from ...grammar.cursor import Cursor
 from ...grammar.ddl_lines import MESSAGE_DDL
 from ...grammar.dialects import OPENGAUSS
 from ...grammar.lines import TEST_DECODING
-from ...grammar.table_text import TABLE, read_table, write_change
+from ...grammar.table_text import read_table, write_change
+from ...grammar.tuple_text import TABLE
 from ...options import ReadOptions
 from ..direct.text_rows import quoted_rows
 from ..registry import ROWS
@@ -26,6 +27,6 @@ OPENGAUSS_TEST_DECODING = TextFormat(
     row=ROWS["opengauss-test-decoding"],
     lines=TEST_DECODING,
     records=(*ddl_records(MESSAGE_DDL), (TABLE, _read_table)),
-    writers={**dict.fromkeys((Insert, Update, Delete), write_change), **serial_writers(MESSAGE_DDL)},
+    writers={**dict.fromkeys(ROW_CHANGES.values(), write_change), **serial_writers(MESSAGE_DDL)},
     row_parts=quoted_rows(OPENGAUSS),
 )

@@ -6,8 +6,8 @@ from ...events import Ddl, Event, Truncate
 from ...grammar.cursor import Cursor
 from ...grammar.ddl_lines import OBJECTS, DdlLine, read_ddl_line, read_ddl_object, write_ddl_line
 from ...grammar.names import read_relation
-from ...grammar.table_text import TABLE
 from ...grammar.truncate import read_truncate, write_truncate
+from ...grammar.tuple_text import TABLE
 from ...options import ReadOptions
 from ..text_format import RecordReader, RecordWriter
 

@@ -42,7 +42,7 @@ def _make_inverses() -> Array:
 
 INVERSES = _make_inverses()
 
-_NAN, _INFINITY = (np.frombuffer(word, np.uint8) for word in (b"NaN", b"Infinity"))
+NAN, INFINITY = (np.frombuffer(word, np.uint8) for word in (b"NaN", b"Infinity"))
 
 
 @inner
@@ -97,12 +97,12 @@ def write_float(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int
     exponent = bits >> digits_of_mantissa & most_exponent
     mantissa = bits & ((np.int64(1) << digits_of_mantissa) - 1)
     if exponent == most_exponent and mantissa != 0:
-        return write_word(text, to, _NAN)
+        return write_word(text, to, NAN)
     if is_negative:
         text[to] = MINUS
         to += 1
     if exponent == most_exponent:
-        return write_word(text, to, _INFINITY)
+        return write_word(text, to, INFINITY)
     if exponent == 0 and mantissa == 0:
         text[to] = DIGIT_0
         return to + 1

@@ -9,11 +9,11 @@ from ...arrays import Array, Int
 from ...ascii import DIGIT_0, DOT, MINUS
 from ...jit.compiler import inner
 from ..primitives import read_16
+from .floats import INFINITY, NAN
 from .outcomes import BAD, write_word
 
 _NEGATIVE, _NAN_SIGN, _INFINITE, _MINUS_INFINITE = 0x4000, 0xC000, 0xD000, 0xF000
 _GROUP, _MOST_GROUP = 4, 9999
-_NAN, _INFINITY = (np.frombuffer(word, np.uint8) for word in (b"NaN", b"Infinity"))
 
 
 @inner
@@ -31,12 +31,12 @@ def write_numeric(data: Array, at: Int, size: Int, form: Int, text: Array, to: I
     if size != 8 + 2 * count:
         return BAD
     if sign == _NAN_SIGN:
-        return write_word(text, to, _NAN)
+        return write_word(text, to, NAN)
     if sign == _INFINITE or sign == _MINUS_INFINITE:
         if sign == _MINUS_INFINITE:
             text[to] = MINUS
             to += 1
-        return write_word(text, to, _INFINITY)
+        return write_word(text, to, INFINITY)
     if sign != 0 and sign != _NEGATIVE:
         return BAD
     weight -= (weight >> 15) << 16  # signed

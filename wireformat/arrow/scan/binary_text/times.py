@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....pgtypes.binary_times import DATES, TIMESTAMPS, ZONES
+from ....pgtypes.binary_times import DATES, INT32, INT64, TIMESTAMPS, ZONES
 from ....times import DAYS_TO_2000, MICROS_OF_DAY
 from ...arrays import Array, Int
 from ...ascii import COLON, DIGIT_0, DOT, MINUS, PLUS, SPACE
@@ -17,8 +17,7 @@ FIRST_DATE, LAST_DATE = DATES[0], DATES[-1]
 FIRST_TIMESTAMP, LAST_TIMESTAMP = TIMESTAMPS[0], TIMESTAMPS[-1]
 MOST_WEST = ZONES[-1]
 
-LEAST_32, MOST_32 = -(1 << 31), (1 << 31) - 1
-LEAST_64, MOST_64 = -(1 << 63), (1 << 63) - 1
+(LEAST_32, MOST_32), (LEAST_64, MOST_64) = INT32, INT64
 
 _INFINITY, _BC, _YEAR, _MONTH, _DAY = (
     np.frombuffer(word, np.uint8) for word in (b"infinity", b" BC", b" year", b" mon", b" day")

@@ -6,6 +6,7 @@ import numpy as np
 
 from ....formats.gaussdb_binary import NEW_TAG, NULL_LENGTH, OLD_TAG
 from ....formats.pgoutput.messages import IMAGES as PGOUTPUT_IMAGES
+from ....formats.signatures import MOST_HIGH_BYTE
 from ...arrays import Array, Int
 from ...ascii import QUOTE
 from ...jit.compiler import compiled, inner
@@ -35,9 +36,6 @@ from .texts import NO_NULL, STOPPED, begin_record, check_room, check_sized, note
 
 PGOUTPUT_TAGS = np.zeros(256, np.bool_)
 PGOUTPUT_TAGS[[*PGOUTPUT_IMAGES]] = True
-
-MOST_HIGH_BYTE = 6
-"""A row image of pgoutput whose number of columns has a higher first byte is not recognised as one."""
 
 
 @compiled

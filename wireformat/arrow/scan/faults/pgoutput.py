@@ -13,6 +13,7 @@ from ....formats.pgoutput.messages import (
 from ....formats.pgoutput.messages import KEY as KEY_TAG
 from ....formats.pgoutput.messages import NEW as NEW_TAG
 from ....formats.pgoutput.messages import OLD as OLD_TAG
+from ....formats.signatures import MOST_HIGH_BYTE
 from ...arrays import Array, Int
 from ...jit.compiler import compiled, inner
 from ..kernels.pgoutput import KIND_OF_BYTE
@@ -47,8 +48,6 @@ from .texts import NO_NULL, begin_record, check_room, check_sized, note_fault
 CELL_TAGS = np.zeros(256, np.bool_)
 CELL_TAGS[[NULL, UNCHANGED_CELL, TEXT_CELL, BINARY_CELL]] = True
 
-MOST_HIGH_BYTE = 6
-"""A row image whose number of columns has a higher first byte is not recognised as one; see formats/signatures.py."""
 
 IMAGE_AT, XID_BYTES = 5, 4
 """Where the first row image begins outside of streamed blocks; in one, a transaction id is before the relation."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from ....formats.signatures import HEAD_BYTES
+from ....grammar import tuple_text
 from ....limits import NAME_BYTES
 from ...arrays import Array, Int
 from ...ascii import APOSTROPHE, BACKSLASH, COLON, DOT, QUOTE, SPACE
 from ...jit.compiler import compiled, inner
+from ...scan import tokens
 from ..kernels.json_changes import string_end
 from ..kernels.names import name_end, names_end
 from ..notes import (
@@ -53,7 +55,7 @@ from .fields import (
 from .texts import begin_record, check_text, is_utf8, note_fault
 
 JSON_HEAD, JSON_KIND, TEXT_HEAD = (
-    np.frombuffer(token, np.uint8) for token in (b'{"table_name":"', b'","op_type":"', b"table ")
+    np.frombuffer(token, np.uint8) for token in (tokens.JSON_HEAD, tokens.JSON_KIND, tuple_text.TABLE)
 )
 ROW_KINDS = np.frombuffer(b"INSERTUPDATEDELETE", np.uint8)
 KIND_BYTES = 6

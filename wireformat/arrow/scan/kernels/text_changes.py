@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY
+from ....grammar.tuple_text import NEW_TUPLE, NO_TUPLE, OLD_KEY, TABLE
 from ...arrays import Array, Int
 from ...ascii import (
     APOSTROPHE,
@@ -52,7 +52,7 @@ from ..notes import (
 from ..primitives import is_ascii, same_bytes
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
 from ..relations.recognise import learn, note_complete, note_pattern
-from ..tokens import ROW_CHANGES, TABLE
+from ..tokens import CHANGE_MARKS
 from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
 from .literals import BAD_LENGTH, literal, number_end, quoted_end
 from .names import BYTES, MOST_BYTES_TO_CHANGE, TYPE_WORD, find_table, names_end, read_name, read_table
@@ -61,7 +61,7 @@ from .transaction_lines import close_record, open_message, open_record, read_lin
 TABLE_ENTRY, OLD_ENTRY, NEW_ENTRY, NO_TUPLE_ENTRY = (
     token_entry(token) for token in (TABLE, OLD_KEY, NEW_TUPLE, NO_TUPLE)
 )
-FIRST_CHANGE = token_entry(ROW_CHANGES[0])
+FIRST_CHANGE = token_entry(CHANGE_MARKS[0])
 
 TOO_FEW_CELLS = -2
 """The end of columns for which there are too few cells."""

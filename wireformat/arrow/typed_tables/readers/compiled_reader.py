@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ...arrays import Array
 from ...noted_texts import NotedTexts
-from .reader import Misfits, Reader, Texts, as_noted, as_strings
+from .reader import Misfits, Texts, ValueReader, as_noted, as_strings
 
 FEW_TEXTS = 256
 """So few texts are cast in less time than it takes to load a compiled reader, and far less than to compile it."""
@@ -27,16 +27,16 @@ class CompiledReader:
     """
 
     read_usual: Callable[[NotedTexts], tuple[pa.Array, Array]]
-    others: Reader
+    others: ValueReader
     few: int = FEW_TEXTS
 
     @property
     def type(self) -> pa.DataType:
-        """See Reader.type."""
+        """See ValueReader.type."""
         return self.others.type
 
     def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
-        """See Reader.read."""
+        """See ValueReader.read."""
         if not isinstance(texts, NotedTexts) and texts.null_count == len(texts):
             return pa.nulls(len(texts), self.type), {}
         noted = as_noted(texts)

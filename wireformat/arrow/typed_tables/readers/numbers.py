@@ -19,7 +19,7 @@ INTEGER, DECIMAL, BOOLEAN = range(-3, 0)
 """Forms, as those of times."""
 
 
-class Form(NamedTuple):
+class TextForm(NamedTuple):
     """How the texts of a type are written.
 
     number   INTEGER and so on
@@ -32,25 +32,25 @@ class Form(NamedTuple):
     scale: int = 0
 
 
-def form_of(type: pa.DataType) -> Form | None:
+def form_of(type: pa.DataType) -> TextForm | None:
     """Returns the form of the texts of a type; None if they are not read here."""
     if pa.types.is_signed_integer(type):
-        return Form(INTEGER, (1 << type.bit_width - 1) - 1)
+        return TextForm(INTEGER, (1 << type.bit_width - 1) - 1)
     if pa.types.is_decimal128(type) and 0 <= type.scale <= type.precision:
-        return Form(DECIMAL, type.precision - type.scale, type.scale)
+        return TextForm(DECIMAL, type.precision - type.scale, type.scale)
     return _FORMS.get(type)
 
 
 _FORMS = {
-    pa.bool_(): Form(BOOLEAN),
-    pa.date32(): Form(DATE),
-    pa.time64("us"): Form(TIME),
-    pa.timestamp("us"): Form(TIMESTAMP),
-    pa.timestamp("us", "UTC"): Form(TIMESTAMP_WITH_ZONE),
+    pa.bool_(): TextForm(BOOLEAN),
+    pa.date32(): TextForm(DATE),
+    pa.time64("us"): TextForm(TIME),
+    pa.timestamp("us"): TextForm(TIMESTAMP),
+    pa.timestamp("us", "UTC"): TextForm(TIMESTAMP_WITH_ZONE),
 }
 
 
-def read_numbers(texts: NotedTexts, form: Form, type: pa.DataType) -> tuple[pa.Array, Array]:
+def read_numbers(texts: NotedTexts, form: TextForm, type: pa.DataType) -> tuple[pa.Array, Array]:
     """Returns the values, and int64[m]: the rows whose texts are not in the usual form, which are null."""
     count = len(texts.pairs)
     values = unused(2 * count if form.number == DECIMAL else count, np.int64)

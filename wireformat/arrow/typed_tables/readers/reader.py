@@ -15,7 +15,7 @@ Misfits = dict[int, str]
 """Index of a row to a description of its value, which does not fit the type. The cell is null."""
 
 
-class Reader(Protocol):
+class ValueReader(Protocol):
     """Reads the texts of a column as values of a type."""
 
     @property
@@ -32,7 +32,7 @@ class TextReader:
     type = pa.string()
 
     def read(self, texts: Texts) -> tuple[pa.Array, Misfits]:
-        """See Reader.read."""
+        """See ValueReader.read."""
         return as_strings(texts), {}
 
 

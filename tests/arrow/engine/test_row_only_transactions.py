@@ -1,4 +1,4 @@
-"""Whole transactions are checked and filtered together: rows must end as events do, record by record."""
+"""Row-only transactions are checked and filtered together: rows must end as events do, record by record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import wireformat as wf
 from wireformat.arrow.columns.rows_from_events import build
 from wireformat.arrow.engine.order_check import OrderChecked
-from wireformat.arrow.engine.plain_transactions import plain_transactions
+from wireformat.arrow.engine.row_only_transactions import row_only_transactions
 from wireformat.arrow.engine.transaction_filter import FilteredTransactions
 from wireformat.arrow.schemas import CHANGES
 from wireformat.options import ReadOptions
@@ -110,7 +110,7 @@ def test_filters(events: list[wf.Event], size: int, options: dict[str, Any]) -> 
     assert rows_of(filtered.batches([], CHANGES)) == events_of(filtered.events([]))
 
 
-def test_which_ones_are_plain() -> None:
+def test_which_ones_are_row_only() -> None:
     """Neighbours form a run; another xid, a gid and any other record prevent it."""
     events = [
         *(wf.Begin(xid=1), ROW, wf.Commit(xid=1)),
@@ -122,6 +122,6 @@ def test_which_ones_are_plain() -> None:
         wf.Begin(xid=8),
     ]
     (batch,) = InBatches(events, 100).batches([], CHANGES)
-    found = plain_transactions(batch)
+    found = row_only_transactions(batch)
     assert (found.begins.tolist(), found.commits.tolist()) == ([0, 3, 13], [2, 4, 16])
     assert found.runs == {0: 5, 13: 17}
