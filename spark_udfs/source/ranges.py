@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, repeat
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
 import wireformat as wf
 from wireformat.live.checks import CHECKPOINT, Wanted, all_findings, check_start, position_findings, raise_errors
-from wireformat.live.connection import Connection
+from wireformat.live.connection import STEADY_SECONDS, Connection
 from wireformat.live.intake import Intake
 from wireformat.live.plugins import ask
 from wireformat.live.slots import Slot, System, find_slot, find_system, retained_bytes
@@ -227,19 +226,24 @@ class SlotRanges:
 
     def _lasting(self, work: Callable[[], Result]) -> Result:
         """Does something, again after each error that may pass."""
-        deadline = time.monotonic() + self._reconnect_seconds
-        for wait in chain(_WAIT_SECONDS, repeat(_WAIT_SECONDS[-1])):
+        failures, lost_at = 0, 0.0
+        while True:
+            began = time.monotonic()
             try:
                 return work()
             except wf.ServerError as error:
+                now, was_open = time.monotonic(), self._intake is not None
                 self.close()
-                if not error.is_temporary or time.monotonic() + wait > deadline:
+                if failures == 0 or (was_open and now - began >= STEADY_SECONDS):
+                    failures, lost_at = 0, now
+                wait = _WAIT_SECONDS[min(failures, len(_WAIT_SECONDS) - 1)]
+                if not error.is_temporary or now + wait > lost_at + self._reconnect_seconds:
                     raise
             except BaseException:
                 self.close()
                 raise
+            failures += 1
             time.sleep(wait)
-        raise AssertionError("the waits do not end")
 
 
 def _position(slot: SlotPosition | None) -> CapturePosition | None:

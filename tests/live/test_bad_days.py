@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,9 +29,10 @@ from wireformat.stream.capture_position import SlotPosition
 
 from ..servers.installations import installations
 from ..servers.server import Server, running
+from .crashes import meanwhile
 from .databases import Database, database, told
 from .test_slot_ranges import MESSAGES
-from .walsender import SYSTEM, Walsender, plays, serving
+from .walsender import SYSTEM, Session, Walsender, plays, serving
 
 SMALL: dict[str, Any] = {"slot": "s", "publication": "p", "threads": 1, "once": True, "batch_seconds": 0.01}
 
@@ -204,6 +206,40 @@ def test_a_promoted_standby(tmp_path: Path) -> None:
         wf.live.follow(server.dsn, lake, **SMALL)
 
 
+@pytest.mark.parametrize("is_standby", [True, False])
+def test_a_server_that_is_behind_when_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_standby: bool
+) -> None:
+    """A standby that starts again has not replayed yet what it has sent: the run waits. A primary has lost it."""
+    monkeypatch.setattr("wireformat.live.follower._WAIT_SECONDS", (0.01,))
+    seen: list[str] = []
+
+    def play(session: Session, number: int) -> None:
+        if number == 0:
+            for lsn, payload in MESSAGES[:-3]:
+                session.data(lsn, payload)
+            while session.wait_for_status() < 300:
+                pass
+            server.end = 100
+            session.cut()
+        plays(MESSAGES, end=400)(session, number)
+
+    def watch(progress: Progress) -> None:
+        seen.append(progress.state)
+        if sum("the standby's log ends at 0/64" in state for state in seen) == 2:
+            server.end = 400
+
+    standby = "t" if is_standby else "f"
+    server = Walsender(play, end=400, answers={"pg_is_in_recovery": lambda _: [{"standby": standby}]})
+    with serving(server):
+        if is_standby:
+            wf.live.follow(server.dsn, tmp_path, on_progress=watch, **SMALL)
+            assert [id for _, id in told(tmp_path)] == [1, 2, 3, 4, 5, 6, 7]
+        else:
+            with pytest.raises(wf.ServerError, match="the server's log ends at 0/64: it was restored"):
+                wf.live.follow(server.dsn, tmp_path, on_progress=watch, **SMALL)
+
+
 @contextmanager
 def standby_of(primary: Server) -> Iterator[Server]:
     """A standby of a server, which is stopped in between."""
@@ -284,6 +320,46 @@ def test_a_standby_that_is_promoted(tmp_path: Path) -> None:
         assert [(id,) for _, id in told(lake)] == promoted.rows("select id from t order by id")
         promoted.session.close()
         session.close()
+
+
+@pytest.mark.server
+@pytest.mark.slow
+@pytest.mark.parametrize("via", ["streaming", "sql"])
+def test_a_standby_is_read(tmp_path: Path, via: str) -> None:
+    """A real one, also after it was killed and started again."""
+    lake = tmp_path / "lake"
+    with running(installations()[18]) as primary, standby_of(primary) as standby, database(primary, "shop") as db:
+        db.execute("insert into t values (0, 'a', 1)")
+        (end,) = db.rows("select pg_current_wal_flush_lsn()::text")[0]
+        with standby.connect() as session:
+            wait_until(lambda: session.execute("select pg_last_wal_replay_lsn() >= %s", [end]).fetchall() == [(True,)])
+        copy = Database(standby, db.name)
+
+        def helps(stop: threading.Event) -> None:
+            with primary.connect() as session:
+                while not stop.wait(0.1):
+                    session.execute("select pg_log_standby_snapshot()")  # a new slot waits for it
+
+        with meanwhile(helps):
+            copy.follow(lake, create_slot=True, via=via)
+        steps, stop = list[str](), threading.Event()
+
+        def play(progress: Progress) -> None:
+            if not progress.rows and "before" not in steps:
+                steps.append("before")
+                db.execute("insert into t values (1, 'a', 1)")
+            elif progress.rows == 1 and "killed" not in steps:
+                steps.append("killed")
+                standby.restart(signal.SIGKILL)
+                db.execute("insert into t values (2, 'a', 1)")
+            elif progress.rows == 2:
+                stop.set()
+
+        wf.live.follow(
+            copy.dsn, lake, slot=copy.slot, publication="p", via=via, stop=stop, on_progress=play, batch_seconds=0.01
+        )
+        assert [id for _, id in told(lake)] == [1, 2]
+        copy.session.close()
 
 
 @pytest.mark.parametrize(("format", "state"), [("parquet", "changes"), ("delta", "changes"), ("delta", "latest")])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -147,6 +148,31 @@ def test_connections_that_break() -> None:
             position = at(end)
     assert found == [1, 2, 3, 4, 5, 6, 7]
     assert len(server.starts) == 4
+
+
+@pytest.mark.parametrize("steady", [0.0, 30.0])
+def test_a_connection_that_is_lost_late(monkeypatch: pytest.MonkeyPatch, steady: float) -> None:
+    """The attempts are counted from there, and not from the beginning of the range; those that fail at once are not."""
+    monkeypatch.setattr("spark_udfs.source.ranges.STEADY_SECONDS", steady)
+
+    def play(session: Session, number: int) -> None:
+        if number < 4:
+            session.keepalive(1)
+            time.sleep(0.4)
+            session.cut()
+        plays(MESSAGES)(session, number)
+
+    server = Walsender(play, end=1 << 40)
+    with serving(server):
+        ranges = ranges_of(server, reconnect_seconds=0.3)
+        with closing(ranges):
+            if steady:
+                with pytest.raises(wf.ServerError):
+                    ranges.slices(at(1), at(400))
+                assert len(server.starts) == 2
+            else:
+                assert all_ids(ranges.slices(at(1), at(400))) == [1, 2, 3, 4, 5, 6, 7]
+                assert len(server.starts) == 5
 
 
 def test_the_server_hears_what_is_safe() -> None:

@@ -248,6 +248,31 @@ def test_a_server_that_does_not_come_back(tmp_path: Path) -> None:
     assert any(progress.state.startswith("connecting again: ") for progress in seen)
 
 
+@pytest.mark.parametrize(("steady", "ends"), [(30.0, True), (0.0, False)])
+def test_connections_that_live_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steady: float, ends: bool
+) -> None:
+    """They are failures, too, though a keepalive comes: the run ends. Those that have lasted are none."""
+    monkeypatch.setattr("wireformat.live.follower.STEADY_SECONDS", steady)
+
+    def play(session: Session, number: int) -> None:
+        if number < 3 or ends:
+            for _ in range(8):
+                session.keepalive(1)
+                time.sleep(0.1)
+            session.cut()
+        plays(pgoutput(3), end=1 << 40)(session, number)
+
+    options = {"publication": "p", "mode": "PERMISSIVE", "reconnect_seconds": 0.0, **FAST}
+    with serving(Walsender(play, end=1 << 40)) as server:
+        if ends:
+            with pytest.raises(wf.ServerError, match="the connection was lost"):
+                wf.live.follow(server.dsn, tmp_path, **options)
+        else:
+            wf.live.follow(server.dsn, tmp_path, **options)
+    assert len(server.starts) == (2 if ends else 4)
+
+
 def test_a_full_disk_of_the_server(tmp_path: Path) -> None:
     """It is not taken for the lake's: the connection has ended, and another one is made."""
     seen: list[str] = []

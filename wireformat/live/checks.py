@@ -10,7 +10,7 @@ from ..lsn import lsn_text
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
 from .plugins import READ
-from .slots import Slot, System, described, find_slot, is_standby, retained_bytes
+from .slots import Slot, System, described, find_slot, retained_bytes
 
 
 class Finding(NamedTuple):
@@ -84,7 +84,7 @@ class Wanted(NamedTuple):
 def all_findings(connection: Connection, wanted: Wanted, system: System, slot: Slot | None) -> list[Finding]:
     """Returns what all checks find. Raises ServerError if the connection is lost."""
     found = [
-        *_server(connection),
+        *_server(connection, system),
         *_slot(wanted, slot, system),
         *position_findings(wanted.position, wanted, system, slot),
     ]
@@ -159,12 +159,21 @@ def position_findings(
             "by somebody else, or dropped and created again",
             gap,
         )
+    elif there.lsn > system.flushed and system.is_standby:
+        yield Finding(
+            "error",
+            "position",
+            f"the {noun} ends at {lsn_text(there.lsn)}, the standby's log ends at {lsn_text(system.flushed)}",
+            "wait until it has received and replayed the primary's log; if it stays behind, connect to the server that "
+            "the stream was read from",
+            passes=True,
+        )
     elif there.lsn > system.flushed:
         yield Finding(
             "error",
             "position",
             f"the {noun} ends at {lsn_text(there.lsn)}, the server's log ends at {lsn_text(system.flushed)}: it was "
-            "restored from a backup, or is a standby that lacks the end",
+            "restored from a backup, or was a standby that lacked the end",
             f"connect to the server that has the whole log, or {anew}",
         )
     elif left is not None and there.lsn > left:
@@ -180,7 +189,7 @@ def position_findings(
         yield Finding("ok", "position", f"continues at {lsn_text(there.lsn)}")
 
 
-def _server(connection: Connection) -> Iterator[Finding]:
+def _server(connection: Connection, system: System) -> Iterator[Finding]:
     level = _setting(connection, "wal_level")
     if level == "logical":
         yield Finding("ok", "wal_level", "logical")
@@ -201,10 +210,9 @@ def _server(connection: Connection) -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", "encoding", f"{encoding}, sent as UTF8")
-    standby = is_standby(connection)
-    if standby and 10 <= connection.version < 16:
+    if system.is_standby and 10 <= connection.version < 16:
         yield Finding("error", "server", "a standby, and only PostgreSQL 16 and newer decode there", "use the primary")
-    elif standby:
+    elif system.is_standby:
         yield Finding("note", "server", "a standby: its slots are lost if the primary's wal_level changes")
 
 

@@ -23,6 +23,9 @@ EPOCH_SECONDS = 946_684_800
 """2000-01-01 UTC, from which servers count."""
 
 
+STEADY_SECONDS = 30.0
+"""A connection that has lasted so long was no failure, also if nothing was written: attempts are counted anew."""
+
 STOP_SECONDS = 0.5
 """How soon a statement or a copy notices that it is to stop."""
 

@@ -14,7 +14,7 @@ from ..errors import OptionError, ServerError
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
 from .checks import Wanted, all_findings, check_start, raise_errors
-from .connection import Connection, Stopped
+from .connection import STEADY_SECONDS, Connection, Stopped
 from .intake import Intake, SqlIntake
 from .messages import is_stop
 from .plugins import Asked, ask
@@ -72,6 +72,7 @@ class Follower:
     last_look: float = 0.0
     failures: int = 0
     lost_at: float = 0.0
+    opened_at: float = 0.0
 
     def run(self) -> CapturePosition:
         """Follows until the end."""
@@ -112,6 +113,11 @@ class Follower:
         self.failures += 1
         self._report(state=f"connecting again: {error}")
         return not self.stop.wait(wait)
+
+    def _lasts(self) -> None:
+        """Counts failures anew once a connection has lasted: one that lives for a moment is a failure, too."""
+        if time.monotonic() - self.opened_at >= STEADY_SECONDS:
+            self.failures = 0
 
     def _stream(self) -> None:
         """Connects, checks that the slot goes on where the lake ends, and writes until there is a reason to stop."""
@@ -215,6 +221,7 @@ class Follower:
         Tables that have been copied are then at the LSN of that snapshot, too, and the stream goes on there for all.
         """
         copied = self._reached().copied or ()
+        self.opened_at = time.monotonic()
         with self.connect() as connection:
             found = take_snapshot(
                 connection,
@@ -222,7 +229,7 @@ class Follower:
                 self.sink.patterns,
                 copied,
                 self.batch_bytes,
-                lambda text: self._report(state=text),
+                self._copies,
                 self.stop,
             )
         with closing(found.messages):
@@ -237,6 +244,10 @@ class Follower:
         self.progress = self.progress.with_rows(rows)
         self._report(state="snapshot", lsn=found.lsn)
 
+    def _copies(self, state: str) -> None:
+        self._lasts()
+        self._report(state=state)
+
     def _write_copied(self, found: Snapshot, asked: Asked, at: SlotPosition) -> tuple[CapturePosition, dict[str, int]]:
         """Writes the rows of a snapshot; again, if an earlier attempt has failed."""
         self.sink.empty_unfinished(found.tables)
@@ -248,6 +259,7 @@ class Follower:
             raise
 
     def _write_batches(self, intake: Intake | SqlIntake, batches: Batches, asked: Asked, target: int | None) -> None:
+        self.opened_at = time.monotonic()
         while not self.stop.is_set():
             is_over = target is not None and intake.is_quiet_at(target)
             batch = batches.next(0, 0) if is_over else batches.next(TICK_SECONDS, target)
@@ -260,7 +272,7 @@ class Follower:
                     batch.close()
             self._look(batches)
             if intake.received:
-                self.failures = 0
+                self._lasts()
             if (target is not None and self._reached().lsn >= target) or (is_over and batch is None):
                 return
 
@@ -289,6 +301,7 @@ class Follower:
             lambda: self.sink.write(batch.messages, format, self.position, at, at.copied)
         )
         self.last_write = time.monotonic()
+        self.failures = 0
         self.progress = self.progress.after(batch, rows, self._position())
         self._report(state="streaming")
 

@@ -25,6 +25,7 @@ class System(NamedTuple):
     timeline   of its log, which changes when a standby is promoted; 0 if it is not known
     flushed    the end of its log: on disk, or only written by SQL functions of GaussDB; see `end_on_disk`
     database   the database of the connection
+    is_standby   whether it follows another server
     ended      where its log has left earlier timelines
     """
 
@@ -32,6 +33,7 @@ class System(NamedTuple):
     timeline: int
     flushed: int
     database: str
+    is_standby: bool = False
     ended: Mapping[int, int] = MappingProxyType({})
 
     def end_of(self, timeline: int) -> int | None:
@@ -72,21 +74,24 @@ class Slot(NamedTuple):
 
 def find_system(connection: Connection) -> System:
     """Returns what the server says of itself."""
-    (row,) = connection.query("IDENTIFY_SYSTEM" if connection.replicates else _sql(connection))
+    (recovery,) = connection.query("select pg_catalog.pg_is_in_recovery() as standby")
+    is_standby = recovery["standby"] == "t"  # asked first: if it is promoted now, its timeline is said not to be known
+    (row,) = connection.query("IDENTIFY_SYSTEM" if connection.replicates else _sql(connection, is_standby))
     timeline = int(row["timeline"] or 0)
-    ended = _ended_timelines(connection, timeline)
+    ended = None if is_standby else _ended_timelines(connection, timeline)  # a standby may change its own any time
     return System(
         row["systemid"] or "",
         0 if ended is None else timeline,
         lsn_value(row["xlogpos"] or "0/0"),
         row.get("dbname") or "",
+        is_standby,
         ended or {},
     )
 
 
 def _ended_timelines(connection: Connection, timeline: int) -> dict[int, int] | None:
-    """Returns where earlier timelines ended; None if the server does not say it, or may change its own any time."""
-    if not connection.replicates or connection.version < 10 or is_standby(connection):
+    """Returns where earlier timelines ended; None if the server does not say it."""
+    if not connection.replicates or connection.version < 10:
         return None
     if timeline < 2:
         return {}
@@ -100,14 +105,15 @@ def _ended_timelines(connection: Connection, timeline: int) -> dict[int, int] | 
     return {int(line[0]): lsn_value(line[1]) for line in lines if len(line) > 1 and line[0].isdigit()}
 
 
-def is_standby(connection: Connection) -> bool:
-    """Whether a server follows another one."""
-    return connection.query("select pg_catalog.pg_is_in_recovery() as standby")[0]["standby"] == "t"
+def _sql(connection: Connection, is_standby: bool) -> str:
+    """Returns a query that gives what IDENTIFY_SYSTEM gives, on a connection without replication.
 
-
-def _sql(connection: Connection) -> str:
-    """Returns a query that gives what IDENTIFY_SYSTEM gives, on a connection without replication."""
-    end = "pg_current_wal_flush_lsn()" if connection.version >= 10 else "pg_current_xlog_location()"
+    The log of a standby ends where its SQL functions read to: what it has received and not replayed comes later.
+    """
+    if connection.version >= 10:
+        end = "pg_last_wal_replay_lsn()" if is_standby else "pg_current_wal_flush_lsn()"
+    else:
+        end = "pg_last_xlog_replay_location()" if is_standby else "pg_current_xlog_location()"
     return (
         f"select system_identifier::text as systemid, 0 as timeline, pg_catalog.{end}::text as xlogpos, "
         "pg_catalog.current_database()::text as dbname from pg_catalog.pg_control_system()"
@@ -124,8 +130,7 @@ def end_on_disk(connection: Connection) -> int | None:
     gs_walwriter_flush_position of pgxlogstatfuncs.cpp, which is there from catalog version 92602 on.
     """
     if connection.version >= 10:
-        (row,) = connection.query("select pg_catalog.pg_current_wal_flush_lsn()::text as lsn")
-        return lsn_value(row["lsn"] or "")
+        return find_system(connection).flushed
     try:
         (row,) = connection.query(
             "select shm_result_flush_pos::text as lsn from pg_catalog.gs_walwriter_flush_position()"
