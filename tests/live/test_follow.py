@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow.parquet as pq
 import pytest
 
@@ -235,6 +236,18 @@ def test_two_servers_are_told_apart(live_server: Server, db: Database, tmp_path:
         with pytest.raises(wf.ServerError, match="the lake was read from system"):
             copy.follow(lake)
         copy.follow(tmp_path / "its own", create_slot=True)
+
+
+def test_keys_of_a_table_without_changes(db: Database, tmp_path: Path) -> None:
+    """They are given once, for all batches: a batch, or a run, may have no changes of the table."""
+    options: dict[str, Any] = {"format": "delta", "state": "latest", "keys": {"public.u": ["id"]}}
+    db.execute("create table u (id int primary key)", "alter publication p add table u")
+    db.follow(tmp_path, create_slot=True, **options)
+    for table in ("t", "u", "t"):
+        db.execute(f"insert into {table} values ((select count(*) from {table}))")
+        db.follow(tmp_path, **options)
+    rows = {name: deltalake.DeltaTable(tmp_path / "public" / name).to_pyarrow_table() for name in ("t", "u")}
+    assert {name: sorted(table["id"].to_pylist()) for name, table in rows.items()} == {"t": [0, 1], "u": [0]}
 
 
 def test_times_are_those_of_the_server(db: Database, tmp_path: Path) -> None:

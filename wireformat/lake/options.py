@@ -27,6 +27,7 @@ class LakeOptions:
     """The options of `Capture.write`; raises OptionError.
 
     patterns   of the tables, as `canonical_patterns` returns them
+    is_batch   whether a stream that goes on is written batch by batch: a mapping may name tables that come later
     """
 
     format: str
@@ -39,6 +40,7 @@ class LakeOptions:
     durable: bool
     filesystem: Any
     storage_options: Mapping[str, str] | None
+    is_batch: bool = False
 
     @classmethod
     def check(
@@ -55,6 +57,7 @@ class LakeOptions:
         storage_options: Mapping[str, str] | None,
         mode: str,
         durable: bool = False,
+        is_batch: bool = False,
     ) -> LakeOptions:
         """Returns the options as users give them, but `tables` as ReadOptions has them."""
         state = one_of("state", state, TABLE_STATES)
@@ -83,6 +86,7 @@ class LakeOptions:
             flag("durable", durable),
             filesystem,
             storage_options,
+            is_batch,
         )
 
     def store(self, folder: Any) -> Store:
@@ -98,7 +102,7 @@ class LakeOptions:
         rejects = None
         if self.rejects is not None:
             rejects = Rejects(self.rejects, self.filesystem, self.storage_options, durable=self.durable)
-        choice = Choice(options, self.keys, self.schemas)
+        choice = Choice(options, self.keys, self.schemas, self.is_batch)
         return LakeWriter(stream, lake, choice, rejects, stream.memory).write()
 
 

@@ -92,11 +92,13 @@ class Choice(NamedTuple):
     options   its `tables` are the patterns of the tables to write
     keys      the key columns of tables, by name; a list is that of all tables
     schemas   schemas of tables, by name
+    is_batch  whether keys and schemas may name tables that the stream does not have yet
     """
 
     options: ReadOptions
     keys: Mapping[str, Sequence[str]] | Sequence[str] | None
     schemas: Mapping[str, Any]
+    is_batch: bool = False
 
 
 @dataclass
@@ -257,7 +259,8 @@ class LakeWriter:
             self._listed = {}
             for row in self._stream.listed().to_pylist():
                 self._listed.setdefault((row["table_schema"], row["table_name"]), []).append(row)
-            check_named_tables({"keys": self._choice.keys, "schemas": self._choice.schemas}, self._listed)
+            if not self._choice.is_batch:
+                check_named_tables({"keys": self._choice.keys, "schemas": self._choice.schemas}, self._listed)
 
     def _submit(
         self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: TableName, parts: Parts

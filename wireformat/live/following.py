@@ -99,6 +99,7 @@ def follow(
         filesystem=filesystem,
         storage_options=storage_options,
         mode=mode,
+        is_batch=True,
         durable=True,  # the server forgets what it hears is safe
     )
     reading = {
