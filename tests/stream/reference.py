@@ -32,6 +32,11 @@ def reference(
         lsns, csns = ([one[n] for one in ended if one[n] is not None] for n in (0, 1))
         return lsn is not None and any(lsn <= one for one in lsns) and (csn is None or any(csn <= one for one in csns))
 
+    def ends_earlier(gid: str | None, lsn: int | None) -> bool:
+        """Whether an end is that of an earlier transaction with the same gid."""
+        prepared_at = done.get(gid)
+        return lsn is not None and prepared_at is not None and lsn < prepared_at
+
     def commit(entries: list[Entry], end: wf.Event, lsn: int | None, time: str | None) -> None:
         records = [event for _, event in entries if not is_change(event)] + [end]
         said = {
@@ -126,13 +131,15 @@ def reference(
             if kind == "STREAM_COMMIT":
                 commit(entries, event, lsn, event.commit_time)
         elif kind == "COMMIT_PREPARED":
-            done.pop(event.gid, None)
+            if not ends_earlier(event.gid, lsn):
+                done.pop(event.gid, None)
             if event.gid in prepared:
                 commit(prepared.pop(event.gid), event, lsn, event.commit_time)
             elif two_phase == "prepare":
                 ended.append((event.commit_lsn, None))
         elif kind == "ROLLBACK_PREPARED":
-            done.pop(event.gid, None)
+            if not ends_earlier(event.gid, lsn):
+                done.pop(event.gid, None)
             prepared.pop(event.gid, None)
         if kind in ("PREPARE", "STREAM_PREPARE"):
             prepared.pop(event.gid, None)

@@ -204,6 +204,18 @@ def test_prepared_and_committed_and_sent_again() -> None:
     assert changes.open == []
 
 
+def test_a_gid_that_is_used_again() -> None:
+    """The end of the first transaction is sent again after the second one was prepared: it does not end that one."""
+    second = [wf.Begin(gid="g", lsn=15), insert("b"), wf.Prepare(gid="g", lsn=15)]
+    for end in (wf.CommitPrepared(gid="g", commit_lsn=9), wf.RollbackPrepared(gid="g", lsn=6)):
+        first = [*TWO_PHASE[:3], end]
+        changes = wf.transactions(
+            [*first, *second, *first, *second, wf.CommitPrepared(gid="g", commit_lsn=19)], two_phase="prepare"
+        )
+        assert [change.commit_lsn for change in changes] == [5, 15]
+        assert changes.open == []
+
+
 K, R = (kind(gid="g", xid=7, **at) for kind, at in ((wf.CommitPrepared, {"commit_lsn": 50}), (wf.RollbackPrepared, {})))
 P = wf.Prepare(gid="g", xid=7, lsn=40)
 OTHER = [begin(60, 8), insert("other"), commit(60)]

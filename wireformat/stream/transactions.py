@@ -389,9 +389,12 @@ class TransactionMachine(Generic[Handle]):
     def _take_prepared(self, record: Control) -> tuple[Attempt[Handle] | None, bool]:
         """Returns the held transaction with this gid, if any, and whether it has been delivered at its PREPARE."""
         self._handle_restart(record)
-        gid = str(record.gid)
+        gid, lsn = str(record.gid), commit_lsn_of(record)
         was_delivered = gid in self._delivered_at_prepare
-        self._delivered_at_prepare.pop(gid, None)
+        prepared_at = self._delivered_at_prepare.get(gid)
+        is_earlier = lsn is not None and prepared_at is not None and lsn < prepared_at  # it had the same gid
+        if not is_earlier:
+            self._delivered_at_prepare.pop(gid, None)
         return self._prepared.pop(gid, None), was_delivered
 
     def _stream_start(self, record: Control, handle: Handle | None) -> None:
