@@ -9,6 +9,7 @@ import pytest
 
 import wireformat as wf
 from wireformat.lake.lake import Lake
+from wireformat.live import Progress
 from wireformat.stream.capture_position import CapturePosition
 
 from .databases import Database, changes_of, told
@@ -27,6 +28,23 @@ def test_a_snapshot_and_the_changes_after_it(db: Database, tmp_path: Path) -> No
     assert rows["_xid"].to_pylist()[:3001].count(0) == 3000
     first = rows["_sequence"][0].as_py()["commit_lsn"]
     assert first < rows["_sequence"][3000].as_py()["commit_lsn"]
+
+
+def test_what_the_slot_retains_is_told_meanwhile(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alarm must not wait until the tables have been copied."""
+    monkeypatch.setattr("wireformat.live.follower.LOOK_SECONDS", 0)
+    db.execute("insert into t select i, null, i from generate_series(1, 3) i")
+    seen: list[Progress] = []
+
+    def watch(progress: Progress) -> None:
+        if progress.state.startswith("snapshot: public."):
+            seen.append(progress)
+            db.execute("select pg_logical_emit_message(true, '', repeat('x', 1000000))")
+
+    db.execute("create table u (id int primary key)", "insert into u values (1)", "alter publication p add table u")
+    db.follow(tmp_path, create_slot=True, snapshot=True, on_progress=watch)
+    assert len(seen) == 2
+    assert (seen[1].retained_bytes or 0) > (seen[0].retained_bytes or 0) + 900_000
 
 
 def test_values_come_as_they_are(db: Database, tmp_path: Path) -> None:

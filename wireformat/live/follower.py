@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any, TypeVar
@@ -97,6 +97,7 @@ class Follower:
             except Exception as error:
                 if not is_full(error):
                     raise
+                self._look()
                 self._report(state="waiting: no space left on the lake's disk, or on that of temporary files")
                 if self.stop.wait(wait):
                     raise
@@ -189,7 +190,7 @@ class Follower:
         return intake, Batches(intake, self.batch_bytes, self.batch_seconds, self.memory)
 
     def _checked(self, connection: Connection) -> tuple[System, Slot]:
-        system, slot = find_system(connection), find_slot(connection, self.slot)
+        system, slot = self._found(connection)
         wanted = Wanted(self.slot, self.publications, self.position, self.creates_slot)
         raise_errors(all_findings(connection, wanted, system, slot))
         if slot is None:
@@ -246,6 +247,7 @@ class Follower:
 
     def _copies(self, state: str) -> None:
         self._lasts()
+        self._look()
         self._report(state=state)
 
     def _write_copied(self, found: Snapshot, asked: Asked, at: SlotPosition) -> tuple[CapturePosition, dict[str, int]]:
@@ -270,7 +272,8 @@ class Follower:
                         intake.confirm(batch.lsn)
                 finally:
                     batch.close()
-            self._look(batches)
+            self._look()
+            self._report(open_messages=batches.open_messages)
             if intake.received:
                 self._lasts()
             if (target is not None and self._reached().lsn >= target) or (is_over and batch is None):
@@ -305,19 +308,21 @@ class Follower:
         self.progress = self.progress.after(batch, rows, self._position())
         self._report(state="streaming")
 
-    def _look(self, batches: Batches) -> None:
-        """Reports progress; asks the server on a connection of its own now and then."""
+    def _look(self) -> None:
+        """Asks the server on a connection of its own, now and then."""
         now = time.monotonic()
         if now - self.last_look >= LOOK_SECONDS:
             self.last_look = now
-            try:
-                with self.connect() as connection:
-                    system, slot = find_system(connection), find_slot(connection, self.slot)
-            except ServerError:
-                return  # the stream itself notices a server that is gone
-            kept = None if slot is None else retained_bytes(system, slot)
-            self.progress = replace(self.progress, server_lsn=system.flushed, retained_bytes=kept)
-        self._report(open_messages=batches.open_messages)
+            # The stream itself notices a server that is gone.
+            with suppress(ServerError), self.connect() as connection:
+                self._found(connection)
+
+    def _found(self, connection: Connection) -> tuple[System, Slot | None]:
+        """Returns what the server says, which is reported next."""
+        system, slot = find_system(connection), find_slot(connection, self.slot)
+        kept = None if slot is None else retained_bytes(system, slot)
+        self.progress = replace(self.progress, server_lsn=system.flushed, retained_bytes=kept)
+        return system, slot
 
     def _report(self, **facts: Any) -> None:
         self.progress = replace(self.progress, **facts)
