@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.formats.registry import find_format_name
-from wireformat.lake.options import TABLE_STATES
+from wireformat.options import TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import OptionError
-from ..options import ReadOptions
+from ..options import TABLE_STATES, ReadOptions
 from ..options.checks import flag, one_of, shown, texts
 from ..options.table_names import canonical_patterns, one_table, written
 from ..stream.capture_position import CapturePosition
@@ -19,7 +19,6 @@ from .store import Store
 from .write import Choice, LakeInput, LakeWriter
 
 FORMATS = ("parquet", "delta")
-TABLE_STATES = ("changes", "latest")
 
 
 @dataclass(frozen=True)

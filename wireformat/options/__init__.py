@@ -2,12 +2,13 @@
 
 from .gaussdb import Options
 from .postgres import TEST_DECODING_OPTIONS
-from .reading import MODES, ReadOptions
+from .reading import MODES, TABLE_STATES, ReadOptions
 from .spec import Option
 from .table import WRITE_OPTIONS, resolve, write_options
 
 __all__ = [
     "MODES",
+    "TABLE_STATES",
     "TEST_DECODING_OPTIONS",
     "WRITE_OPTIONS",
     "Option",

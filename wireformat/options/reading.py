@@ -15,6 +15,9 @@ from .checks import flag, one_of, shown, texts
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 """Spelled as in Spark: raise, keep as CORRUPT rows, or leave out and count."""
 
+TABLE_STATES = ("changes", "latest")
+"""What is read of a table, or written: its changes, or its rows as they stand."""
+
 DIALECTS = ("postgresql", "opengauss")
 """Whose pgoutput it is."""
 
