@@ -8,8 +8,9 @@ from time import perf_counter
 
 from spark_udfs.chunks.plan import plan_stream
 from wireformat.chunks.summary import ChunkSummary
-from wireformat.stream.chunk_plan import ChunkItem, CountedRows, WholeTransactions
+from wireformat.stream.chunk_plan import ChunkItem, CountedRows
 from wireformat.stream.controls import Control
+from wireformat.stream.transactions import CountedTransactions
 
 from .measure import Result, Say, forget_peak, in_fresh_process, peak_bytes, resident_bytes
 
@@ -77,7 +78,7 @@ def items(number: int) -> list[ChunkItem]:
         found += block(first - OPEN_IN_CHUNK, False)
     lsn = number * 1000
     prepared = [Control("BEGIN", xid=5, commit_lsn=lsn), CountedRows(5), Control("PREPARE", lsn=lsn, gid=f"g{number}")]
-    return [*found, *prepared, WholeTransactions(Control("BEGIN", commit_lsn=lsn + 1), 100, lsn + 100, None)]
+    return [*found, *prepared, CountedTransactions(Control("BEGIN", commit_lsn=lsn + 1), 100, lsn + 100, None)]
 
 
 def block(xid: int, is_first: bool) -> list[ChunkItem]:

@@ -116,6 +116,7 @@ NEVER_ONE = {
     *(
         "_HEAD.size",
         "layout.size",
+        "least",
         "longest",
         "TRANSACTION_BYTES",
         "len(data)",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from wireformat.events import Delete, Insert, Update
+from wireformat.events import ROW_CHANGES, Delete, Insert, Update
 from wireformat.formats.registry import find_format
 from wireformat.formats.text_format import TextFormat
 from wireformat.framing import text_batch
 from wireformat.framing.frames import Part, layout
-from wireformat.grammar.json_text import ARRAYS, KEYS, KINDS, SIDES
+from wireformat.grammar.json_text import ARRAYS, KEYS, SIDES
 from wireformat.grammar.lines import Line, LinePart
 from wireformat.grammar.truncate import FLAGS
 from wireformat.grammar.tuple_text import CHANGE_OF_MARK, NEW_TUPLE, NO_TUPLE, OLD_KEY
@@ -89,7 +89,7 @@ def _rows() -> str:
 def _json() -> str:
     whose = {key: side for side, keys in SIDES.items() for key in keys}
     what = dict(zip(ARRAYS, ("names", "types", "values") * len(SIDES), strict=True))
-    said = {"table_name": "schema and table", "op_type": " or ".join(f"`{kind}`" for kind in KINDS)}
+    said = {"table_name": "schema and table", "op_type": " or ".join(f"`{kind}`" for kind in ROW_CHANGES)}
     rows = ["### Keys of a row change", "", "| key | value |", "|---|---|"]
     rows += [f"| `{key}` | {said.get(key) or f'array: {what[key]} of the {whose[key]} row'} |" for key in KEYS]
     return "\n".join(rows)
