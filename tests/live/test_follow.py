@@ -309,7 +309,8 @@ def test_messages_outside_of_transactions_by_sql_functions(db: Database, tmp_pat
     timer.start()
     for number in range(3):
         db.execute("select pg_logical_emit_message(false, 'a', 'b')")
-        db.follow(lake, **options)
+        position = db.follow(lake, **options)
+        assert db.rows(f"select '{wf.lsn_text(position.slot.lsn)}' <= pg_current_wal_flush_lsn()") == [(True,)]
         db.execute(f"insert into t values ({number}, 'a', 1)", "select pg_logical_emit_message(false, 'a', 'b')")
         db.follow(lake, **options)
     timer.cancel()

@@ -240,8 +240,8 @@ class SqlIntake:
         else:
             self._changes_at = time.monotonic()
             if piece.lsn is None:
-                # Messages outside of transactions, which would come again. A look ends at the end of a transaction.
-                piece = piece._replace(lsn=piece.received + 1)
+                # Messages outside of transactions alone, which have the LSN just after them: what ends before is here.
+                piece = piece._replace(lsn=piece.received)
         self.received = piece.received
         return piece
 
