@@ -238,7 +238,7 @@ class Transactions:
         return self._machine.unknown_prepared
 
     def take_unknown_prepared(self) -> tuple[str, ...]:
-        """Returns `unknown_prepared` and clears it, so that the state of an endless stream does not grow."""
+        """Returns `unknown_prepared` and clears it, so that the state of a stream that never ends does not grow."""
         return self._machine.take_unknown_prepared()
 
     @property
