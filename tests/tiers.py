@@ -35,7 +35,7 @@ CASES_ENOUGH = {
     "tests/arrow/committed/test_undone.py::test_every_combination": 1,
     "tests/arrow/engine/test_corrupt_rows.py::test_messages_that_are_cut": 1,
     "tests/arrow/engine/test_parallel.py::test_relations_are_kept_for_the_next_batch_but_not_without_end": 1,
-    "tests/arrow/engine/test_parallel.py::test_relations_come_from_other_chunks": 1,
+    "tests/arrow/engine/test_parallel.py::test_relations_come_from_other_batches": 1,
     "tests/arrow/noted/test_stepped_over.py::test_captures_of_servers": 1,
     "tests/arrow/scan/test_learned_relations.py::test_memory_that_is_full_begins_anew": 2,
     "tests/arrow/scan/test_learned_relations.py::test_thousands_of_tables": 1,

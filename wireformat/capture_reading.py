@@ -31,14 +31,11 @@ from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition, SlotPosition
 from .stream.judged import wrong_format
-from .stream.reader import Located
+from .stream.reader import BEFORE_ALL, Located
 from .stream.records_before import NOTHING_BEFORE
 from .stream.transactions import TWO_PHASE
 
 Rows = TypeVar("Rows", pa.RecordBatch, Any)
-
-BEFORE_ALL = -1
-"""The message of rows that were known before the first message."""
 
 
 class CaptureReading:
