@@ -22,9 +22,9 @@ from .limits import OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 from .options.checks import flag, number, one_of, shown
 from .options.keywords import checks_keywords
+from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.groups import TableName
 from .sources.handed_rows import HandedRows, rows_of_loose_messages
 from .sources.resumption import KnownRelations, Resumption
 from .sources.source import SourceMessages

@@ -20,8 +20,8 @@ from ..arrow.typed_tables.table import TypedPart, kept_fields
 from ..arrow.typed_tables.versions import TableVersions
 from ..errors import BadRows, OptionError
 from ..options import ReadOptions
-from ..options.table_names import one_table, suggestion, written
-from ..sources.groups import Parts, TableName, groups_of_tables
+from ..options.table_names import TableName, one_table, suggestion, written
+from ..sources.groups import Parts, groups_of_tables
 from ..sources.handed_rows import HandedRows, joined_parts
 from ..sources.identities import Identities, KeyedBatch, Keys
 from ..stream.capture_position import CapturePosition

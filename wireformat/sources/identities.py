@@ -18,8 +18,8 @@ from ..arrow.typed_tables.table import TypedPart
 from ..arrow.typed_tables.typed_changes import positions_of
 from ..arrow.typed_tables.versions import TableVersions
 from ..events import Relation
+from ..options.table_names import TableName
 from ..stream.reader import BEFORE_ALL
-from .groups import TableName
 from .resumption import relations_in
 
 Keys = tuple[str, ...]
