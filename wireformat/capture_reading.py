@@ -22,23 +22,20 @@ from .limits import OPEN_TRANSACTIONS_BYTES
 from .options import ReadOptions
 from .options.checks import flag, number, one_of, shown
 from .options.keywords import checks_keywords
+from .options.table_names import TableName
 from .sources.decoding import SourceDecoder
 from .sources.find import find_sources
-from .sources.groups import TableName
 from .sources.handed_rows import HandedRows, rows_of_loose_messages
 from .sources.resumption import KnownRelations, Resumption
 from .sources.source import SourceMessages
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition, SlotPosition
 from .stream.judged import wrong_format
-from .stream.reader import Located
+from .stream.reader import BEFORE_ALL, Located
 from .stream.records_before import NOTHING_BEFORE
 from .stream.transactions import TWO_PHASE
 
 Rows = TypeVar("Rows", pa.RecordBatch, Any)
-
-BEFORE_ALL = -1
-"""The message of rows that were known before the first message."""
 
 
 class CaptureReading:

@@ -23,8 +23,8 @@ from .capture_reading import CaptureReading
 from .errors import WireformatError
 from .formats.registry import find_row
 from .options import ReadOptions
-from .options.table_names import one_table, written
-from .sources.groups import TableName, groups_of_tables
+from .options.table_names import TableName, one_table, written
+from .sources.groups import groups_of_tables
 from .sources.handed_rows import HeldRows, grouped_rows, joined_parts
 from .sources.identities import Identities
 from .stream.capture_position import CapturePosition

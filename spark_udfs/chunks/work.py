@@ -19,7 +19,7 @@ from wireformat.errors import counted
 from wireformat.stream.positions import Position
 from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 
-from ..decoding.batches import BATCH_BYTES
+from ..decoding.batches import RESULT_BATCH_BYTES
 from ..workers import settle
 from .files import file_groups
 from .groups import Group, NotSorted, OtherPartitions, Plans, Ranges, groups
@@ -208,8 +208,8 @@ def same_rows() -> Iterator[None]:
 
 
 def limited(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yields the rows in batches of at most BATCH_BYTES, or of one row."""
-    if rows.nbytes <= BATCH_BYTES or len(rows) < 2:
+    """Yields the rows in batches of at most RESULT_BATCH_BYTES, or of one row."""
+    if rows.nbytes <= RESULT_BATCH_BYTES or len(rows) < 2:
         yield rows
         return
     middle = len(rows) // 2

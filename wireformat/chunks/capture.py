@@ -22,9 +22,8 @@ from ..formats.pgoutput.relations import Relations
 from ..lake.lake import Lake
 from ..lake.rejects import Rejects
 from ..lake.write import Choice, LakeWriter, TableFiles
-from ..options.table_names import one_table
+from ..options.table_names import TableName, one_table
 from ..sources.decoding import SourceDecoder
-from ..sources.groups import TableName
 from ..sources.resumption import KnownRelations
 from ..sources.source import SourceMessages
 from ..sources.source_order import SourceOrder

@@ -15,15 +15,14 @@ from ..arrow.committed.chunk_items import ChunkItems
 from ..arrow.noted.rows import other_records_of
 from ..arrow.noted.tables import NotedTables
 from ..arrow.typed_tables.observations import Observation, Observations
-from ..arrow.typed_tables.tables import TableName
 from ..arrow.unread import ReadSummary
-from ..capture_reading import BEFORE_ALL
 from ..errors import DecodeError, OrderError, WireformatError
 from ..events import Relation
+from ..options.table_names import TableName
 from ..sources.source_order import SourceBegin, begin_of
 from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
-from ..stream.reader import Located
+from ..stream.reader import BEFORE_ALL, Located
 from .capture import ChunkCapture
 from .row_facts import ChunkObservations, RowFacts
 

@@ -11,10 +11,11 @@ from ..lake.options import LakeOptions
 from ..options import ReadOptions
 from ..options.checks import number, one_of
 from ..options.keywords import checks_keywords
+from ..options.rules import FOLLOWED_VIA
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
 from .follower import Follower
-from .plugins import VIA, publication_names
+from .plugins import publication_names
 from .progress import Progress
 from .sink import Sink
 
@@ -111,7 +112,7 @@ def follow(
     }
     follower = Follower(
         connect=lambda: Connection(dsn, driver, replicates=via == "streaming", stop=stop),
-        via=one_of("via", via, VIA),
+        via=one_of("via", via, FOLLOWED_VIA),
         slot=slot,
         publications=names,
         plugin=plugin,
