@@ -15,13 +15,16 @@ from typing import Any
 
 from ..errors import OptionError, ServerError
 from ..lsn import lsn_text
-from .driver import Target, find_target
+from ..options.checks import one_of
+from .driver import Target, find_target, server_version
 from .feedback import Feedback, feedback_of
 from .messages import Gathered
 
 EPOCH_SECONDS = 946_684_800
 """2000-01-01 UTC, from which servers count."""
 
+VIA = ("streaming", "sql")
+"""How a slot is read: by START_REPLICATION, or by SQL functions."""
 
 STEADY_SECONDS = 30.0
 """A connection that has lasted so long was no failure, also if nothing was written: attempts are counted anew."""
@@ -39,20 +42,21 @@ class Connection:
 
     dsn            connection string or URL of libpq
     driver         psycopg or gaussdb
-    replicates     False makes a plain connection, for SQL alone
+    via            streaming, or sql: a plain connection, for queries alone
     stop           a connection or statement that waits is cancelled, and a copy ends, when it is set
 
-    `feedback` is how the server lays out keepalives and status updates.
+    `version` is the major version of the server; GaussDB and openGauss say 9. `feedback` is how the server lays out
+    keepalives and status updates.
 
     Raises Stopped, ServerError, whose texts have no password, and what `find_target` raises.
     """
 
     def __init__(
-        self, dsn: str, driver: str = "psycopg", *, replicates: bool = True, stop: threading.Event | None = None
+        self, dsn: str, driver: str = "psycopg", *, via: str = "streaming", stop: threading.Event | None = None
     ) -> None:
-        self.replicates = replicates
+        self.replicates = one_of("via", via, VIA) == "streaming"
         self._stop = stop or threading.Event()
-        self.target: Target = find_target(dsn, driver, **({"replication": "database"} if replicates else {}))
+        self.target: Target = find_target(dsn, driver, **({"replication": "database"} if self.replicates else {}))
         self._pq = self.target.pq
         connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
         self._connection: Any = connection
@@ -64,12 +68,15 @@ class Connection:
             failure = self._connect(connection)
             if failure is not None:
                 raise ServerError(f"connection to {self.target.shown}: {failure}", is_temporary=_may_pass(failure))
+            self._set_datestyle()
         except BaseException:
             connection.finish()
             raise
         connection.notice_handler = self._take_notice
         self._escaping = self._pq.Escaping(connection)
-        self.feedback: Feedback = feedback_of(int(connection.server_version))
+        number = server_version(connection)
+        self.version = number // 10_000
+        self.feedback: Feedback = feedback_of(number)
 
     def _connect(self, connection: Any) -> str | None:
         """Connects, without holding Python's lock as `PGconn.connect` does. Returns why not, if it fails."""
@@ -90,6 +97,12 @@ class Connection:
             status = connection.connect_poll()
         return None if status == polling.OK else self._words(connection.get_error_message())
 
+    def _set_datestyle(self) -> None:
+        """Sets the style of dates again if PGDATESTYLE is set: libpq sends it after the settings of the driver."""
+        style = self._connection.parameter_status(b"DateStyle") or b"ISO"
+        if not style.startswith(b"ISO"):
+            self._check(self._result("SET datestyle = ISO"), self._pq.ExecStatus.COMMAND_OK)
+
     def __enter__(self) -> Connection:
         return self
 
@@ -97,11 +110,6 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    @property
-    def version(self) -> int:
-        """The major version of the server; GaussDB and openGauss say 9."""
-        return int(self._connection.server_version) // 10000
 
     @property
     def socket(self) -> int:

@@ -12,9 +12,9 @@ from ..options import ReadOptions
 from ..options.checks import number, one_of
 from ..options.keywords import checks_keywords
 from ..stream.capture_position import CapturePosition
-from .connection import Connection
+from .connection import VIA, Connection
 from .follower import Follower
-from .plugins import VIA, publication_names
+from .plugins import publication_names
 from .progress import Progress
 from .sink import Sink
 
@@ -110,7 +110,7 @@ def follow(
         "memory_limit": memory_limit // 6,  # for open transactions, and again for what is being written
     }
     follower = Follower(
-        connect=lambda: Connection(dsn, driver, replicates=via == "streaming", stop=stop),
+        connect=lambda: Connection(dsn, driver, via=via, stop=stop),
         via=one_of("via", via, VIA),
         slot=slot,
         publications=names,

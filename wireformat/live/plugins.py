@@ -41,10 +41,6 @@ class Asked(NamedTuple):
     is_parallel: bool = False
 
 
-VIA = ("streaming", "sql")
-"""How a slot is read: by START_REPLICATION, or by SQL functions."""
-
-
 def ask(
     connection: Connection, plugin: str, publications: Sequence[str], given: Mapping[str, object], via: str
 ) -> Asked:
