@@ -299,7 +299,12 @@ class Connection:
         text = self._words(result.get_error_message()) or f"unexpected answer {result.status}"
         if code == _DISK_FULL:
             text = f"the server's disk is full: {text}"
-        may_pass = code is None or code in _TEMPORARY or (code == "XX000" and _DROPPED in text)
+        may_pass = (
+            code is None
+            or code in _TEMPORARY
+            or (code == "XX000" and _DROPPED in text)
+            or (code == _BROKEN_PROTOCOL and _may_pass(text) and any(words in text for words in _POOLER))
+        )
         raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
     def _words(self, text: str) -> str:
@@ -329,6 +334,16 @@ _TEMPORARY = (
 """SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot, a
 full disk. Of the same classes, a broken protocol (08P01), a refusal (08004) and a dropped database (57P04) stay."""
 
+_BROKEN_PROTOCOL = "08P01"
+
+_POOLER = (
+    "server conn crashed?",
+    "server login has been failing",
+    "server shutting down",
+    "query_wait_timeout",
+)
+"""Errors of PgBouncer that may pass, which have the SQLSTATE of a broken protocol: its connection to the server was
+lost, or it gets none. Source: pgbouncer, src/server.c, objects.c and janitor.c; send_pooler_error of proto.c."""
 
 _DROPPED = "could not open relation with OID"
 """An error of the view of published tables, if one of them is dropped meanwhile."""
