@@ -30,6 +30,7 @@ class Progress:
     lag_seconds     from the commit of the last transaction to its arrival in the lake, by the clocks of both machines
     retained_bytes  of the log that the server keeps for the slot
     open_messages   of a transaction that has not ended
+    warnings        what the checks warn of, when it last connected
     """
 
     state: str = "connecting"
@@ -48,6 +49,7 @@ class Progress:
     retained_bytes: int | None = None
     retained_alarm: int | None = None
     open_messages: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def lag_bytes(self) -> int | None:
@@ -102,5 +104,6 @@ class Progress:
             "commits": self.batches,
             "last_commit": None if self.last_commit is None else round(self.last_commit, 3),
             "tables": self.tables,
+            "warnings": self.warnings,
         }
         return json.dumps(facts, ensure_ascii=False)

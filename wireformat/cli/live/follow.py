@@ -80,9 +80,14 @@ class _Lines:
 
     def __init__(self) -> None:
         self._told: tuple[Any, ...] = ()
+        self._warned: set[str] = set()
 
     def show(self, progress: Progress) -> None:
         """Prints progress if there is something new."""
+        for warning in progress.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                say(f"warning: {warning}")
         facts = (progress.state, progress.batches, progress.is_alarming)
         if facts != self._told:
             self._told = facts
@@ -90,7 +95,7 @@ class _Lines:
 
 
 def _described(progress: Progress) -> list[str]:
-    """Returns one line, and a line for each table."""
+    """Returns one line, and a line for each table and each warning."""
     lag = "" if progress.lag_bytes is None else f", {progress.lag_bytes / 1e6:.1f} MB behind"
     kept = "" if progress.retained_bytes is None else f", slot keeps {progress.retained_bytes / 1e6:.1f} MB"
     alarm = " (ALARM)" if progress.is_alarming else ""
@@ -103,7 +108,8 @@ def _described(progress: Progress) -> list[str]:
         f"{progress.state}: {lsn_text(progress.lsn)}, {counted(progress.rows, 'row')} in "
         f"{counted(progress.batches, 'commit')}, {rate}{kept}{alarm}{open_messages}{commit}"
     )
-    return [first, *(f"  {name}: {rows}" for name, rows in sorted(progress.tables.items()))]
+    tables = (f"  {name}: {rows}" for name, rows in sorted(progress.tables.items()))
+    return [first, *tables, *(f"  warning: {warning}" for warning in progress.warnings)]
 
 
 def _clock(seconds: float) -> str:
