@@ -23,6 +23,9 @@ from wireformat import lsn_text
 SYSTEM = "7300000000000000001"
 _SSL, _GSS = 80877103, 80877104
 
+PATIENCE_SECONDS = 120
+"""How long a client may take between two messages: it may compile its decoder first, on a busy machine."""
+
 Message = tuple[int, bytes]
 """LSN and payload."""
 
@@ -285,7 +288,7 @@ def serving(server: Walsender) -> Iterator[Walsender]:
 
         def talk(connection: socket.socket) -> None:
             with connection, suppress(Cut, ConnectionError):
-                connection.settimeout(20)
+                connection.settimeout(PATIENCE_SECONDS)
                 try:
                     Session(server, connection).run()
                 except (Cut, ConnectionError):
@@ -306,7 +309,7 @@ def serving(server: Walsender) -> Iterator[Walsender]:
         yield server
         listener.shutdown(socket.SHUT_RDWR)
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE_SECONDS)
     assert server.errors == []
 
 

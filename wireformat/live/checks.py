@@ -12,7 +12,7 @@ from ..options import ReadOptions
 from ..options.table_names import MOST_NAMES, suggestion, written
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
-from .plugins import READ
+from .plugins import CSN_ORDER, READ
 from .slots import Slot, System, described, find_slot, retained_bytes
 
 
@@ -172,7 +172,7 @@ def position_findings(
             "by somebody else, or dropped and created again",
             gap,
         )
-    elif there.lsn > system.flushed and system.is_standby:
+    elif is_behind(position, system):
         yield Finding(
             "error",
             "position",
@@ -200,6 +200,12 @@ def position_findings(
         )
     else:
         yield Finding("ok", "position", f"continues at {lsn_text(there.lsn)}")
+
+
+def is_behind(position: CapturePosition, system: System) -> bool:
+    """Whether a server is a standby that has not yet received or replayed what comes before a position."""
+    there = position.slot
+    return there is not None and there.system == system.system and system.is_standby and there.lsn > system.flushed
 
 
 def _server(connection: Connection, system: System) -> Iterator[Finding]:
@@ -238,7 +244,7 @@ def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding
                 "error",
                 "slot",
                 f"{wanted.slot} does not exist",
-                wanted.keeper.new_slot,
+                "" if wanted.position is not None else wanted.keeper.new_slot,
             )
         return
     if slot.facts.get("slot_type") == "physical":
@@ -246,6 +252,13 @@ def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding
         return
     if slot.plugin not in READ:
         yield Finding("error", "plugin", f"the plugin {slot.plugin} is not supported", f"use one of {', '.join(READ)}")
+    if slot.is_in_csn_order:
+        yield Finding(
+            "error",
+            "slot",
+            f"{slot.name} is in CSN order: {CSN_ORDER}",
+            "create one in LSN order on a data node: pg_create_logical_replication_slot(name, plugin, 0)",
+        )
     if slot.facts.get("two_phase") == "t":
         yield Finding(
             "error",

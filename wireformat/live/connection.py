@@ -5,10 +5,11 @@ Source: PostgreSQL manual, "Streaming Replication Protocol" and "Logical Streami
 
 from __future__ import annotations
 
+import re
 import selectors
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -44,7 +45,7 @@ class Connection:
     stop           a connection or statement that waits is cancelled, and a copy ends, when it is set
 
     `version` is the major version of the server; GaussDB and openGauss say 9. `feedback` is how the server lays out
-    keepalives and status updates.
+    keepalives and status updates; `on_wait` is called now and then while an answer is waited for.
 
     Raises Stopped, ServerError, whose texts have no password, and what `find_target` raises.
     """
@@ -54,6 +55,7 @@ class Connection:
     ) -> None:
         self.replicates = one_of("via", via, FOLLOWED_VIA) == "streaming"
         self._stop = stop or threading.Event()
+        self.on_wait: Callable[[], None] = lambda: None
         self.target: Target = find_target(dsn, driver, **({"replication": "database"} if self.replicates else {}))
         self._pq = self.target.pq
         connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
@@ -110,6 +112,11 @@ class Connection:
         self.close()
 
     @property
+    def process(self) -> int:
+        """The process of the server."""
+        return int(self._connection.backend_pid)
+
+    @property
     def socket(self) -> int:
         """The file descriptor."""
         return int(self._connection.socket)
@@ -153,14 +160,22 @@ class Connection:
     def check_stopped(self) -> None:
         """Cancels what the server does and raises Stopped, if that is asked for."""
         if self._stop.is_set():
-            with suppress(Exception):  # a courtesy: the server would notice the end of the connection later
-                self._connection.get_cancel().cancel()
+            self._cancel()
             raise Stopped
+
+    def _cancel(self) -> None:
+        with suppress(Exception):  # a courtesy: the server would notice the end of the connection later
+            self._connection.get_cancel().cancel()
 
     def _wait_for_answer(self, selector: selectors.BaseSelector) -> None:
         """Waits for bytes from the server, however long it takes."""
         while not self.wait(selector, STOP_SECONDS):
             self.check_stopped()
+            try:
+                self.on_wait()
+            except BaseException:
+                self._cancel()
+                raise
 
     def start(self, slot: str, lsn: int, options: Mapping[str, str]) -> None:
         """Starts to stream a logical slot.
@@ -306,7 +321,7 @@ class Connection:
         raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
     def _words(self, text: str) -> str:
-        return self.target.masked(text)
+        return self.target.masked(re.sub(r"\s*\n\s*", "; ", text.strip()))
 
 
 _NOT_READY = b"55000"
