@@ -121,7 +121,9 @@ def record_batches(
 
     with _faults() as parts:
         for group in reading.groups(batches):
-            parts.append(part_of(group, seen_records(reading.capture(group), tables, group.messages.name)))
+            found = seen_records(reading.capture(group), tables)
+            group.messages.name_records(found)
+            parts.append(part_of(group, found))
     yield from parts
 
 

@@ -215,7 +215,7 @@ class WireformatReader(DataSourceReader):
                     else:
                         table.latest.take(rows)
             except wf.WireformatError as error:
-                raise counted_from(error, chunk.first) from None
+                raise counted_from(error, chunk.first, chunk.file) from None
         if table is not None and table.latest is not None:
             yield from table.latest.result().to_batches()
 

@@ -25,6 +25,7 @@ from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
 from ..stream.reader import Located
 from .capture import ChunkCapture
+from .file_ranges import FileRange
 from .row_facts import ChunkObservations, RowFacts
 
 
@@ -51,16 +52,14 @@ class ChunkSummary:
     begin: SourceBegin | None = None
     error: WireformatError | None = None
 
-    def count_from(self, first: int) -> None:
-        """Counts messages from `first` in what was found, in place of 0."""
+    def count_from(self, first: int, file: FileRange) -> None:
+        """Counts messages from `first` in what was found in a file, in place of 0."""
         self.observed = [
             one._replace(first=_counted(one.first, first), last=_counted(one.last, first)) for one in self.observed
         ]
-        if self.begin is not None:
-            self.begin = self.begin._replace(message=self.begin.message + first)
         for error in (self.error, *self.items[-1:]):
             if isinstance(error, WireformatError):
-                counted_from(error, first)
+                counted_from(error, first, file)
 
 
 def seen_in(summaries: Iterable[ChunkSummary]) -> ReadSummary:
@@ -72,9 +71,11 @@ def _counted(position: dict[str, Any], first: int) -> dict[str, Any]:
     return {**position, "message": position["message"] + first}
 
 
-def counted_from(error: WireformatError, first: int) -> WireformatError:
-    """Returns an error whose message is counted from `first`, in place of 0."""
+def counted_from(error: WireformatError, first: int, file: FileRange | None = None) -> WireformatError:
+    """Returns an error whose message is counted from `first`, in place of 0, with the file if there are others."""
     if isinstance(error, (DecodeError, OrderError)) and error.message is not None:
+        if file is not None and file.first is not None:
+            error.add(source=str(file.path), source_message=error.message + file.first)
         error.add(message=error.message + first)
     return error
 
