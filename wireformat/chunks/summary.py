@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -80,24 +80,27 @@ def counted_from(error: WireformatError, first: int, file: FileRange | None = No
     return error
 
 
-def summarized(capture: ChunkCapture, delivered: Position | None = None) -> ChunkSummary:
+def summarized(
+    capture: ChunkCapture, delivered: Position | None = None, tables: Sequence[str] | None = None
+) -> ChunkSummary:
     """Reads a chunk and returns its summary.
 
     delivered   see ChunkItems
+    tables      patterns: steps over row changes of other tables, of which the summary says nothing
     """
     summary = ChunkSummary()
     items, observations = ChunkItems(delivered), ChunkObservations()
-    tables = NotedTables(observations)
+    noted_tables = NotedTables(observations)
     try:
-        for rows in capture.noted():
+        for rows in capture.noted(tables):
             is_batch = isinstance(rows, pa.RecordBatch)
             summary.seen = summary.seen.and_of(rows) if is_batch else summary.seen.and_of_source(rows)
             summary.begin = summary.begin or begin_of(other_records_of(rows))
             items.take(rows)
-            tables.take(rows)
+            noted_tables.take(rows)
     except WireformatError as error:
         summary.error = error
-    tables.finish()
+    noted_tables.finish()
     summary.messages = capture.messages_read
     summary.dropped = capture.rows_dropped
     summary.items = items.items
