@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import one_of
 from wireformat.options.keywords import checks_keywords
-from wireformat.options.table_names import one_table
+from wireformat.options.table_names import one_table, written
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.transactions import TWO_PHASE
 
@@ -184,7 +185,7 @@ class Capture:
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        return self._answer(ask, schema, None, tables=tables)
+        return self._of_tables(tables)._answer(ask, schema, None, tables=tables)
 
     @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
@@ -195,14 +196,16 @@ class Capture:
         wf.ReadOptions.check(tables=tables)
         schema = committed_schema(arrow_schema(change_names()))
         schema = schema.remove(schema.get_field_index("message"))
-        return self._answer(partial(ask_committed, tables), schema, self._plans)
+        own = self._of_tables(tables)
+        return own._answer(partial(ask_committed, tables), schema, own._plans)
 
     @checks_keywords
     def messages(self, *, prefix: str | None = None) -> DataFrame:
         """Returns what was written with `pg_logical_emit_message`; see `wireformat.Capture.messages`."""
         schema = wf.Capture([], self._format).messages(prefix=prefix).schema
         sequence = pa.field("_sequence", pa.struct([field.with_nullable(True) for field in schema.field(0).type]))
-        return self._answer(partial(ask_messages, prefix), schema.set(0, sequence), self._plans)
+        own = self._of_tables(())
+        return own._answer(partial(ask_messages, prefix), schema.set(0, sequence), own._plans)
 
     def open(self) -> DataFrame:
         """Returns the rows of transactions that have not ended, with their control records."""
@@ -239,7 +242,8 @@ class Capture:
         The other options, the columns and the types are those of `wireformat.Capture.typed`, except that a time of day
         is the text as sent.
         """
-        asked = self._typed_table(
+        own = self._of_tables([written(one_table(table))])
+        asked = own._typed_table(
             table,
             schema,
             images=images,
@@ -248,7 +252,7 @@ class Capture:
             split_key_changes=split_key_changes,
             keys=keys,
         )
-        return self._answer(partial(ask_typed, asked), asked.part().schema, self._plans)
+        return own._answer(partial(ask_typed, asked), asked.part().schema, own._plans)
 
     @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> DataFrame:
@@ -264,6 +268,9 @@ class Capture:
         over the changes. If the replica identity changed, or it is the whole row and the columns changed, one task
         reads all messages of a stream, and holds its table in memory.
         """
+        own = self._of_tables([written(one_table(table))])
+        if own is not self:
+            return own.latest(table, keys=keys, schema=schema)
         asked = self._typed_table(table, schema)
         whole = asked.part().schema
         if not keys:
@@ -392,6 +399,15 @@ class Capture:
     @property
     def _listed(self) -> pa.Table:
         return self._light.listed
+
+    def _of_tables(self, tables: Sequence[str] | None) -> Capture:
+        """Returns this capture, or one that steps over other tables than these if a row of those cannot be read."""
+        light = self._light.stepping_over(tables)
+        if light is self._light:
+            return self
+        found = copy(self)
+        found._light = light
+        return found
 
     def _typed_table(
         self,

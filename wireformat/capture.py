@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .lake.options import LakeOptions
     from .lake.rejects import Rejects
     from .lake.write import LakeInput
-    from .sources.groups import TableName
+    from .options.table_names import TableName
     from .sources.handed_rows import HeldRows
 
 

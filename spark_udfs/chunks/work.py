@@ -122,17 +122,21 @@ def record_batches(
 
     with _faults() as parts:
         for group in reading.groups(batches):
-            parts.append(part_of(group, seen_records(reading.capture(group), tables, group.messages.name)))
+            found = seen_records(reading.capture(group), tables)
+            group.messages.name_records(found)
+            parts.append(part_of(group, found))
     yield from parts
 
 
-def summary_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function for mapInArrow that returns the ChunkSummary of each group."""
+def summary_batches(
+    reading: Reading, tables: Sequence[str] | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that returns the ChunkSummary of each group, which steps over other tables."""
     from wireformat.chunks.summary import summarized
 
     with _faults() as parts:
         for group in reading.groups(batches):
-            summary = summarized(reading.capture(group), reading.delivered.get(group.key))
+            summary = summarized(reading.capture(group), reading.delivered.get(group.key), tables)
             group.messages.place(summary)
             parts.append(part_of(group, summary))
     yield from parts

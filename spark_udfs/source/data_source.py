@@ -216,7 +216,7 @@ class WireformatReader(DataSourceReader):
             try:
                 yield from self._rows_of(chunk, table)
             except wf.WireformatError as error:
-                raise counted_from(error, chunk.first) from None
+                raise counted_from(error, chunk.first, chunk.file) from None
 
     def _current_rows(
         self, chunks: Sequence[FileChunk], table: _SparkTable, keys: Sequence[str]
