@@ -31,9 +31,9 @@ from spark_udfs.streams.processor import Processor
 from spark_udfs.streams.question import Question
 
 from . import killed_capture
+from .capture_streams import streams_of
 from .raw_streams import OFFSET, PLACE, Streams, assert_same, capture_of, expected, rows_of, spark_types, write
 from .saved_query import KEPT, messages_of, restore
-from .test_capture import streams_of
 
 pytestmark = pytest.mark.spark
 
