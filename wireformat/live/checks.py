@@ -102,6 +102,8 @@ def all_findings(connection: Connection, wanted: Wanted, system: System, slot: S
         *_slot(wanted, slot, system),
         *position_findings(wanted.position, wanted, system, slot),
     ]
+    if wanted.copied is not None:
+        found += _free_slots(connection, wanted, slot)
     if wanted.publications and (slot is None or slot.plugin == "pgoutput"):
         found += _publications(connection, wanted)
     return found
@@ -316,6 +318,24 @@ def _retention(slot: Slot, system: System) -> Iterator[Finding]:
             "failover",
             "the slot is not copied to standbys: after a failover it is gone",
             "create it with failover if there are standbys",
+        )
+
+
+def _free_slots(connection: Connection, wanted: Wanted, slot: Slot | None) -> Iterator[Finding]:
+    """Yields whether the temporary slot of a snapshot has room: else that of the stream would be created, and stay."""
+    needed = 2 if slot is None and wanted.creates_slot else 1
+    rows = connection.query(
+        "select setting::int - (select count(*) from pg_catalog.pg_replication_slots) as free "
+        "from pg_catalog.pg_settings where name = 'max_replication_slots'"
+    )
+    free = min((int(row["free"] or 0) for row in rows), default=needed)
+    if free < needed:
+        yield Finding(
+            "error",
+            "max_replication_slots",
+            f"{counted(free, 'slot')} free, the snapshot needs {needed}, one of them for a while",
+            "drop a slot that is not used, or raise max_replication_slots and restart the server",
+            passes=True,
         )
 
 

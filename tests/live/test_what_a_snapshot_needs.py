@@ -1,4 +1,4 @@
-"""Roles that may not read all rows of the published tables: it is said before a slot is created for them."""
+"""What keeps a snapshot from the rows of the published tables: it is said before a slot is created for it."""
 
 from __future__ import annotations
 
@@ -91,6 +91,25 @@ def test_without_a_snapshot_no_privilege_is_needed(db: Database, role: str, tmp_
     db.execute("insert into t values (3, 'c', 1)")
     follow(db, role, tmp_path / "lake")
     assert told(tmp_path / "lake") == [("insert", 3)]
+
+
+def test_no_slot_is_created_if_there_is_none_for_the_snapshot(db: Database, tmp_path: Path) -> None:
+    """A snapshot needs one more for a while."""
+    ((free,),) = db.rows(
+        "select setting::int - (select count(*) from pg_replication_slots) from pg_settings "
+        "where name = 'max_replication_slots'"
+    )
+    others = [f"other_{number}" for number in range(free - 1)]
+    for name in others:
+        db.execute(f"select pg_create_physical_replication_slot('{name}')")
+    try:
+        with pytest.raises(wf.ServerError, match="max_replication_slots: 1 slot free, the snapshot needs 2"):
+            db.follow(tmp_path / "lake", create_slot=True, snapshot=True)
+        assert slots_of(db) == []
+        db.follow(tmp_path / "lake", create_slot=True)
+    finally:
+        for name in others:
+            db.execute(f"select pg_drop_replication_slot('{name}')")
 
 
 def test_a_privilege_that_is_revoked_meanwhile(
