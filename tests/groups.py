@@ -10,7 +10,7 @@ from wireformat.formats.registry import ROWS
 FIRST = (
     *("spark", "servers", "live", "arrow/jit/test_compiler.py", "spark/test_connect.py"),
     *("lake/test_captures.py", "test_wheel.py", "site/test_build.py", "site/test_notebook.py"),
-    *("formats/test_golden.py", "test_capture.py"),
+    *("formats/test_golden.py", "capture/test_verbs.py", "capture/test_pieces.py"),
 )
 """Folders with one session or server for all their tests, and files that take longest: these groups begin first.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .events import Event
 from .formats.registry import find_format
-from .limits import BATCH_BYTES, OPEN_TRANSACTIONS_BYTES
+from .limits import OPEN_TRANSACTIONS_BYTES, SENDER_BATCH_BYTES
 from .options import ReadOptions
 from .options.keywords import checks_keywords
 
@@ -168,7 +168,7 @@ def encode(
     *,
     options: Mapping[str, Any] | None = None,
     encoding: str = "utf-8",
-    batch_bytes: int = BATCH_BYTES,
+    batch_bytes: int = SENDER_BATCH_BYTES,
 ) -> Iterator[bytes]:
     """Yields the messages that a server with these options would send for the events.
 

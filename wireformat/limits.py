@@ -7,27 +7,28 @@ MESSAGE_BYTES = 0x7FFFFFFF
 """Longest message: positions in it are kept as int32, and one Arrow string column holds 2 GiB. A batch is closed at
 1 MiB and overshoots by at most one record, so real messages stay below."""
 
-BATCH_BYTES = 1 << 20
+SENDER_BATCH_BYTES = 1 << 20
 """A sender closes a batch once it is longer than this (sending-batch=1): GaussDB document, 1 MiB."""
 
-CHUNK_BYTES = 16 << 20
-"""How many bytes of messages the scan takes at once: large enough to make the calls free, also where it steps over most
-rows, small enough that memory stays constant however long the input is. CHUNK_CELLS keeps the notes near the cache."""
+MESSAGE_BATCH_BYTES = 16 << 20
+"""How many bytes of messages the scan takes at once, as one message batch: large enough to make the calls free, also
+where it steps over most rows, small enough that memory stays constant however long the input is. MESSAGE_BATCH_CELLS
+keeps the notes near the cache."""
 
 STEPPED_TIMES = 4
-"""How many times as large a chunk is whose rows are mostly stepped over, so that few are noted. Its messages must not
-need to be copied. What a chunk costs besides its rows is then paid less often."""
+"""How many times as large a message batch is whose rows are mostly stepped over, so that few are noted. Its messages
+must not need to be copied. What a message batch costs besides its rows is then paid less often."""
 
 TABLE_PARTS = 2
-"""Into how many parts a chunk is cut whose rows become record batches: these take some times as much memory as their
-messages, in each thread."""
+"""Into how many parts a message batch is cut whose rows become record batches: these take some times as much memory as
+their messages, in each thread."""
 
-CHUNK_CELLS = 1 << 18
-"""How many cells one chunk of rows may hold. One row has at most 2 x 65535 of them, so any row fits; with type names of
-at most some dozen bytes each no Arrow column of a chunk comes near 2 GiB."""
+MESSAGE_BATCH_CELLS = 1 << 18
+"""How many cells the scan notes at once. One row has at most 2 x 65535 of them, so any row fits; with type names of at
+most some dozen bytes each no Arrow column of them comes near 2 GiB."""
 
-CHUNK_ROWS = 1 << 17
-"""How many rows one chunk may hold: bounds the notes for messages made of the smallest records (14 bytes)."""
+MESSAGE_BATCH_ROWS = 1 << 17
+"""How many rows the scan notes at once: bounds the notes for messages made of the smallest records (14 bytes)."""
 
 BATCH_TEXT_BYTES = 1 << 28
 """How much text a column of a record batch may hold before its rows are split: names of columns are repeated in every

@@ -20,17 +20,17 @@ from wireformat.lake.rejects import SCHEMA, Rejects, digest
 from wireformat.lake.store import HIDDEN
 from wireformat.stream.capture_position import CapturePosition
 
+from ..schemas import MESSAGE
 from .groups import MessagesOfGroup
 from .work import named_errors
 
-_MESSAGE = "message"
 _BEGIN = "wireformat-"
 """What the names of all files of rejects begin with."""
 
 
 def check_order_by(names: Iterable[str]) -> None:
     """Raises OptionError for columns order_by that rejects have, too."""
-    taken = {*SCHEMA.names} - {_MESSAGE}
+    taken = {*SCHEMA.names} - {MESSAGE}
     for name in names:
         if name.lower() in taken:
             raise wf.OptionError(f"option order_by: rejects have a column {name!r} of their own; rename the one in df")
@@ -142,7 +142,7 @@ class ChunkRejects(Rejects):
     def __init__(self, folder: RejectsFolder, path: str, messages: MessagesOfGroup) -> None:
         self._store = folder.options.store(folder.folder)
         self._own = folder.fields
-        self._schema = pa.schema([*folder.fields, *(field for field in SCHEMA if field.name != _MESSAGE)])
+        self._schema = pa.schema([*folder.fields, *(field for field in SCHEMA if field.name != MESSAGE)])
         self._file = ParquetFile(self._store, path, self._schema, {})
         self._path = path
         self._messages = messages
@@ -184,7 +184,7 @@ class ChunkRejects(Rejects):
 
     def _write(self, columns: Mapping[str, Any], count: int) -> None:
         with self._lock:
-            messages = columns[_MESSAGE]
+            messages = columns[MESSAGE]
             given = {**columns, **dict(zip(self._own.names, self._messages.columns(messages), strict=True))}
             given["error"] = named_errors(columns["error"], messages, self._messages.name)
             arrays = [given.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in self._schema]

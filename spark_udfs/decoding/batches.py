@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from .relations import Timeline
 from .task import DecodingPlan, Task
 
-BATCH_BYTES = 32 << 20
+RESULT_BATCH_BYTES = 32 << 20
 """The size limit of a batch that is returned to Spark; a single row may be larger. The JVM holds one or two batches per
 task. The decoder's own batches are smaller, but kept columns, repeated for each row, can have any size."""
 
@@ -55,7 +55,7 @@ def rows_with_kept(
 
 
 def row_ranges(
-    message_of_row: pa.Array, rows: pa.RecordBatch, sizes: np.ndarray[Any, Any], limit: int = BATCH_BYTES
+    message_of_row: pa.Array, rows: pa.RecordBatch, sizes: np.ndarray[Any, Any], limit: int = RESULT_BATCH_BYTES
 ) -> Iterator[tuple[int, int]]:
     """Splits rows into ranges of at most `limit` bytes, or of one row.
 

@@ -45,7 +45,8 @@ def check_columns(descriptions: Iterable[bytes], table: str, names: Iterable[str
         if added:
             raise wf.BadRows(
                 f"the columns that {table} had when the query began",
-                f"also {', '.join(added)}: start the query again, which finds the columns of the table; or name the "
-                "columns that you need with .schema(…)",
+                f"also {', '.join(added)}",
                 table=table,
+                hint="start the query again, which finds the columns of the table, or name the columns that you need "
+                "with .schema(…)",
             )

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import wireformat as wf
+from wireformat.formats.pgoutput.messages import RECORDS
 from wireformat.framing.copy_data import ENVELOPE_BYTES
-from wireformat.live.transaction_ends import Piece, bytes_at
+from wireformat.live.transaction_ends import END_LSN_AT, Piece, bytes_at
 
 SLICE_BYTES = 8 << 20
 """A slice is cut at the first end of a transaction after so many bytes; each is read by a task."""
@@ -20,10 +21,12 @@ SLICE_BYTES = 8 << 20
 TRANSACTION_BYTES = 1 << 30
 """The largest transaction: it is in memory as a whole, and travels with one task."""
 
-_BEGIN, _COMMIT, _RELATION, _TYPE, _TRUNCATE = b"BCRYT"
-_ROWS = np.frombuffer(b"IUD", np.uint8)
-_END_LSN_AT = ENVELOPE_BYTES + 10
-_ID_AT = ENVELOPE_BYTES + 1
+_TAGS = {event: tag for tag, (event, _) in RECORDS["postgresql"].items()}
+_COMMIT, _RELATION, _TYPE, _TRUNCATE = (_TAGS[event] for event in (wf.Commit, wf.Relation, wf.Type, wf.Truncate))
+_ROWS = np.array([_TAGS[event] for event in (wf.Insert, wf.Update, wf.Delete)], np.uint8)
+
+_RELATION_ID_AT = ENVELOPE_BYTES + 1
+"""Where a row change has the OID of its table."""
 
 Array = npt.NDArray[np.generic]
 
@@ -64,7 +67,7 @@ class Arrived:
         return cls(
             messages,
             kinds,
-            _numbers_at(messages.take(pa.array(last)), _END_LSN_AT, 8),
+            _numbers_at(messages.take(pa.array(last)), END_LSN_AT, 8),
             stops,
             offsets[stops].astype(np.int64) - int(offsets[0]),
             rows[last],
@@ -109,7 +112,7 @@ class Arrived:
             return []
         tables = [key for key in known if key[0] == _RELATION]
         if not (self.kinds == _TRUNCATE).any():
-            named = set(np.unique(_numbers_at(self.messages, _ID_AT, 4)[np.isin(self.kinds, _ROWS)]).tolist())
+            named = set(np.unique(_numbers_at(self.messages, _RELATION_ID_AT, 4)[np.isin(self.kinds, _ROWS)]).tolist())
             tables = [key for key in tables if int.from_bytes(key[1:], "big") in named]
         return [known[key] for key in known if key[0] == _TYPE] + [known[key] for key in tables]
 

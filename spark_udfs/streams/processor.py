@@ -68,7 +68,7 @@ class Processor(StatefulProcessor):
         Raises OrderError for messages that precede earlier ones, BadRows for equal positions, and OptionError for
         columns order_by of other types than before.
         """
-        from wireformat.chunks.endless import EndlessStream  # loads numba, which the driver does not need
+        from wireformat.chunks.micro_batches import MicroBatchReader  # loads numba, which the driver does not need
 
         question = self._question
         stream = tuple(_python(value) for value in key)[: len(question.streams)]
@@ -76,17 +76,17 @@ class Processor(StatefulProcessor):
         state = StreamState() if saved is None else read_stream(saved[0], question.settings)
         messages = _sorted(_table(rows, question.order), question.streams, stream)
         _check_follows(state.last, messages, question.settings.order_by, stream)
-        endless = EndlessStream(
+        reader = MicroBatchReader(
             question.settings.format, question.options, state, MapPieces(self._pieces), partial(question.name, stream)
         )
-        take = endless.take if question.settings.question == "transactions" else endless.take_records
+        take = reader.take if question.settings.question == "transactions" else reader.take_records
         for answer in take(messages, lambda chunk: question.asked(stream, chunk, chunk.positions)):
             if not len(answer):
                 continue
             columns = question.columns(stream, answer)
             yield pd.DataFrame(dict(enumerate(map(series_of, columns))), copy=False)  # Spark takes numbers as places
-        question.log(stream, endless.unknown_prepared, endless.dropped)
-        left = replace(endless.state, last=_position(messages, len(messages) - 1))
+        question.log(stream, reader.unknown_prepared, reader.dropped)
+        left = replace(reader.state, last=_position(messages, len(messages) - 1))
         self._stream.update((write_stream(left, question.settings),))
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ HISTORIES: dict[str, tuple[dict[str, Any], list[wf.Event], list[wf.Event]]] = {
 
 
 class Files:
-    """A `Store` in a folder, which outlives the process."""
+    """A `RowStore` in a folder, which outlives the process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

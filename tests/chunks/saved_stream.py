@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import wireformat as wf
 
-from .endless_stream import Endless, committed
+from .stream_in_micro_batches import StoppedStream, committed
 from .test_records import events_of_users
 
 KEPT = Path(__file__).parent / "saved"
@@ -55,7 +55,7 @@ def keep(folder: Path) -> None:
     """Writes messages and state of a stream of each format; `is_read` says which messages the state has taken."""
     stops = {format: stopped(format, stages) for format, stages in STOPS.items()} | {WAITING: stopped_at_begin()}
     for format, (messages, count) in stops.items():
-        stream = Endless(format, **FILTERS)
+        stream = StoppedStream(format, **FILTERS)
         for number in range(MICRO_BATCHES):
             bounds = [count * (number + step) // MICRO_BATCHES for step in range(2)]
             stream.take(messages[slice(*bounds)], committed)

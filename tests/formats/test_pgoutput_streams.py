@@ -1,4 +1,4 @@
-"""Generated streams of pgoutput in many small chunks and in openGauss's dialect, and any binary cell."""
+"""Generated streams of pgoutput in many small batches and in openGauss's dialect, and any binary cell."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ FORMAT = "pgoutput"
 
 @given(streams())
 def test_with_little_room(events: list[wf.Event]) -> None:
-    """Every message in a chunk of its own: blocks and descriptions are remembered from one to the next."""
+    """Every message in a batch of its own: blocks and descriptions are remembered from one to the next."""
     messages = list(wf.encode(events, FORMAT))
     with pytest.MonkeyPatch.context() as monkeypatch:
-        shrink(monkeypatch, CHUNK_ROWS=2, CHUNK_CELLS=12, CHUNK_BYTES=1)
+        shrink(monkeypatch, MESSAGE_BATCH_ROWS=2, MESSAGE_BATCH_CELLS=12, MESSAGE_BATCH_BYTES=1)
         assert read(messages, format=FORMAT) == events
 
 

@@ -9,7 +9,18 @@ import pytest
 import wireformat as wf
 from wireformat.arrow.engine.choice import make_engine
 from wireformat.formats.pgoutput.messages import RECORDS
-from wireformat.formats.pgoutput.relations import ASKS, CLOSES, ENDS, MAY_END, NOTHING, OPENS, TELLS, Relations, role_of
+from wireformat.formats.pgoutput.relations import (
+    ASKS,
+    CLOSES,
+    ENDS,
+    MAY_END,
+    NOTHING,
+    OPENS,
+    TELLS,
+    Relations,
+    message_of,
+    role_of,
+)
 from wireformat.formats.registry import find_format
 
 from ..engines import ENGINES, agree, ask
@@ -345,3 +356,14 @@ class TestRoles:
         """It streams no blocks, so the kinds that would end one change nothing."""
         roles = {role_of(kind) for kind, _ in RECORDS["opengauss"].values()}
         assert roles == {NOTHING, ASKS, TELLS, ENDS}
+
+
+def test_what_a_message_says_becomes_an_event_when_it_is_asked_for() -> None:
+    (event,) = wf.decode([OLD], FORMAT)
+    assert isinstance(event, wf.Relation)
+    relations = Relations()
+    relations.describe([message_of(event)])
+    assert relations.find(OID) == event
+    assert relations.find(OID) is relations.find(OID)
+    assert relations.scopes == {None: {OID: event}}
+    assert relations.newest == (event,)

@@ -21,17 +21,17 @@ import wireformat as wf
 from wireformat.arrow.scan.registry import SCANS
 from wireformat.formats.row import load
 from wireformat.grammar import lines
-from wireformat.limits import CHUNK_CELLS, CHUNK_ROWS
+from wireformat.limits import MESSAGE_BATCH_CELLS, MESSAGE_BATCH_ROWS
 
 from .. import handmade, text_samples
 from ..handmade import begin, cell, commit, new, old, origin, u16, u32, u64, user, xid
 from ..handmade_pgoutput import NULL, TIME, binary, column, image, relation, text
 from ..handmade_pgoutput import change as row_of
 
-MANY_ROWS = CHUNK_ROWS + 3000
+MANY_ROWS = MESSAGE_BATCH_ROWS + 3000
 """More than one call of a scan notes."""
 
-MANY_CELLS = CHUNK_CELLS + 300_000
+MANY_CELLS = MESSAGE_BATCH_CELLS + 300_000
 """More than there is room for, however many rows there are."""
 
 NOT_COMPARED = ("message", "record", "lsn")

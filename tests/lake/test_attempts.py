@@ -17,7 +17,7 @@ from wireformat.lake.store import Store
 from wireformat.lake.write import Choice, LakeWriter, TableFiles
 from wireformat.options import ReadOptions
 
-from .test_write import KINDS, MESSAGES, capture_of, check, write
+from .writing import KINDS, MESSAGES, capture_of, check, write
 
 END = wf.CapturePosition("gaussdb-binary")
 BEGUN = ".wireformat-begun"

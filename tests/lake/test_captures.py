@@ -1,6 +1,6 @@
 """Every capture in a lake: read back, it is what `typed` and `latest` return, and what the servers hold.
 
-The stream is read once for all tables: tests/test_capture.py shows that a capture returns the same for each of them.
+The stream is read once for all tables. tests/capture/test_verbs.py shows that a capture returns the same for each.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from wireformat.lake.write import Choice, LakeWriter, TableFiles
 from wireformat.options import ReadOptions
 
 from .histories import TABLES
-from .test_write import KINDS, MESSAGES, capture_of, check, write
+from .writing import KINDS, MESSAGES, capture_of, check, write
 
 
 class Disk:

@@ -15,7 +15,7 @@ from wireformat.lake.options import LakeOptions
 from wireformat.sources import groups
 
 from .reading import manifest_of
-from .test_write import MESSAGES, check, files_of, write
+from .writing import MESSAGES, check, files_of, write
 
 
 def _in_two_files(folder: Path) -> wf.Capture:

@@ -16,7 +16,7 @@ import wireformat as wf
 
 from .histories import TABLES
 from .reading import in_order, values
-from .test_write import KEYS, KINDS, MESSAGES, capture_of, check, expected
+from .writing import KEYS, KINDS, MESSAGES, capture_of, check, expected
 
 HALF = len(MESSAGES) // 2
 

@@ -1,17 +1,21 @@
-"""The Spark session of the run, and settings that last for one test."""
+"""The Spark session of the run, settings that last for one test, and a stream to capture."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import spark_udfs
 import wireformat as wf
 
 from ..java_settings import leaving_classes
+from .capture_streams import streams_of
+from .raw_streams import write_in_order
 
 SETTINGS = {
     "spark.default.parallelism": 2,
@@ -62,3 +66,11 @@ def set_conf(spark: SparkSession) -> Iterator[Callable[[str, Any], None]]:
             spark.conf.unset(name)
         else:
             spark.conf.set(name, value)
+
+
+@pytest.fixture
+def one_stream(spark: SparkSession, tmp_path: Path) -> tuple[DataFrame, list[bytes]]:
+    """Messages of pgoutput in files that are in order, and the same messages."""
+    messages = streams_of("pgoutput")["generated 0"]
+    path = write_in_order({"one": messages}, tmp_path / "files", Random(1))
+    return spark.read.parquet(path), messages

@@ -25,7 +25,7 @@ ORDER = (STREAM, OFFSET, "record")
 
 
 def truncate_ties(rows: pa.RecordBatch) -> pa.Array:
-    """Returns `sql_rules.truncate_tie` for a record batch, as texts, which Arrow sorts by their bytes."""
+    """Returns what orders the rows of one TRUNCATE: names of tables, as texts, which Arrow sorts by their bytes."""
     names = [pc.fill_null(rows[name], "") for name in ("table_schema", "table_name")]
     return pc.if_else(pc.equal(rows["kind"], "TRUNCATE"), pc.binary_join_element_wise(*names, "\0"), "")
 

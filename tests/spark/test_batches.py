@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import wireformat as wf
-from spark_udfs.decoding.batches import BATCH_BYTES, decode_batches, row_ranges, value_bytes
+from spark_udfs.decoding.batches import RESULT_BATCH_BYTES, decode_batches, row_ranges, value_bytes
 from spark_udfs.decoding.task import DecodingPlan, Kept
 from spark_udfs.schemas import rows_of_message, rows_of_table
 from spark_udfs.sql.scalar_functions import wal_decode
@@ -70,7 +70,7 @@ class TestPieces:
         return list(row_ranges(pa.array(range(8)), self.ROWS, sizes, limit))
 
     def test_one_piece_if_it_fits(self) -> None:
-        assert self.cut(self.NOTHING, BATCH_BYTES) == [(0, 8)]
+        assert self.cut(self.NOTHING, RESULT_BATCH_BYTES) == [(0, 8)]
 
     def test_a_row_that_is_too_large_stands_alone(self) -> None:
         assert self.cut(self.NOTHING, 100) == [(0, 2), (2, 3), (3, 4), (4, 8)]
@@ -92,7 +92,7 @@ def test_large_kept_values_are_repeated_piece_by_piece() -> None:
     messages = batch(pa.array([transaction(*"v" * 500)]), pa.array(["x" * 1_000_000]))
     found = list(decode_batches(plan, None, iter([messages])))
     assert sum(piece.num_rows for piece in found) == 502
-    assert max(piece.nbytes for piece in found) <= BATCH_BYTES
+    assert max(piece.nbytes for piece in found) <= RESULT_BATCH_BYTES
 
 
 def test_types_are_exactly_those_declared() -> None:

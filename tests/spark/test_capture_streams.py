@@ -29,12 +29,11 @@ from spark_udfs.session import STATE_STORE
 from spark_udfs.streams.answers import StreamAnswers
 from spark_udfs.streams.processor import Processor
 from spark_udfs.streams.question import Question
-from wireformat.chunks import endless
 
 from . import killed_capture
+from .capture_streams import streams_of
 from .raw_streams import OFFSET, PLACE, Streams, assert_same, capture_of, expected, rows_of, spark_types, write
 from .saved_query import KEPT, messages_of, restore
-from .test_capture import streams_of
 
 pytestmark = pytest.mark.spark
 
@@ -215,7 +214,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_questions(ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(endless, "PIECE_BYTES", 1 << 12)
+    monkeypatch.setattr("wireformat.chunks.micro_batches.PIECE_BYTES", 1 << 12)
     format = "test-decoding" if name == "messages" else "pgoutput"
     streams = dict([*streams_of(format).items()][-7:])
     question = QUESTIONS[name]

@@ -33,6 +33,6 @@ def test_two_attempts_of_a_task(kind: str, written: Path) -> None:
     assert {*tables_of(lake)} == {*wanted}
     for name, rows in wanted.items():
         assert rows_of(read(lake, name)) == rows, name
-        seen = what_readers_see(lake, name)
+        seen = what_readers_see(kind, lake, name)
         assert seen is not None
         assert rows_of(seen) == rows, name

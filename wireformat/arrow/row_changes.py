@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from ..events import ROW_CHANGES
+from ..options.reading import KINDS
 from .arrays import Array
 
 RowChanges = Any
@@ -15,6 +17,9 @@ RowChanges = Any
 
 TABLE_KINDS = (*ROW_CHANGES, "TRUNCATE", "RELATION")
 """The kinds of records that describe or change a table."""
+
+IS_ROW_CHANGE = np.array([kind in ROW_CHANGES for kind in KINDS])
+"""By the index of a kind in KINDS."""
 
 TABLE_INSERT, TABLE_UPDATE, TABLE_DELETE, TABLE_TRUNCATE, TABLE_RELATION = range(len(TABLE_KINDS))
 """The code of a kind: its index in TABLE_KINDS."""

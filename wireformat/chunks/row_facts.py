@@ -13,7 +13,7 @@ from ..arrow.arrays import Array
 from ..arrow.row_changes import TABLE_INSERT, TABLE_RELATION, TABLE_TRUNCATE, TABLE_UPDATE
 from ..arrow.typed_tables.observations import Observations
 from ..arrow.typed_tables.rows import ChangeRows
-from ..arrow.typed_tables.tables import TableName
+from ..options.table_names import TableName
 
 
 class RowFacts(NamedTuple):

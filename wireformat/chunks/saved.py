@@ -1,6 +1,7 @@
-"""The saved state of an endless stream: what its messages so far have left, and the messages of open transactions.
+"""The saved state of a stream that is read in micro-batches.
 
-Plain data with a version, which later releases can read; see wireformat.stream.saved.
+It holds what the messages so far have left, and the messages of open transactions, as plain
+data with a version, which later releases can read; see wireformat.stream.saved.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from ..errors import EncodeError, LimitExceeded, OptionError
 from ..events import CommitPrepared, Event, Prepare, Relation, RollbackPrepared, StreamPrepare, TupleData
 from ..formats.adapt import adapted
 from ..formats.base import Format
-from ..limits import BATCH_BYTES
+from ..limits import SENDER_BATCH_BYTES
 from ..options import WRITE_OPTIONS, ReadOptions
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -39,8 +39,8 @@ class Conversion:
         wanted = {**_all_facts(format, encoding), **given}
         alone = {**wanted, "skip-empty-xacts": False} if "skip-empty-xacts" in given else wanted
         self._format = format
-        self._probe = format.writer(alone, encoding=encoding, batch_bytes=BATCH_BYTES)
-        self._writer = format.writer(wanted, encoding=encoding, batch_bytes=BATCH_BYTES)
+        self._probe = format.writer(alone, encoding=encoding, batch_bytes=SENDER_BATCH_BYTES)
+        self._writer = format.writer(wanted, encoding=encoding, batch_bytes=SENDER_BATCH_BYTES)
         self._stays_alone = not given.keys() & {"sending-batch", "skip-empty-xacts"}
         dialect = {"dialect": given["dialect"]} if "dialect" in given else {}  # the writer has checked it
         self._reader = make_engine(format, ReadOptions.check(mode="PERMISSIVE", encoding=encoding, **dialect))
@@ -106,7 +106,7 @@ def _all_facts(format: Format, encoding: str) -> dict[str, bool]:
     known = {}
     for name in names:
         with suppress(OptionError):
-            format.writer({name: True}, encoding=encoding, batch_bytes=BATCH_BYTES)
+            format.writer({name: True}, encoding=encoding, batch_bytes=SENDER_BATCH_BYTES)
             known[name] = True
     return known
 

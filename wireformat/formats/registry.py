@@ -44,6 +44,7 @@ ROWS: dict[str, FormatRow] = {
             framing=f"{_FRAMING}.gauss_batch",
             order="parallel",
             types="any",
+            is_binary=True,
             signatures=("batched binary", "binary end", "binary row"),
             cannot_say=("facts", "unsent values", "unnumbered types", *_NEVER),
             options=WRITE_OPTIONS,
@@ -171,6 +172,7 @@ ROWS: dict[str, FormatRow] = {
             framing=f"{_FRAMING}.copy_data",
             order="pgoutput",
             types="any",
+            is_binary=True,
             signatures=("pgoutput", "binary row"),
             cannot_say=(
                 *("facts", "one image", "unnumbered types", "lsn", "control without facts", "rows without images"),

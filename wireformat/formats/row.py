@@ -59,6 +59,7 @@ class FormatRow:
     options      the server's options that shape what is written
     scan         None: Arrow tables are made by its declaration
     has_relation_ids   whether its row changes carry the OID of their table
+    is_binary    whether its messages are bytes, which SQL functions return as bytea; otherwise they are text
     Raises OptionError for what is in no table; `check_differences` does for `cannot_say`.
     """
 
@@ -73,6 +74,7 @@ class FormatRow:
     options: tuple[Option, ...] = ()
     scan: Scan | None = None
     has_relation_ids: bool = False
+    is_binary: bool = False
 
     def __post_init__(self) -> None:
         one_of(f"order of the format {self.name}", self.order, ORDERS)

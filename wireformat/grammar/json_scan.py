@@ -9,6 +9,7 @@ from typing import TypeVar
 from ..errors import BadText, BadValue, DecodeError
 from .cursor import Cursor
 
+_BACKSLASH = ord("\\")
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _ESCAPE = re.compile(
@@ -55,7 +56,7 @@ def read_string(cursor: Cursor, path: str) -> JsonString:
     cursor.expect(b'"', path)
     start = cursor.at
     end = data.find(b'"', start, cursor.stop)
-    while end > start and data[end - 1] == 0x5C and _backslashes(data, start, end) % 2:
+    while end > start and data[end - 1] == _BACKSLASH and _backslashes(data, start, end) % 2:
         end = data.find(b'"', end + 1, cursor.stop)
     if end < 0:
         cursor.fail('a closing "', path, at=cursor.stop)
@@ -94,7 +95,7 @@ def write_string(raw: bytes) -> bytes:
 def _backslashes(data: bytes, start: int, end: int) -> int:
     """How many backslashes stand in a row before `end`."""
     at = end
-    while at > start and data[at - 1] == 0x5C:
+    while at > start and data[at - 1] == _BACKSLASH:
         at -= 1
     return end - at
 

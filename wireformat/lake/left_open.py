@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..sources.groups import TableName
+from ..options.table_names import TableName
 from .write import RESULT
 
 

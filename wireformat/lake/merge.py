@@ -18,32 +18,33 @@ from ..sources.identities import IdentifiedRows, KeyedBatch, Keys, as_inserts
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
 
-_GONE = "gone"
+_IS_DELETED = "is_deleted"
 _INDEX = "index"
 
 
-class Touched:
-    """What the changes of a table touch.
+class TouchedRows:
+    """The rows of a table that its changes touch.
 
-    rows     a table of the keys for each identity, each key once; see _keys_of
-    clears   whether they remove all rows: there was a TRUNCATE, or they are those of a new table of this name
-    whole    whether they have all values of all rows
-    adds     whether they only add rows to a table without a key
+    keys_of_rows      a table of the keys for each identity, each key once; see _keys_of
+    clears_table      whether the changes remove all rows: there was a TRUNCATE, or they are those of a new table of
+                      this name
+    has_all_values    whether the changes have all values of all rows
+    only_adds         whether the changes only add rows to a table without a key
     """
 
     def __init__(self, changes: Iterable[KeyedBatch], relation_id: int | None) -> None:
-        self.clears = False
-        self.whole = self.adds = True
+        self.clears_table = False
+        self.has_all_values = self.only_adds = True
         self._are_compared = True  # a MERGE does not compare lists
         self.relation_id = relation_id
         found: dict[Keys, list[pa.Table]] = {}
         for keys, batch in changes:
             self._see_relation(batch)
-            self.whole = self.whole and batch["_unchanged"].null_count == len(batch)
-            self.adds = self.adds and not keys and pc.all(pc.equal(batch["_change_type"], "insert")).as_py()
+            self.has_all_values = self.has_all_values and batch["_unchanged"].null_count == len(batch)
+            self.only_adds = self.only_adds and not keys and pc.all(pc.equal(batch["_change_type"], "insert")).as_py()
             is_truncate = pc.equal(batch["_change_type"], "truncate")
             if pc.any(is_truncate).as_py():
-                self.clears = True
+                self.clears_table = True
                 batch = batch.filter(pc.invert(is_truncate))
             of_keys = found.setdefault(keys, [])
             self._are_compared &= not any(pa.types.is_nested(batch.schema.field(key).type) for key in keys)
@@ -51,29 +52,31 @@ class Touched:
                 old = batch["_old"].filter(batch["_old"].is_valid())
                 columns = dict(zip((field.name for field in old.type), old.flatten(), strict=True))
                 of_keys += [_keys_of(batch, keys), _keys_of(columns, keys)]
-        self.rows = {keys: _unique(tables) for keys, tables in found.items()}
-        self.adds = self.adds and not self.clears
+        self.keys_of_rows = {keys: _unique(tables) for keys, tables in found.items()}
+        self.only_adds = self.only_adds and not self.clears_table
 
     @property
     def identities(self) -> list[Keys]:
         """The identities that the changes had, in the order of the first change with each."""
-        return [*self.rows]
+        return [*self.keys_of_rows]
 
     @property
     def are_known(self) -> bool:
         """Whether keys say which rows are touched."""
-        return all(self.rows) and self._are_compared
+        return all(self.keys_of_rows) and self._are_compared
 
     @property
     def needs_rows(self) -> bool:
         """Whether the current rows cannot be told without those that are there."""
-        return not (self.adds or (self.whole and self.are_known and len(self.rows) == 1))
+        return not (self.only_adds or (self.has_all_values and self.are_known and len(self.keys_of_rows) == 1))
 
-    def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yields the rows that are touched; all, if keys do not say which."""
+    def among(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yields those of the rows that are touched; all, if keys do not say which."""
         for batch in batches:
             if self.are_known:
-                chosen = np.unique(np.concatenate([_places(batch, keys, rows) for keys, rows in self.rows.items()]))
+                chosen = np.unique(
+                    np.concatenate([_rows_with_keys(batch, keys, wanted) for keys, wanted in self.keys_of_rows.items()])
+                )
                 batch = batch.take(pa.array(chosen))
             if len(batch):
                 yield batch
@@ -81,7 +84,7 @@ class Touched:
     def _see_relation(self, batch: pa.RecordBatch) -> None:
         if RELATION_ID_COLUMN in batch.schema.names:
             oids = batch[RELATION_ID_COLUMN].drop_null().unique().to_pylist()
-            self.clears = self.clears or any(self.relation_id not in (None, oid) for oid in oids)
+            self.clears_table = self.clears_table or any(self.relation_id not in (None, oid) for oid in oids)
             self.relation_id = oids[-1] if oids else self.relation_id
 
 
@@ -97,8 +100,8 @@ def _unique(tables: Sequence[pa.Table]) -> pa.Table:
     return rows.drop_null().group_by(rows.column_names).aggregate([])
 
 
-def _places(batch: pa.RecordBatch, keys: Keys, wanted: pa.Table) -> Array:
-    """Returns int64: which rows have one of these keys."""
+def _rows_with_keys(batch: pa.RecordBatch, keys: Keys, wanted: pa.Table) -> Array:
+    """Returns int64: the indices of the rows that have one of these keys."""
     own = _keys_of(batch, keys).append_column(_INDEX, pa.array(np.arange(len(batch))))
     return np.asarray(own.join(wanted, wanted.column_names, join_type="left semi")[_INDEX])
 
@@ -108,7 +111,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([pa.field(field.name, field.type) for field in table.schema]))
 
 
-def rows_there(delta: DeltaTable, schema: pa.Schema, oid: int | None) -> Iterator[pa.RecordBatch]:
+def delta_rows(delta: DeltaTable, schema: pa.Schema, oid: int | None) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a Delta table as inserts, like stored changes with this schema.
 
     oid   of the table that they are of
@@ -116,11 +119,11 @@ def rows_there(delta: DeltaTable, schema: pa.Schema, oid: int | None) -> Iterato
     return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid)
 
 
-def check_keys_are_there(touched: Touched, delta: DeltaTable, table: tuple[str, str]) -> None:
+def check_key_columns(touched: TouchedRows, delta: DeltaTable, table: tuple[str, str]) -> None:
     """Raises BadRows if a Delta table has rows, but not a key column. Values that are added are not sent."""
     names = {field.name for field in delta.schema().fields}
     missing = [key for keys in touched.identities for key in keys if key not in names]
-    if missing and not touched.clears and delta.to_pyarrow_dataset().count_rows():
+    if missing and not touched.clears_table and delta.to_pyarrow_dataset().count_rows():
         raise BadRows(
             "rows in the lake that have the columns of the replica identity",
             f"none with the column {missing[0]}, which was added or renamed",
@@ -129,68 +132,68 @@ def check_keys_are_there(touched: Touched, delta: DeltaTable, table: tuple[str, 
         )
 
 
-class Difference(NamedTuple):
-    """What a MERGE does. The rows have the columns of the Delta table.
+class MergePlan(NamedTuple):
+    """What a MERGE does to a Delta table. The rows have its columns.
 
-    keys      its key columns
-    upserts   rows that replace those of their keys
-    inserts   other rows
-    gone      the keys of rows that are deleted; see _keys_of
-    clears    whether all other rows are deleted too
+    keys             its key columns
+    upserts          rows that replace those of their keys
+    inserts          other rows
+    deleted          the keys of rows that are deleted; see _keys_of
+    deletes_others   whether all other rows are deleted too
     """
 
     keys: Keys
     upserts: pa.Table
     inserts: pa.Table
-    gone: pa.Table
-    clears: bool = False
+    deleted: pa.Table
+    deletes_others: bool = False
 
 
-def difference(touched: Touched, current: pa.Table, there: Sequence[pa.RecordBatch]) -> Difference | None:
-    """Returns what makes the rows of a Delta table the current ones; None if it takes the whole table.
+def plan_merge(touched: TouchedRows, current: pa.Table, before: Sequence[pa.RecordBatch]) -> MergePlan | None:
+    """Returns the MERGE that makes the rows of a Delta table the current ones; None if it cannot find them by keys.
 
     current   the rows that were touched, as they are now, as they are stored
-    there     those of them that the Delta table has; not needed if the changes had one identity
+    before    those of them that the Delta table has; not needed if the changes had one identity
 
     Where they had several, the rows are found by the first one, which the table still had before them.
     """
     keys = touched.identities[0]
-    if not touched.are_known or (touched.clears and len(touched.identities) > 1):
+    if not touched.are_known or (touched.clears_table and len(touched.identities) > 1):
         return None
     current = _plain(current)
     if len(touched.identities) == 1:
-        rows = touched.rows[keys]
-        gone = rows.join(_keys_of(current, keys), rows.column_names, join_type="left anti")
-        return Difference(keys, current, current.slice(0, 0), gone, touched.clears)
-    gone = pa.concat_tables([_keys_of(rows, keys) for rows in (current.slice(0, 0), *there)])
-    return Difference(keys, current.slice(0, 0), current, gone)
+        rows = touched.keys_of_rows[keys]
+        deleted = rows.join(_keys_of(current, keys), rows.column_names, join_type="left anti")
+        return MergePlan(keys, current, current.slice(0, 0), deleted, touched.clears_table)
+    deleted = pa.concat_tables([_keys_of(rows, keys) for rows in (current.slice(0, 0), *before)])
+    return MergePlan(keys, current.slice(0, 0), current, deleted)
 
 
-def merge(delta: DeltaTable, made: Difference, properties: CommitProperties) -> None:
-    """Merges a difference into a Delta table, in one commit."""
-    names, schema = made.upserts.column_names, made.upserts.schema
-    values, of_key = [f"v{index}" for index in range(len(names))], made.gone.column_names
+def merge(delta: DeltaTable, plan: MergePlan, properties: CommitProperties) -> None:
+    """Carries a plan out, in one commit of a Delta table."""
+    names, schema = plan.upserts.column_names, plan.upserts.schema
+    values, of_key = [f"v{index}" for index in range(len(names))], plan.deleted.column_names
 
     def rows(given: pa.Table | None, keys: pa.Table | None) -> pa.Table:
         """Returns rows of the source: those without keys match nothing, those without values are deleted."""
-        count = len(made.gone) if given is None else len(given)
+        count = len(plan.deleted) if given is None else len(given)
         columns = [pa.nulls(count, field.type) for field in schema] if given is None else given.columns
-        key_columns = [pa.nulls(count, schema.field(key).type) for key in made.keys] if keys is None else keys.columns
-        is_gone = pa.array([given is None] * count, pa.bool_())
-        return pa.Table.from_arrays([*columns, *key_columns, is_gone], names=[*values, *of_key, _GONE])
+        key_columns = [pa.nulls(count, schema.field(key).type) for key in plan.keys] if keys is None else keys.columns
+        is_deleted = pa.array([given is None] * count, pa.bool_())
+        return pa.Table.from_arrays([*columns, *key_columns, is_deleted], names=[*values, *of_key, _IS_DELETED])
 
     source = pa.concat_tables(
-        [rows(made.upserts, _keys_of(made.upserts, made.keys)), rows(made.inserts, None), rows(None, made.gone)]
+        [rows(plan.upserts, _keys_of(plan.upserts, plan.keys)), rows(plan.inserts, None), rows(None, plan.deleted)]
     )
-    same = " and ".join(f"t.{_quoted(key)} = s.{column}" for key, column in zip(made.keys, of_key, strict=True))
+    same = " and ".join(f"t.{_quoted(key)} = s.{column}" for key, column in zip(plan.keys, of_key, strict=True))
     updates = {_quoted(name): f"s.{column}" for name, column in zip(names, values, strict=True)}
     merger = (
         delta.merge(source, same, source_alias="s", target_alias="t", commit_properties=properties)
-        .when_matched_delete(f"s.{_GONE}")
+        .when_matched_delete(f"s.{_IS_DELETED}")
         .when_matched_update(updates)
-        .when_not_matched_insert(updates, f"not s.{_GONE}")
+        .when_not_matched_insert(updates, f"not s.{_IS_DELETED}")
     )
-    if made.clears:
+    if plan.deletes_others:
         merger = merger.when_not_matched_by_source_delete()
     merger.execute()
 

@@ -20,7 +20,7 @@ from ..arrow.typed_tables.readers.reader import as_strings
 from ..arrow.typed_tables.rows import ChangeRows
 from ..arrow.unread import UNREAD
 from ..errors import OptionError
-from ..sources.groups import TableName
+from ..options.table_names import TableName
 from .parquet import ParquetFile
 from .store import Store
 

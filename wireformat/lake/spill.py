@@ -10,7 +10,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from ..sources.groups import TableName
+from ..options.table_names import TableName
 
 
 class Spill:

@@ -20,15 +20,15 @@ from ..arrow.typed_tables.table import TypedPart, kept_fields
 from ..arrow.typed_tables.versions import TableVersions
 from ..errors import BadRows, OptionError
 from ..options import ReadOptions
-from ..options.table_names import one_table, suggestion, written
-from ..sources.groups import Parts, TableName, groups_of_tables
+from ..options.table_names import TableName, one_table, suggestion, written
+from ..sources.groups import Parts, groups_of_tables
 from ..sources.handed_rows import HandedRows, joined_parts
 from ..sources.identities import Identities, KeyedBatch, Keys
 from ..stream.capture_position import CapturePosition
 from .delta import commit_properties, not_covered
 from .lake import Lake, TableFolder
 from .manifest import StoredTable
-from .merge import Touched, check_keys_are_there, current_rows, difference, merge, rows_there
+from .merge import TouchedRows, check_key_columns, current_rows, delta_rows, merge, plan_merge
 from .parquet import COLUMN_CHUNK_BYTES, WrittenFile
 from .rejects import Rejects
 from .spill import Spill
@@ -404,43 +404,43 @@ class LakeWriter:
         delta = table.target.delta
         if delta is None or delta.table is None:
             raise AssertionError("only current rows of a Delta table are merged")
-        touched = Touched(self._changes(table), delta.relation_id)
-        there: list[pa.RecordBatch] = []
+        touched = TouchedRows(self._changes(table), delta.relation_id)
+        before: list[pa.RecordBatch] = []
         with delta.errors():
-            check_keys_are_there(touched, delta.table, table.name)
+            check_key_columns(touched, delta.table, table.name)
             if touched.needs_rows:
-                there = [*touched.of(rows_there(delta.table, table.target.stored.schema, delta.relation_id))]
-            current = self._current_rows(table, there)
+                before = [*touched.among(delta_rows(delta.table, table.target.stored.schema, delta.relation_id))]
+            current = self._current_rows(table, before)
         properties = commit_properties(position, table.relation_id)
         table.rows = len(current)
-        made = difference(touched, current, there)
-        if made is not None:
+        plan = plan_merge(touched, current, before)
+        if plan is not None:
             delta.evolve(current.schema)
             with delta.errors():
-                merge(delta.table, made, properties)
+                merge(delta.table, plan, properties)
         else:
-            there_are = {field.name for field in delta.table.schema().fields}
-            is_marked = touched.adds and not there_are.issuperset(table.target.table.columns.values())
+            column_names = {field.name for field in delta.table.schema().fields}
+            is_marked = touched.only_adds and not column_names.issuperset(table.target.table.columns.values())
             if is_marked:  # a row from before an added column says that its value is not known
                 with delta.errors():
-                    for rows in rows_there(delta.table, table.target.stored.schema, delta.relation_id):
+                    for rows in delta_rows(delta.table, table.target.stored.schema, delta.relation_id):
                         table.target.write(rows.select(current.column_names))
             _write_table(table, current)
             table.target.close({})
             delta.evolve(table.target.schema)
             table.target.may_be_logged = True
-            add = delta.append if touched.adds and not is_marked else delta.replace
+            add = delta.append if touched.only_adds and not is_marked else delta.replace
             add(table.target.schema, table.target.written, properties)
 
-    def _current_rows(self, table: _TableWriter, there: Sequence[pa.RecordBatch] = ()) -> pa.Table:
+    def _current_rows(self, table: _TableWriter, before: Sequence[pa.RecordBatch] = ()) -> pa.Table:
         """Returns the rows of a table after its changes; raises BadRows, which names the table.
 
-        there   the rows before them, as inserts
+        before   the rows before them, as inserts
         """
         stored = table.target.table.columns
         dropped = self._stream.identities.dropped(table.name, table.part)
         try:
-            return current_rows(self._changes(table), [stored[name] for name in dropped if name in stored], there)
+            return current_rows(self._changes(table), [stored[name] for name in dropped if name in stored], before)
         except BadRows as error:
             error.table = error.table or written(table.name)
             raise

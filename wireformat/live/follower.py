@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any, TypeVar
 
 from ..errors import OptionError, ServerError, counted
+from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
 from .blockers import blocker, waits_for_slot
@@ -146,7 +147,7 @@ class Follower:
         connection.on_wait = lambda: self._works(self.progress.state, waiting=connection)
         self.opened_at = time.monotonic()
         try:
-            if self.via == "sql" or self._copies_tables():
+            if self.via == "sql" or self._copied() is not None:  # then the server does not keep others from the slot
                 claim(connection, self.slot)
                 self.position = self.sink.position()
             system, slot = self._checked(connection)
@@ -165,11 +166,11 @@ class Follower:
             raise
         self._write_stream(connection, asked)
 
-    def _copies_tables(self) -> bool:
-        """Whether rows are copied before the server streams; then it does not keep others from the slot."""
+    def _copied(self) -> Collection[tuple[str, str]] | None:
+        """Returns the tables that have been copied, if others are copied before the server streams; else None."""
         if self.position is None:
-            return self.snapshot
-        return self.position.slot is not None and self.position.slot.copied is not None
+            return () if self.snapshot else None
+        return None if self.position.slot is None else self.position.slot.copied
 
     def _write_stream(self, connection: Connection, asked: Asked, until: int | None = None) -> None:
         """Writes what the slot sends until there is a reason to stop; closes the connection.
@@ -216,10 +217,17 @@ class Follower:
         system, slot = self._found(connection)
         if self.position is not None and is_behind(self.position, system):
             self._begins()  # it is waited for, also in the first attempt of a run
-        wanted = Wanted(self.slot, self.publications, self.position, self.creates_slot)
+        wanted = Wanted(
+            self.slot,
+            self.publications,
+            self.position,
+            self.creates_slot,
+            reading=ReadOptions(tables=self.sink.patterns),
+            copied=self._copied(),
+            named=self.sink.named_tables(),
+        )
         found = all_findings(connection, wanted, system, slot)
-        warnings = tuple(f"{one.check}: {one.text}; {one.advice}" for one in found if one.level == "warning")
-        self.progress = replace(self.progress, warnings=warnings)
+        self.progress = replace(self.progress, warnings=tuple(one.sentence for one in found if one.level == "warning"))
         raise_errors(found)
         if slot is None:
             self._asked(connection, self.plugin)  # a slot that nobody reads would keep the server's log

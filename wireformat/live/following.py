@@ -11,10 +11,11 @@ from ..lake.options import LakeOptions
 from ..options import ReadOptions
 from ..options.checks import number, one_of
 from ..options.keywords import checks_keywords
+from ..options.rules import FOLLOWED_VIA
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
 from .follower import Follower
-from .plugins import VIA, publication_names
+from .plugins import publication_names
 from .progress import Progress
 from .sink import Sink
 
@@ -110,8 +111,8 @@ def follow(
         "memory_limit": memory_limit // 6,  # for open transactions, and again for what is being written
     }
     follower = Follower(
-        connect=lambda: Connection(dsn, driver, replicates=via == "streaming", stop=stop),
-        via=one_of("via", via, VIA),
+        connect=lambda: Connection(dsn, driver, via=via, stop=stop),
+        via=one_of("via", via, FOLLOWED_VIA),
         slot=slot,
         publications=names,
         plugin=plugin,

@@ -6,13 +6,15 @@ Where START_REPLICATION cannot be had, SQL functions peek at the slot, and advan
 from __future__ import annotations
 
 import selectors
-import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping
 
 from ..errors import ServerError
+from ..formats.registry import find_row
+from ..framing.copy_data import ENVELOPE, HEAD
+from ..framing.frames import layout
 from ..lsn import lsn_text, lsn_value
 from .connection import EPOCH_SECONDS, Connection
 from .messages import Gathered
@@ -54,9 +56,7 @@ MOST_CHANGES = 20_000
 POLL_SECONDS = 0.5
 """How often an idle slot is looked at."""
 
-BINARY_FORMATS = ("pgoutput", "gaussdb-binary")
-
-_ENVELOPE = struct.Struct(">cQQq")
+_ENVELOPE = layout(HEAD)
 
 
 class Intake:
@@ -213,7 +213,7 @@ class SqlIntake:
         self._is_waiting = False
         self._says_end = True
         self._changes_at = time.monotonic()
-        self._is_binary = format in BINARY_FORMATS
+        self._is_binary = find_row(format).is_binary
         self.received = 0
         function = "pg_logical_slot_peek_binary_changes" if self._is_binary else "pg_logical_slot_peek_changes"
         listed = "".join(f", {connection.literal(text)}" for pair in options.items() for text in pair)
@@ -230,7 +230,7 @@ class SqlIntake:
         for row in self._connection.query(self._sql):
             lsn, data = lsn_value(row.get("lsn") or row.get("location") or ""), row["data"] or ""
             payload = bytes.fromhex(data[2:]) if self._is_binary else data.encode()
-            gathered.add(_ENVELOPE.pack(b"w", lsn, lsn, _now_us()) + payload)
+            gathered.add(_ENVELOPE.pack(bytes([ENVELOPE]), lsn, lsn, _now_us()) + payload)
         piece = self._cutter.piece(gathered.array())
         self._is_waiting = bool(gathered.sizes)
         if not gathered.sizes:

@@ -48,9 +48,6 @@ CSN_ORDER = (
 """Why streams in CSN order are not read. Source: GaussDB's documentation, "Logical Replication Functions": the
 confirmed_flush of a CSN-based slot is meaningless."""
 
-VIA = ("streaming", "sql")
-"""How a slot is read: by START_REPLICATION, or by SQL functions."""
-
 
 def ask(
     connection: Connection, plugin: str, publications: Sequence[str], given: Mapping[str, object], via: str

@@ -36,8 +36,8 @@ class Progress:
     rows_per_second   of the last batch: from the end of the one before to its own
     lag_seconds     from the commit of the last transaction to its arrival in the lake, by the clocks of both machines
     retained_bytes  of the log that the server keeps for the slot
-    warnings        of the checks before the stream began
     open_messages   of a transaction that has not ended
+    warnings        what the checks warn of, when it last connected
     """
 
     state: str = "connecting"

@@ -41,6 +41,9 @@ _LSN_AT, _SENT_AT = 1, 17
 _COMMIT_LSN_AT = ENVELOPE_BYTES + 1
 """Where a BEGIN of pgoutput has the LSN of its commit."""
 
+END_LSN_AT, _COMMIT_TIME_AT = ENVELOPE_BYTES + 10, ENVELOPE_BYTES + 18
+"""Where a COMMIT of pgoutput has its end LSN and its time: after its tag, a byte of flags and the LSN of the commit."""
+
 
 class TransactionEnds(Protocol):
     """Finds the ends of transactions.
@@ -186,7 +189,7 @@ class Cutter:
 def ends_of(format: str) -> TransactionEnds:
     """Returns what finds the ends of transactions of a format."""
     if format == "pgoutput":
-        return FirstBytes(b"B", b"C", ENVELOPE_BYTES + 10, ENVELOPE_BYTES + 18, has_envelope=True)
+        return FirstBytes(b"B", b"C", END_LSN_AT, _COMMIT_TIME_AT, has_envelope=True)
     if format == "test-decoding":
         return FirstBytes(b"B", b"CP", _LSN_AT, _SENT_AT, has_envelope=False)
     return RecordKinds(format)

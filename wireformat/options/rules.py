@@ -31,8 +31,11 @@ PLUGINS = {
 PARALLEL_FORMATS = {"b": "gaussdb-binary", "j": "gaussdb-json", "t": "gaussdb-text"}
 """By decode-style."""
 
-VIA = ("streaming", "sql", "area")
-"""How a slot is read: START_REPLICATION, pg_logical_slot_peek_changes and its like, pg_logical_get_area_changes."""
+FOLLOWED_VIA = ("streaming", "sql")
+"""How a slot is followed: by START_REPLICATION, or by pg_logical_slot_peek_changes and its like."""
+
+VIA = (*FOLLOWED_VIA, "area")
+"""How a slot is read: as it is followed, or by pg_logical_get_area_changes."""
 
 
 class Setting(NamedTuple):

@@ -52,7 +52,7 @@ class Spec:
     """An option.
 
     sentence    what it does
-    needs       names in rules.NEEDS: what must hold for it to be given
+    needs       names in REQUIREMENTS of rules.py: what must hold for it to be given
     products    the servers that have it
     is_written  it shapes what a writer of this package writes
     """

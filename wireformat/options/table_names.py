@@ -10,6 +10,9 @@ from ..errors import OptionError
 from ..identifiers import split_table
 from .checks import shown
 
+TableName = tuple[str, str]
+"""Schema and table."""
+
 ALL_TABLES = "*.*"
 
 MOST_NAMES = 5

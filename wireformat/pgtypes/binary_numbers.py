@@ -22,12 +22,13 @@ def integer_reader(layout: str) -> Callable[[bytes], str]:
     number = struct.Struct(layout)
 
     def read(data: bytes) -> str:
-        return str(_unpack(number, data)[0])
+        return str(unpack(number, data)[0])
 
     return read
 
 
-def _unpack(layout: struct.Struct, data: bytes) -> tuple[Any, ...]:
+def unpack(layout: struct.Struct, data: bytes) -> tuple[Any, ...]:
+    """Returns the numbers of a layout; raises ValueError for another size."""
     if len(data) != layout.size:
         raise ValueError(f"expected {counted(layout.size, 'byte')}, got {len(data)}")
     return layout.unpack(data)
@@ -48,12 +49,12 @@ _DOUBLE = _Float(struct.Struct(">d"), 53, -1074, 15)
 
 def real_text(data: bytes) -> str:
     """A float of 32 bits."""
-    return _float_text(_unpack(_REAL.layout, data)[0], _REAL)
+    return _float_text(unpack(_REAL.layout, data)[0], _REAL)
 
 
 def double_text(data: bytes) -> str:
     """A float of 64 bits."""
-    return _float_text(_unpack(_DOUBLE.layout, data)[0], _DOUBLE)
+    return _float_text(unpack(_DOUBLE.layout, data)[0], _DOUBLE)
 
 
 def _float_text(value: float, kind: _Float) -> str:
@@ -101,11 +102,14 @@ def _shortest(value: float, kind: _Float) -> tuple[int, int]:
 
 
 _NUMERIC_HEAD = struct.Struct(">HhHH")
-_NEGATIVE = 0x4000
-_SIGNS = {0x0000: "", _NEGATIVE: "-"}
-_SPECIAL = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}
-_GROUP = 4
-"""Decimal digits of one digit on the wire, which counts to 9999."""
+POSITIVE, NEGATIVE, NAN, INFINITE, MINUS_INFINITE = 0x0000, 0x4000, 0xC000, 0xD000, 0xF000
+"""The signs of a numeric."""
+
+_SIGNS = {POSITIVE: "", NEGATIVE: "-"}
+_SPECIAL = {NAN: "NaN", INFINITE: "Infinity", MINUS_INFINITE: "-Infinity"}
+
+GROUP_DIGITS, MOST_GROUP = 4, 9999
+"""Decimal digits of a group, and the largest group."""
 
 
 def numeric_text(data: bytes) -> str | None:
@@ -125,15 +129,15 @@ def numeric_text(data: bytes) -> str | None:
     if sign not in _SIGNS:
         raise ValueError(f"expected a sign, got {sign:#06x}")
     groups = struct.unpack_from(f">{count}H", data, _NUMERIC_HEAD.size)
-    if max(groups, default=0) > 9999:
-        raise ValueError("expected groups up to 9999, got a larger one")
-    before = (weight + 1) * _GROUP  # digits before the point; negative: zeros just after it
-    known = count * _GROUP
+    if max(groups, default=0) > MOST_GROUP:
+        raise ValueError(f"expected groups up to {MOST_GROUP}, got a larger one")
+    before = (weight + 1) * GROUP_DIGITS  # digits before the point; negative: zeros just after it
+    known = count * GROUP_DIGITS
     if max(before - known, min(-before, scale), scale - max(known - before, 0)) > MAX_IMPLIED_ZEROS:
         return None
     digits = "".join(f"{group:04}" for group in groups)
     if before < 0:
-        digits, before = "0" * min(-before, scale + _GROUP) + digits, 0
+        digits, before = "0" * min(-before, scale + GROUP_DIGITS) + digits, 0
     whole, fraction = digits[:before].ljust(before, "0"), digits[before:]
     if fraction[scale:].strip("0"):
         raise ValueError(f"expected {counted(scale, 'digit')} after the point, got more")

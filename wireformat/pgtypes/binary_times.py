@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from ..times import DAYS_TO_2000, MICROS_OF_DAY, clock_text, day_text
+from .binary_numbers import unpack
 
 _DATE = struct.Struct(">i")
 _TIME = struct.Struct(">q")
@@ -29,7 +30,7 @@ _INFINITE_INTERVALS = dict(zip(zip(INT64, INT32, INT32, strict=True), _INFINITIE
 
 def date_text(data: bytes) -> str:
     """Days since 2000-01-01."""
-    (days,) = _unpack(_DATE, data)
+    (days,) = unpack(_DATE, data)
     if days in _INFINITE_DATES:
         return _INFINITE_DATES[days]
     _check(days, DATES, "a date")
@@ -39,12 +40,12 @@ def date_text(data: bytes) -> str:
 
 def time_text(data: bytes) -> str:
     """Microseconds since midnight; 24:00:00 is a time."""
-    return _clock(_unpack(_TIME, data)[0])
+    return _clock(unpack(_TIME, data)[0])
 
 
 def time_zone_text(data: bytes) -> str:
     """Microseconds since midnight, and seconds west of Greenwich."""
-    micros, west = _unpack(_TIME_ZONE, data)
+    micros, west = unpack(_TIME_ZONE, data)
     _check(west, ZONES, "an offset")
     hours, minutes, seconds = abs(west) // 3600, abs(west) // 60 % 60, abs(west) % 60
     rest = f":{minutes:02}:{seconds:02}" if seconds else (f":{minutes:02}" if minutes else "")
@@ -63,7 +64,7 @@ def timestamp_zone_text(data: bytes) -> str:
 
 def interval_text(data: bytes) -> str:
     """Microseconds, days and months, each with a sign of its own."""
-    micros, days, months = parts = _unpack(_INTERVAL, data)
+    micros, days, months = parts = unpack(_INTERVAL, data)
     if parts in _INFINITE_INTERVALS:
         return _INFINITE_INTERVALS[parts]
     years, months = _toward_zero(months, 12)
@@ -80,7 +81,7 @@ def interval_text(data: bytes) -> str:
 
 
 def _timestamp(data: bytes, zone: str) -> str:
-    (micros,) = _unpack(_TIME, data)
+    (micros,) = unpack(_TIME, data)
     if micros in _INFINITE_TIMESTAMPS:
         return _INFINITE_TIMESTAMPS[micros]
     _check(micros, TIMESTAMPS, "a timestamp")
@@ -102,9 +103,3 @@ def _toward_zero(number: int, divisor: int) -> tuple[int, int]:
 def _check(number: int, allowed: range, what: str) -> None:
     if number not in allowed:
         raise ValueError(f"expected {what}, got a number that is out of its range")
-
-
-def _unpack(layout: struct.Struct, data: bytes) -> tuple[int, ...]:
-    if len(data) != layout.size:
-        raise ValueError(f"expected {layout.size} bytes, got {len(data)}")
-    return layout.unpack(data)

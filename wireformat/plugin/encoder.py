@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import WireformatError
 from ..events import Event, check_fields
 from ..formats.registry import find_format
-from ..limits import BATCH_BYTES
+from ..limits import SENDER_BATCH_BYTES
 from ..options.checks import number
 from .callbacks import OutputPlugin
 from .context import Context
@@ -20,7 +20,7 @@ class Encoder(OutputPlugin):
     with a field of the wrong type.
     """
 
-    def __init__(self, format: str, *, batch_bytes: int = BATCH_BYTES) -> None:
+    def __init__(self, format: str, *, batch_bytes: int = SENDER_BATCH_BYTES) -> None:
         self._format = find_format(format)
         self._batch_bytes = number("batch_bytes", batch_bytes, 0)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from ..errors import OptionError
-from ..limits import CHUNK_BYTES
+from ..limits import MESSAGE_BATCH_BYTES
 from .columns import find_column, is_binary
 from .source import SourceMessages
 
@@ -83,7 +83,7 @@ class IterableSource:
             for message in self._messages:
                 some.append(message)
                 size += len(message) if hasattr(message, "__len__") else 0
-                if len(some) == LIST_MESSAGES or size >= CHUNK_BYTES:
+                if len(some) == LIST_MESSAGES or size >= MESSAGE_BATCH_BYTES:
                     given, some, size = some, [], 0
                     yield SourceMessages(self.name, given, 0)
         except Exception:

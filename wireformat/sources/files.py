@@ -58,16 +58,16 @@ LINES_HEAD_BYTES = 1 << 16
 class MessageSource:
     """Messages one after the other, as they came from the server.
 
-    chunks   returns the bytes, cut anywhere
-    path     of the file, if it is a regular one
-    start    the byte of the file that the chunks begin with; a message begins there
+    read_data   returns the bytes, cut anywhere
+    path        of the file, if it is a regular one
+    start       the byte of the file that they begin with; a message begins there
     """
 
     def __init__(
         self,
         name: str,
         size: int | None,
-        chunks: Callable[[], Iterable[bytes]],
+        read_data: Callable[[], Iterable[bytes]],
         format: Format,
         *,
         is_repeatable: bool = True,
@@ -79,7 +79,7 @@ class MessageSource:
         self.is_repeatable = is_repeatable
         self.path = path
         self.start = start
-        self._chunks = chunks
+        self._read_data = read_data
         self.format = format
 
     def read(self) -> Iterator[SourceMessages]:
@@ -88,25 +88,25 @@ class MessageSource:
         buffer = MessageBuffer(self.format.find_end, separator)
         offset, read_bytes = self.start, 0
         with errors_of(self.name):
-            for chunk in chain(self._chunks(), [None]):
+            for data in chain(self._read_data(), [None]):
                 is_lost = buffer.lost is not None
                 if read_bytes > LARGE_BYTES and buffer.find_ends is None:
                     buffer.find_ends = _ends_finder(self.format)
-                read_bytes += len(chunk or b"")
-                messages = buffer.close() if chunk is None else self._fed(buffer, chunk)
+                read_bytes += len(data or b"")
+                messages = buffer.close() if data is None else self._fed(buffer, data)
                 unframed = [messages.pop()] if separator and messages and buffer.is_unframed and not is_lost else []
-                yield SourceMessages(self.name, messages, len(chunk or b""), offset, is_lost)
+                yield SourceMessages(self.name, messages, len(data or b""), offset, is_lost)
                 offset += sum(map(len, messages)) + len(messages) * len(separator)
                 if unframed:
                     yield SourceMessages(self.name, unframed, 0, offset, True, buffer.lost)
                     offset += len(unframed[0])
 
-    def _fed(self, buffer: MessageBuffer, chunk: bytes) -> list[bytes]:
+    def _fed(self, buffer: MessageBuffer, data: bytes) -> list[bytes]:
         """Returns the messages that are complete. Raises OptionError for a format without bounds in a file."""
         try:
-            return buffer.feed(chunk)
+            return buffer.feed(data)
         except OptionError:
-            hint = line_file_hint(chunk, self.format.name) or "give a Parquet file with one message per row"
+            hint = line_file_hint(data, self.format.name) or "give a Parquet file with one message per row"
             raise OptionError(
                 f"option format: {self.name}: messages of {self.format.name} do not say where they end, so none can "
                 f"be found in a file of them; {hint}"
@@ -169,12 +169,12 @@ def _parquet(name: str, file: Path | BinaryIO, size: int, column: str | None) ->
 def message_file(path: Path, name: str, format: Format, start: int = 0) -> MessageSource:
     """Returns the source of a file of messages from a byte on where a message begins."""
     size = path.stat().st_size - start
-    return MessageSource(name, size, partial(_chunks_of_file, path, start), format, path=path, start=start)
+    return MessageSource(name, size, partial(_data_of_file, path, start), format, path=path, start=start)
 
 
 def growing_source(path: Path, name: str, format: Format) -> Source:
     """Returns the source of a file of messages that another process writes to; it never ends."""
-    return MessageSource(name, None, partial(_chunks_of_growing, path), format, is_repeatable=False)
+    return MessageSource(name, None, partial(_data_of_growing, path), format, is_repeatable=False)
 
 
 def stream_source(name: str, file: BinaryIO, format: Format, column: str | None, held: ExitStack) -> Source:
@@ -187,35 +187,35 @@ def stream_source(name: str, file: BinaryIO, format: Format, column: str | None,
         head = file.read(len(PARQUET_MAGIC))
         if head != PARQUET_MAGIC:
             _check_is_no_other_file(name, head)
-            return MessageSource(name, None, lambda: _chunks_after(head, file), format, is_repeatable=False)
+            return MessageSource(name, None, lambda: _data_after(head, file), format, is_repeatable=False)
         copy = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         copy.write(head)
         shutil.copyfileobj(file, copy)
         return _parquet(name, copy, copy.tell(), column)
 
 
-def _chunks_of_file(path: Path, start: int) -> Iterator[bytes]:
+def _data_of_file(path: Path, start: int) -> Iterator[bytes]:
     with path.open("rb") as file:
         file.seek(start)
-        yield from _chunks(file)
+        yield from _read_data(file)
 
 
-def _chunks_of_growing(path: Path) -> Iterator[bytes]:
+def _data_of_growing(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while True:
-            yield from _chunks(file)
+            yield from _read_data(file)
             time.sleep(FOLLOW_SECONDS)
 
 
-def _chunks_after(head: bytes, file: Any) -> Iterator[bytes]:
-    """Yields what is there after a head that has been read, which is a part of the first chunk."""
+def _data_after(head: bytes, file: Any) -> Iterator[bytes]:
+    """Yields a head that has been read, and what follows it."""
     yield head + file.read1(READ_BYTES)
-    yield from _chunks(file)
+    yield from _read_data(file)
 
 
-def _chunks(file: Any) -> Iterator[bytes]:
+def _read_data(file: Any) -> Iterator[bytes]:
     """Yields what is there, so that a slow pipe is shown as it flows: READ_BYTES at most, later LARGE_READ_BYTES."""
     read_bytes = 0
-    while chunk := file.read1(READ_BYTES if read_bytes <= LARGE_BYTES else LARGE_READ_BYTES):
-        yield chunk
-        read_bytes += len(chunk)
+    while data := file.read1(READ_BYTES if read_bytes <= LARGE_BYTES else LARGE_READ_BYTES):
+        yield data
+        read_bytes += len(data)

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from ..arrow.noted.changes import CommittedRows, rows_by_table
 from ..arrow.noted.selection import NotedSelection
+from ..options.table_names import TableName
 
-TableName = tuple[str, str]
 Parts: TypeAlias = "list[pa.RecordBatch | NotedSelection]"
 
 GROUP_ROWS = 122_880

@@ -18,10 +18,9 @@ from ..arrow.typed_tables.table import TypedPart
 from ..arrow.typed_tables.typed_changes import positions_of
 from ..arrow.typed_tables.versions import TableVersions
 from ..events import Relation
-from .groups import TableName
+from ..options.table_names import TableName
+from ..stream.reader import BEFORE_ALL
 from .resumption import relations_in
-
-_BEFORE_ALL = -1
 
 Keys = tuple[str, ...]
 """The columns of a replica identity; () for the whole row, or none: equal rows are counted."""
@@ -54,7 +53,7 @@ class Identities:
         }
         """All columns that a table has had, and whether it has them still."""
         for relation in known:
-            self._learn(_BEFORE_ALL, relation)
+            self._learn(BEFORE_ALL, relation)
 
     def through(self, rows: Iterable[Any]) -> Iterator[Any]:
         """Yields all rows of the stream, and learns from them."""
@@ -166,5 +165,5 @@ def as_inserts(
 def _and_more(lists: pa.Array, names: list[str]) -> pa.Array:
     """Returns lists of names with more names in each."""
     if lists.null_count == len(lists):
-        return pa.repeat(pa.scalar(names, lists.type), len(lists))
+        return pa.array([names] * len(lists), lists.type)  # Arrow cannot repeat a list no times
     return pa.array([[*(one or ()), *names] for one in lists.to_pylist()], lists.type)

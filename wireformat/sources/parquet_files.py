@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import counted
-from ..limits import CHUNK_BYTES
+from ..limits import MESSAGE_BATCH_BYTES
 from .columns import find_column
 from .source import SourceMessages, errors_of
 
@@ -106,9 +106,9 @@ def row_of(source: ParquetSource, index: int) -> RowInGroup | int:
 
 
 def _rows_at_once(group: pq.RowGroupMetaData, column: str) -> int:
-    """Returns the number of rows that hold about CHUNK_BYTES of messages."""
+    """Returns the number of rows that hold about MESSAGE_BATCH_BYTES of messages."""
     rows: int = group.num_rows
-    return max(1, min(MOST_ROWS, CHUNK_BYTES * rows // max(_bytes_of(group, column), 1)))
+    return max(1, min(MOST_ROWS, MESSAGE_BATCH_BYTES * rows // max(_bytes_of(group, column), 1)))
 
 
 def _bytes_of(group: pq.RowGroupMetaData, column: str) -> int:

@@ -22,6 +22,10 @@ class Located(NamedTuple):
     event: Event
 
 
+BEFORE_ALL = -1
+"""In place of the index of a message: before the first one."""
+
+
 class MessageReader:
     """Reads one message at a time. The mode determines what happens with bad input.
 

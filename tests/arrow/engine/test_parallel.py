@@ -22,8 +22,8 @@ BAD = b"\0\0\0\x09\0\0\0\0\0\0\0\x07IF"
 
 
 @pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrink(monkeypatch, CHUNK_BYTES=4000)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=4000)
 
 
 @pytest.mark.parametrize("threads", [2, 5])
@@ -38,7 +38,7 @@ def test_rows_are_the_same(threads: int, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["18-pgoutput-4-two-phase", "18-pgoutput-4-binary"])
-def test_relations_come_from_other_chunks(name: str) -> None:
+def test_relations_come_from_other_batches(name: str) -> None:
     messages = read_capture(name).messages
     assert wf.arrow.changes(messages, "pgoutput", threads=3).equals(wf.arrow.changes(messages, "pgoutput", threads=1))
 
@@ -110,7 +110,7 @@ def test_what_is_no_number_of_threads(threads: object) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_relations_are_kept_for_the_next_chunk_but_not_without_end(
+def test_relations_are_kept_for_the_next_batch_but_not_without_end(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     messages = read_capture("18-pgoutput-4-two-phase").messages

@@ -116,13 +116,15 @@ EVENT = st.sampled_from([begin(), begin("a"), row(), row("u"), COMMIT, HEARTBEAT
 
 
 @given(st.lists(EVENT, max_size=30), st.booleans(), st.sampled_from([None, ["a"]]), st.integers(1, 200))
-def test_batches_may_be_cut_anywhere(events: list[wf.Event], skip: bool, users: list[str] | None, chunk: int) -> None:
+def test_batches_may_be_cut_anywhere(
+    events: list[wf.Event], skip: bool, users: list[str] | None, batch_bytes: int
+) -> None:
     """Rows are the same however many messages a batch holds, and those of the events."""
     sent = messages(events)
     options: dict[str, Any] = {"skip_empty_xacts": skip, "exclude_users": users, "tables": ["s.t"]}
     whole = wf.arrow.changes(sent, FORMAT, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(messages_module, "CHUNK_BYTES", chunk)
+        patch.setattr(messages_module, "MESSAGE_BATCH_BYTES", batch_bytes)
         for name in ENGINES:
             cut = list(wf.arrow.batches(sent, FORMAT, engine=name, **options))
             assert pa.Table.from_batches(cut, whole.schema).equals(whole)

@@ -120,8 +120,8 @@ def _change(event: wf.Insert, flavour: str, chance: Any) -> wf.RowChange:
     return wf.Update(new=new, **known, **(chance.choice([{}, {"old": key, **old_kind}])))
 
 
-SMALL: dict[str, int] = {"CHUNK_BYTES": 300, "CHUNK_ROWS": 8}
-"""So small that transactions go on in other chunks."""
+SMALL: dict[str, int] = {"MESSAGE_BATCH_BYTES": 300, "MESSAGE_BATCH_ROWS": 8}
+"""So small that transactions go on in other message batches."""
 
 
 def outcome(make: Any) -> Any:
@@ -180,7 +180,7 @@ def test_histories(made: tuple[str, list[bytes]], mode: str, two_phase: str) -> 
     st.sampled_from([1, 3, 1000]),
     st.booleans(),
 )
-def test_histories_in_small_chunks(
+def test_histories_in_small_batches(
     made: tuple[str, list[bytes]], mode: str, settled_rows: int, drop_resent: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -40,18 +40,18 @@ def check(messages: list[bytes], format: str, **options: Any) -> None:
 
 
 @pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So small that transactions go on in other chunks."""
-    shrink(monkeypatch, CHUNK_BYTES=10_000, CHUNK_ROWS=100)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So small that transactions go on in other message batches."""
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=10_000, MESSAGE_BATCH_ROWS=100)
 
 
-@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("case", [case for case in CASES if len(case.messages) < 5000], ids=lambda case: case.name)
 def test_captures_of_gaussdb(case: Case) -> None:
     check(case.messages, case.format, **{"threads": 1, **case.reading})
 
 
-@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("name", SERVER_CAPTURES)
 def test_captures_of_servers(name: str) -> None:
     format = "pgoutput" if "pgoutput" in name else "test-decoding"
@@ -64,12 +64,12 @@ BEGIN, COMMIT = "BEGIN 7", "COMMIT 7"
 
 @pytest.mark.parametrize("before", [[], [BEGIN, "a", COMMIT], [BEGIN, "b", COMMIT], [BEGIN, "a", "b", COMMIT]])
 @pytest.mark.parametrize("outside", [["b"], ["b", "b", "a"], ["a", "b"], ["b", BEGIN, "a", COMMIT], ["b", "bad"]])
-@pytest.mark.parametrize("chunk", [1, 1000])
+@pytest.mark.parametrize("batch_bytes", [1, 1000])
 def test_rows_outside_of_a_transaction(
-    before: list[str], outside: list[str], chunk: int, monkeypatch: pytest.MonkeyPatch
+    before: list[str], outside: list[str], batch_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names the first of them, whether it was stepped over or not."""
-    shrink(monkeypatch, CHUNK_BYTES=chunk)
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=batch_bytes)
     records = [*before, *outside]
     messages = [(record if record in (BEGIN, COMMIT) else ROW.format(record)).encode() for record in records]
     errors = []

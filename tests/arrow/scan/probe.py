@@ -1,4 +1,4 @@
-"""What a fresh interpreter makes of the engine, as JSON for test_compiled.py: `-m tests.arrow.scan.probe [little]`."""
+"""What a fresh interpreter makes of the engine, as JSON for test_compiler.py: `-m tests.arrow.scan.probe [little]`."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_any_order(
     tables: list[str] | None,
     kinds: list[str] | None,
 ) -> None:
-    shrink(monkeypatch, CHUNK_BYTES=400)
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=400)
     monkeypatch.setattr(relation_table, "MOST_TEXT", most_text)
     agree(messages, format="pgoutput", mode="PERMISSIVE", tables=tables, kinds=kinds)
 
@@ -65,7 +65,7 @@ def test_more_relations_with_numbers_of_the_same_slot_than_slots_are_tried() -> 
 
 
 def test_many_relations_whose_messages_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrink(monkeypatch, CHUNK_BYTES=100_000)
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=100_000)
     described = [hand.relation(*[hand.column(b"c%d" % oid)] * 500, oid=oid) for oid in range(30)]
     rows = [hand.change(b"I", hand.image(b"N", *[hand.NULL] * 500), oid=oid) for oid in range(30)]
     answer = agree([message for pair in zip(described, rows, strict=True) for message in pair] * 2, format="pgoutput")

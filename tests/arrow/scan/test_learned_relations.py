@@ -105,7 +105,7 @@ def test_memory_that_is_full_begins_anew(format: str, monkeypatch: pytest.Monkey
         monkeypatch.setattr(learned, name, value)
     messages = messages_of(format, [insert(format, f"t{n % 40}", ("a", "b", "c"), n) for n in range(400)])
     agree(messages * 3, format=format)
-    monkeypatch.setattr("wireformat.arrow.scan.message_batches.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("wireformat.arrow.scan.message_batches.MESSAGE_BATCH_BYTES", 1000)
     agree(messages, format=format)
 
 

@@ -154,29 +154,29 @@ def test_what_is_no_message(bad: Any, engine: str) -> None:
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
 def test_bytes_of_an_array_are_not_copied(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The chunks that the scan reads lie inside the array's own data buffer, sliced or not, one chunk or many."""
-    shrink(monkeypatch, CHUNK_BYTES=100)
+    """The batches that the scan reads lie inside the array's own data buffer, sliced or not, one chunk or many."""
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=100)
     for array in (pa.array(MESSAGES, kind), sliced(kind)):
         data = array.buffers()[2]
         found = list(message_batches(array))
         assert len(found) > 3
-        for chunk in found:
-            begin = chunk.buffer.__array_interface__["data"][0]
+        for batch in found:
+            begin = batch.buffer.__array_interface__["data"][0]
             assert data.address <= begin
-            assert begin + chunk.buffer.nbytes <= data.address + data.size
-            assert not chunk.buffer.flags.writeable
+            assert begin + batch.buffer.nbytes <= data.address + data.size
+            assert not batch.buffer.flags.writeable
         seen = {
-            int(index): chunk.message(place) for chunk in found for place, index in enumerate(chunk.indexes.tolist())
+            int(index): batch.message(place) for batch in found for place, index in enumerate(batch.indexes.tolist())
         }
         assert seen == {index: message for index, message in enumerate(MESSAGES) if message is not None}
 
 
-def test_chunks_are_cut_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chunk holds as many messages as fit, and one at least, however large that one is."""
-    shrink(monkeypatch, CHUNK_BYTES=100)
+def test_batches_are_cut_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch holds as many messages as fit, and one at least, however large that one is."""
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=100)
     messages = [b"x" * size for size in (60, 40, 1, 300, 50, 50, 0, 0, 99)]
     for source in (messages, pa.array(messages, pa.binary())):
-        assert [chunk.indexes.tolist() for chunk in message_batches(source, 5)] == [
+        assert [batch.indexes.tolist() for batch in message_batches(source, 5)] == [
             [5, 6],
             [7],
             [8],
@@ -197,8 +197,8 @@ def test_a_message_longer_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @each_engine
 def test_iterables_are_read_as_far_as_needed(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages may be made while they are read; no more than a chunk is held."""
-    shrink(monkeypatch, CHUNK_BYTES=100)
+    """Messages may be made while they are read; no more than a batch is held."""
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=100)
     taken = []
 
     def source() -> Any:
@@ -225,11 +225,11 @@ def test_the_input_may_be_released(engine: str) -> None:
 @pytest.mark.parametrize(
     "sizes", [[], [0], [0, 0, 5], [3, 4, 1, 0, 8, 9, 10, 0, 1, 7], [None, 3, None, 20, 0, None]], ids=str
 )
-@pytest.mark.parametrize("chunk", [1, 8, 9, 1000])
+@pytest.mark.parametrize("batch_bytes", [1, 8, 9, 1000])
 def test_a_list_is_cut_as_any_other_iterable(
-    sizes: list[int | None], chunk: int, monkeypatch: pytest.MonkeyPatch
+    sizes: list[int | None], batch_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wireformat.arrow.scan.message_batches.CHUNK_BYTES", chunk)
+    monkeypatch.setattr("wireformat.arrow.scan.message_batches.MESSAGE_BATCH_BYTES", batch_bytes)
     messages = [None if size is None else bytes([index]) * size for index, size in enumerate(sizes)]
     found = [[list(map(list, batch)) for batch in message_batches(same, 7)] for same in (messages, tuple(messages))]
     assert found[0] == found[1]

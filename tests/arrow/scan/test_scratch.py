@@ -42,7 +42,7 @@ MOST_CELLS = 40
 """Room for the cells of any record in MESSAGES; with less the scan could not go on."""
 
 ROOMS = [
-    {"CHUNK_ROWS": most_rows, "CHUNK_CELLS": most_cells, "CHUNK_BYTES": most_bytes}
+    {"MESSAGE_BATCH_ROWS": most_rows, "MESSAGE_BATCH_CELLS": most_cells, "MESSAGE_BATCH_BYTES": most_bytes}
     for most_rows, most_cells, most_bytes in product((2, 700), (MOST_CELLS, MOST_CELLS + 1, 10_000), (1, 1 << 20))
 ]
 
@@ -75,7 +75,7 @@ def test_little_room_gives_the_same_rows(room: dict[str, int], monkeypatch: pyte
 @pytest.mark.parametrize("size_in_rows", [2, 3, 7])
 def test_few_rows_at_once_make_many_batches(size_in_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     good = [message(*[commit(xid(number)) for number in range(5000)])]
-    shrink(monkeypatch, CHUNK_ROWS=size_in_rows)
+    shrink(monkeypatch, MESSAGE_BATCH_ROWS=size_in_rows)
     found = list(wf.arrow.batches(good, FORMAT))
     assert len(found) > 3
     table = pa.Table.from_batches(found)
@@ -129,7 +129,7 @@ def test_a_row_with_more_text_than_a_column_holds(engine: str, monkeypatch: pyte
         list(found)
 
 
-def test_names_for_which_a_chunk_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_for_which_a_batch_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their rows are read by the declaration."""
     relations = [relation(column(b"x" * 100), oid=number) for number in range(20000, 20003)]
     inserts = [row_of(b"I", image(b"N", text(b"v")), oid=number) for number in range(20000, 20003)]
@@ -150,7 +150,12 @@ def test_records_that_are_longer_than_servers_send(open_record: Callable[..., tu
 def test_captures_with_little_room(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     messages = find_case(name).messages
     table = wf.arrow.changes(messages, FORMAT)
-    shrink(monkeypatch, CHUNK_ROWS=5, CHUNK_CELLS=max(map(len, messages)) // 10 + 1, CHUNK_BYTES=3000)
+    shrink(
+        monkeypatch,
+        MESSAGE_BATCH_ROWS=5,
+        MESSAGE_BATCH_CELLS=max(map(len, messages)) // 10 + 1,
+        MESSAGE_BATCH_BYTES=3000,
+    )
     assert rows(wf.arrow.changes(messages, FORMAT)) == rows(table)
 
 
@@ -164,7 +169,7 @@ def test_text_styles_with_little_room(case: Case, tables: list[str] | None, monk
     options: dict[str, Any] = {**case.reading, "tables": tables}
     expected = wf.arrow.changes(case.array, case.format, engine="declaration", **options)
     assert wf.arrow.changes(case.array, case.format, **options) == expected
-    shrink(monkeypatch, CHUNK_ROWS=7, CHUNK_CELLS=60, CHUNK_BYTES=3000)
+    shrink(monkeypatch, MESSAGE_BATCH_ROWS=7, MESSAGE_BATCH_CELLS=60, MESSAGE_BATCH_BYTES=3000)
     assert wf.arrow.changes(case.array, case.format, **options) == expected
 
 
@@ -174,7 +179,9 @@ def test_text_that_the_scan_writes_itself_with_little_room(monkeypatch: pytest.M
     wide = change(b"U", b"s", b"t", new(*[odd] * 30), old(*[odd] * 30))
     messages = [message(begin(1, (1 << 64) - 1, origin(-(1 << 31))), wide, begin(1, 1, time(b"t")), wide)]
     expected = wf.arrow.changes(messages, FORMAT, engine="declaration")
-    shrink(monkeypatch, CHUNK_BYTES=1, CHUNK_ROWS=2, CHUNK_CELLS=max(map(len, messages)) // 10 + 1)
+    shrink(
+        monkeypatch, MESSAGE_BATCH_BYTES=1, MESSAGE_BATCH_ROWS=2, MESSAGE_BATCH_CELLS=max(map(len, messages)) // 10 + 1
+    )
     assert rows(wf.arrow.changes(messages, FORMAT)) == rows(expected)
 
 
@@ -194,7 +201,12 @@ def test_generated_events_with_little_room(encoding: str) -> None:
         options = {**EVERYTHING[FORMAT], "sending-batch": 1}
         messages = list(wf.encode(events, FORMAT, options=options, encoding=encoding))
         with pytest.MonkeyPatch.context() as monkeypatch:
-            shrink(monkeypatch, CHUNK_ROWS=2, CHUNK_CELLS=max(map(len, messages)) // 10 + 1, CHUNK_BYTES=1)
+            shrink(
+                monkeypatch,
+                MESSAGE_BATCH_ROWS=2,
+                MESSAGE_BATCH_CELLS=max(map(len, messages)) // 10 + 1,
+                MESSAGE_BATCH_BYTES=1,
+            )
             assert read(messages, encoding=encoding) == events
 
     check()

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..arrays import Array, Int
 from ..jit.compiler import compiled
 from ..jit.intrinsics import BLOCK, copy_block
-from ..scan.notes import COMPLETE, ENDS, GIVEN, NAME, NEW, OLD, PRESENT, RELATION, TYPE, UNTYPED
+from ..scan.notes import COMPLETE, ENDS, GIVEN, IMAGE_BITS, NAME, NEW, OLD, PAIR, PRESENT, RELATION, TYPE, UNTYPED
 from ..scan.relations.entries import CELL_ENTRIES, CELL_NAME, CELL_TYPE, CELLS
 from .row_limits import check_text
 
@@ -100,17 +100,17 @@ def _expand(rows: Array, count: Int, cells: Array, dictionary: Array) -> None:
                 column = rows[RELATION, row] + CELLS
                 is_typed = rows[PRESENT, row] >> UNTYPED & 1 == 0
                 for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
-                    for field in range(2):  # start and length of a pair
-                        cells[map_index, NAME, cell, field] = dictionary[column + CELL_NAME, field]
+                    for part in range(PAIR):
+                        cells[map_index, NAME, cell, part] = dictionary[column + CELL_NAME, part]
                         if is_typed:
-                            cells[map_index, TYPE, cell, field] = dictionary[column + CELL_TYPE, field]
+                            cells[map_index, TYPE, cell, part] = dictionary[column + CELL_TYPE, part]
                     column += CELL_ENTRIES
                 rows[PRESENT, row] &= ~(1 << (COMPLETE + map_index))
 
 
 def has_complete(rows: Array) -> bool:
     """Whether any of the rows has a complete image."""
-    return bool((rows[PRESENT] >> COMPLETE & 3).any())
+    return bool((rows[PRESENT] >> COMPLETE & IMAGE_BITS).any())
 
 
 def expand_complete_images(rows: Array, count: int, cells: Array, dictionary: Array) -> None:

@@ -37,6 +37,7 @@ from ...lsn import lsn_value, unsigned
 from ...options.reading import KINDS
 from ...stream.reader import Located
 from ..arrays import Array
+from ..row_changes import IS_ROW_CHANGE
 from ..scan.notes import (
     COMMIT_LSN,
     CSN,
@@ -69,7 +70,6 @@ from .gather import cell_count, strings, text_pairs
 from .layouts import numbered_layouts
 from .row_limits import in_ranges
 
-_IS_ROW_CHANGE = np.array([kind in ROW_CHANGES for kind in KINDS])
 _OTHERS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
@@ -125,7 +125,7 @@ class _Events:
         is_good[[*scanned.events]] = False
         notes = scanned.rows[:, : scanned.row_count]
         is_typed = notes[PRESENT] >> UNTYPED & 1 == 0  # else events have forms of literals, which a layout does not say
-        changes = np.flatnonzero(is_good & is_typed & _IS_ROW_CHANGE[notes[KIND]])
+        changes = np.flatnonzero(is_good & is_typed & IS_ROW_CHANGE[notes[KIND]])
         codes = np.full(scanned.row_count, -1)
         samples = changes[:0]
         if len(changes) > FEW_ROWS:

@@ -20,6 +20,7 @@ from ..scan.notes import (
     ERROR,
     GIVEN,
     HAS_UNCHANGED,
+    IMAGE_BITS,
     KIND,
     MAPS,
     NAME,
@@ -243,12 +244,12 @@ def _types(arrow_type: pa.DataType, scanned: ScannedRows, presence: _Presence) -
     rows, count = scanned.rows, scanned.row_count
     if not presence.never(UNTYPED):  # the other rows of its format have images without columns, or none
         present = rows[PRESENT, :count]
-        is_empty = (present >> (GIVEN + NEW) & 3 > 0) & (present >> UNTYPED & 1 == 0)
+        is_empty = (present >> (GIVEN + NEW) & IMAGE_BITS > 0) & (present >> UNTYPED & 1 == 0)
         return _nested(arrow_type, np.zeros(count, np.int32), _bitmap(is_empty), pa.nulls(0, pa.string()))
     if not (presence.never(COMPLETE + NEW) and presence.never(COMPLETE + OLD)):
         new, old = (np.diff(rows[ENDS + map_index, :count], prepend=0) for map_index in (NEW, OLD))
         type_ends = np.cumsum(np.where(rows[PRESENT, :count] >> (GIVEN + NEW) & 1, new, old))
-        image_bits = rows[PRESENT, :count] >> (GIVEN + NEW) & 3
+        image_bits = rows[PRESENT, :count] >> (GIVEN + NEW) & IMAGE_BITS
         types = names_of_complete(scanned, -1, TYPE, int(type_ends[-1]))
         return _nested(arrow_type, type_ends, None if image_bits.all() else _bitmap(image_bits > 0), types)
     ends, has_image = np.empty(count, np.int32), np.empty(count, np.uint8)

@@ -18,6 +18,7 @@ from ..scan.notes import (
     ENDS,
     GIVEN,
     HAS_UNCHANGED,
+    IMAGE_BITS,
     KIND,
     MAPS,
     NAME,
@@ -176,6 +177,13 @@ _LAST_BYTES = 4
 _RELATION_SLOTS = 1 << 10
 """A power of two: how many last codes of relations are remembered, to be tried first."""
 
+_SPREAD_RELATION, _SPREAD_KIND = 31, 7
+"""They spread relations and kinds over these slots."""
+
+_HASH_FACTOR, _HASH_FOLD = 257, 17
+"""Of the hash of a layout: each number is added after a multiplication by the factor; at the end, the upper bits are
+folded onto the lower ones."""
+
 
 @compiled
 def _number_layouts(
@@ -202,28 +210,31 @@ def _number_layouts(
     for index in range(len(chosen)):
         row = chosen[index]
         present = rows[PRESENT, row] >> GIVEN
-        relation_slot = (rows[RELATION, row] * 31 + rows[KIND, row] * 7 + present) & (_RELATION_SLOTS - 1)
+        spread = rows[RELATION, row] * _SPREAD_RELATION + rows[KIND, row] * _SPREAD_KIND + present
+        relation_slot = spread & (_RELATION_SLOTS - 1)
         code = of_relations[relation_slot] - 1
         if code >= 0 and _same_relation(rows, cells, row, samples[code]):
             codes[index] = last = code
             continue
-        hashed = present * 257 + rows[KIND, row]
+        hashed = present * _HASH_FACTOR + rows[KIND, row]
         start, length = rows[TABLE_NAME, row], rows[TABLE_NAME + 1, row]
         for step in range(max(length - _LAST_BYTES, 0), length):
-            hashed = (hashed * 257 + np.int64(source[start + step] if start >= 0 else text[~start + step])) & HASH_BITS
+            hashed = (
+                hashed * _HASH_FACTOR + np.int64(source[start + step] if start >= 0 else text[~start + step])
+            ) & HASH_BITS
         for map_index in range(NEW, DETAIL + 1):
             begin = rows[ENDS + map_index, row - 1] if row > 0 else 0
             end = rows[ENDS + map_index, row]
-            hashed = (hashed * 257 + end - begin) & HASH_BITS
+            hashed = (hashed * _HASH_FACTOR + end - begin) & HASH_BITS
             if map_index != DETAIL and present >> (COMPLETE - GIVEN + map_index) & 1:
-                hashed = (hashed * 257 + rows[RELATION, row]) & HASH_BITS
+                hashed = (hashed * _HASH_FACTOR + rows[RELATION, row]) & HASH_BITS
             else:
                 for cell in range(begin, end):
-                    hashed = (hashed * 257 + np.int64(cells[map_index, NAME, cell, 1])) & HASH_BITS
+                    hashed = (hashed * _HASH_FACTOR + np.int64(cells[map_index, NAME, cell, 1])) & HASH_BITS
             if present >> (HAS_UNCHANGED - GIVEN) & 1:
                 for cell in range(begin, end):
                     hashed = (hashed * 2 + (cells[map_index, VALUE, cell, 1] == UNCHANGED_LENGTH)) & HASH_BITS
-        slot = (hashed ^ (hashed >> 17)) & (len(slots) - 1)
+        slot = (hashed ^ (hashed >> _HASH_FOLD)) & (len(slots) - 1)
         is_last = found > 0  # the layout of the row before is tried first
         code = last if is_last else slots[slot] - 1
         while code >= 0 and not _same_layout(rows, cells, source, text, row, samples[code]):
@@ -252,8 +263,8 @@ def _same_relation(rows: Array, cells: Array, row: Int, other: Int) -> bool:
         present != rows[PRESENT, other] >> GIVEN
         or rows[KIND, row] != rows[KIND, other]
         or rows[RELATION, row] != rows[RELATION, other]
-        or present & 3 == 0
-        or present & 3 != present >> (COMPLETE - GIVEN) & 3
+        or present & IMAGE_BITS == 0
+        or present & IMAGE_BITS != present >> (COMPLETE - GIVEN) & IMAGE_BITS
         or present >> (HAS_UNCHANGED - GIVEN) & 1
     ):
         return False
@@ -279,10 +290,10 @@ def _same_layout(rows: Array, cells: Array, source: Array, text: Array, row: Int
     present = rows[PRESENT, row] >> GIVEN
     if present != rows[PRESENT, other] >> GIVEN or rows[KIND, row] != rows[KIND, other]:
         return False
-    complete = present >> (COMPLETE - GIVEN) & 3
+    complete = present >> (COMPLETE - GIVEN) & IMAGE_BITS
     if complete and rows[RELATION, row] != rows[RELATION, other]:
         return False
-    for field in range(TABLE_SCHEMA, TABLE_NAME + 1, TABLE_NAME - TABLE_SCHEMA):
+    for field in (TABLE_SCHEMA, TABLE_NAME):
         if not _same_text(
             source, text, rows[field, row], rows[field + 1, row], rows[field, other], rows[field + 1, other]
         ):
@@ -297,7 +308,7 @@ def _same_layout(rows: Array, cells: Array, source: Array, text: Array, row: Int
         is_complete = map_index != DETAIL and complete >> map_index & 1
         if is_complete and not has_unchanged:
             continue
-        second = VALUE if map_index == DETAIL else TYPE
+        other_field = VALUE if map_index == DETAIL else TYPE
         is_untyped = map_index != DETAIL and present >> (UNTYPED - GIVEN) & 1
         for step in range(count):
             cell, at = begin + step, other_begin + step
@@ -307,7 +318,8 @@ def _same_layout(rows: Array, cells: Array, source: Array, text: Array, row: Int
                 return False
             if is_complete:
                 continue
-            for field in range(NAME, NAME + 1 if is_untyped else second + 1, second):
+            for index in range(1 if is_untyped else 2):
+                field = NAME if index == 0 else other_field
                 start, length = np.int64(cells[map_index, field, cell, 0]), np.int64(cells[map_index, field, cell, 1])
                 other_start, other_length = (
                     np.int64(cells[map_index, field, at, 0]),
@@ -360,9 +372,8 @@ def _compare_names(
         if rows[TABLE_NAME + 1, row] != len(names) - schema_bytes or rows[TABLE_SCHEMA + 1, row] != schema_bytes:
             continue
         is_same = True
-        for part in range(2):
-            field = TABLE_NAME if part == 0 else TABLE_SCHEMA  # tables differ more often than schemas
-            begin = schema_bytes if part == 0 else 0
+        for field in (TABLE_NAME, TABLE_SCHEMA):  # tables differ more often than schemas
+            begin = schema_bytes if field == TABLE_NAME else 0
             start = rows[field, row]
             for step in range(rows[field + 1, row] if is_same else 0):
                 if names[begin + step] != (source[start + step] if start >= 0 else text[~start + step]):

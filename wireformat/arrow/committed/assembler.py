@@ -45,7 +45,7 @@ class Transactions:
     two_phase       "commit" delivers a prepared transaction when it is committed, "prepare" when it is prepared
     drop_resent     drop transactions that have been delivered before and are sent again after a restart
     memory_limit    how many bytes of rows of open transactions stay in memory; the rest go to temporary files
-    store           holds the rows of open transactions instead of memory and temporary files; see `Store`
+    store           holds the rows of open transactions instead of memory and temporary files; see `RowStore`
     state           the state of another object with the same options, to continue its stream; the store must have its
                     rows
     after           how far the stream has been delivered before, if there is no state
@@ -238,7 +238,7 @@ class Transactions:
         return self._machine.unknown_prepared
 
     def take_unknown_prepared(self) -> tuple[str, ...]:
-        """Returns `unknown_prepared` and clears it, so that the state of an endless stream does not grow."""
+        """Returns `unknown_prepared` and clears it, so that the state of a stream that never ends does not grow."""
         return self._machine.take_unknown_prepared()
 
     @property

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ...limits import COLUMN_BYTES
 from ...options.reading import KINDS
+from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import in_groups
 from ..columns.layouts import Layout, are_of_table
@@ -22,7 +23,7 @@ from ..row_changes import HIDDEN_KINDS, TABLE_DELETE, TABLE_KINDS
 from ..schemas import SEQUENCE, committed_schema
 from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of_tables
 from ..typed_tables.selections import BatchSelection
-from ..typed_tables.tables import TableName, indices_by_table
+from ..typed_tables.tables import indices_by_table
 from .rows import NotedRows
 from .selection import NotedSelection, copied_rows, places_of, selection_of
 

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...events import ROW_CHANGES
 from ...limits import BATCH_TEXT_BYTES
 from ...options.reading import KINDS
 from ..arrays import Array
@@ -18,6 +17,7 @@ from ..columns.gather import record_batch
 from ..columns.layouts import Layout, layouts_of
 from ..columns.row_limits import TooMuchText, in_ranges
 from ..columns.rows_from_events import build, row_count
+from ..row_changes import IS_ROW_CHANGE
 from ..scan.notes import (
     BODY,
     DETAIL,
@@ -35,8 +35,6 @@ from ..scan.notes import (
     ScannedRows,
 )
 from ..schemas import change_schema
-
-_IS_ROW_CHANGE = np.array([kind in ROW_CHANGES for kind in KINDS])
 
 OTHER_RECORD_COLUMNS = (
     *("message", "record", "kind", "lsn", "xid", "csn", "commit_lsn", "commit_time"),
@@ -100,7 +98,7 @@ class NotedRows:
         self.built = built
         self.origins = None if built is None else _origins(scanned)
         self.kind_codes = self._joined(scanned.rows[KIND, : scanned.row_count], _kind_codes_of).astype(np.uint8)
-        self.other_rows = np.flatnonzero(~_IS_ROW_CHANGE[self.kind_codes])
+        self.other_rows = np.flatnonzero(~IS_ROW_CHANGE[self.kind_codes])
 
     @cached_property
     def other_records(self) -> pa.RecordBatch:
@@ -156,7 +154,7 @@ class NotedRows:
 
     def are_noted_changes(self, rows: Array) -> Array:
         """Returns bool[n]: whether these rows are row changes that the notes have."""
-        are_changes = _IS_ROW_CHANGE[self.kind_codes[rows]]
+        are_changes = IS_ROW_CHANGE[self.kind_codes[rows]]
         return are_changes if self.origins is None else are_changes & (self.origins[rows] >= 0)
 
     def notes_of(self, rows: Array) -> Array:

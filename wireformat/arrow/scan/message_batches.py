@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import LimitExceeded
-from ...limits import CHUNK_BYTES, MESSAGE_BYTES
+from ...limits import MESSAGE_BATCH_BYTES, MESSAGE_BYTES
 from ..arrays import Array, read_only
 
 
@@ -37,7 +37,7 @@ class MessageBatch(NamedTuple):
 
 
 def message_batches(messages: Any, first: int = 0, parts: int = 1, times: int = 1) -> Iterator[MessageBatch]:
-    """Cuts messages into batches of about CHUNK_BYTES / parts, each with at least one message.
+    """Cuts messages into batches of about MESSAGE_BATCH_BYTES / parts, each with at least one message.
 
     messages    an iterable of bytes-like objects or None, or a pyarrow binary array or chunked array, which is read
                 without copying
@@ -47,14 +47,14 @@ def message_batches(messages: Any, first: int = 0, parts: int = 1, times: int = 
     Raises LimitExceeded for a message longer than MESSAGE_BYTES, TypeError for what holds no bytes.
     """
     check_messages(messages)
-    chunk_bytes = CHUNK_BYTES // parts
+    batch_bytes = MESSAGE_BATCH_BYTES // parts
     arrays = messages.chunks if isinstance(messages, pa.ChunkedArray) else [messages]
     for array in arrays:
         if isinstance(array, pa.Array):
-            yield from _array_batches(array, first, chunk_bytes * times)
+            yield from _array_batches(array, first, batch_bytes * times)
             first += len(array)
         else:
-            yield from _iterable_batches(array, first, chunk_bytes)
+            yield from _iterable_batches(array, first, batch_bytes)
 
 
 def is_live(messages: Any) -> bool:
@@ -92,7 +92,7 @@ def check_messages(messages: Any) -> None:
         raise TypeError(f"messages: expected an iterable of bytes-like objects, got {type(messages).__name__}")
 
 
-def _array_batches(array: pa.Array, first: int, chunk_bytes: int) -> Iterator[MessageBatch]:
+def _array_batches(array: pa.Array, first: int, batch_bytes: int) -> Iterator[MessageBatch]:
     if pa.types.is_null(array.type):
         return
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
@@ -114,14 +114,14 @@ def _array_batches(array: pa.Array, first: int, chunk_bytes: int) -> Iterator[Me
         raise LimitExceeded(f"limits.MESSAGE_BYTES is {MESSAGE_BYTES}, a message has {longest} bytes")
     begin = 0
     while begin < len(starts):
-        end = max(int(np.searchsorted(stops, starts[begin] + chunk_bytes, side="right")), begin + 1)
+        end = max(int(np.searchsorted(stops, starts[begin] + batch_bytes, side="right")), begin + 1)
         base = int(starts[begin])
         span = slice(begin, end)
         yield MessageBatch(buffer[base : int(stops[end - 1])], starts[span] - base, stops[span] - base, indexes[span])
         begin = end
 
 
-def _iterable_batches(messages: Iterable[Any], first: int, chunk_bytes: int) -> Iterator[MessageBatch]:
+def _iterable_batches(messages: Iterable[Any], first: int, batch_bytes: int) -> Iterator[MessageBatch]:
     if type(messages) is list and {*map(type, messages)} <= {bytes, NoneType}:
         indexes = np.arange(first, first + len(messages))
         if None in messages:
@@ -131,12 +131,12 @@ def _iterable_batches(messages: Iterable[Any], first: int, chunk_bytes: int) -> 
             parts = messages
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         if not (lengths > MESSAGE_BYTES).any():
-            yield from _list_batches(parts, np.cumsum(lengths), indexes, chunk_bytes)
+            yield from _list_batches(parts, np.cumsum(lengths), indexes, batch_bytes)
             return
     numbers: list[int] = []
     parts, size = [], 0
     for index, data in one_by_one(messages, first):
-        if parts and size + len(data) > chunk_bytes:
+        if parts and size + len(data) > batch_bytes:
             yield _joined(parts, numbers)
             parts, numbers, size = [], [], 0
         parts.append(data)
@@ -146,14 +146,14 @@ def _iterable_batches(messages: Iterable[Any], first: int, chunk_bytes: int) -> 
         yield _joined(parts, numbers)
 
 
-def _list_batches(messages: list[bytes], stops: Array, indexes: Array, chunk_bytes: int) -> Iterator[MessageBatch]:
+def _list_batches(messages: list[bytes], stops: Array, indexes: Array, batch_bytes: int) -> Iterator[MessageBatch]:
     """The batches of a list, without a step of Python for each message.
 
     stops, indexes   int64[m]: where each message would end if all were joined, and its index in the input
     """
     begin = base = 0
     while begin < len(messages):
-        end = max(int(np.searchsorted(stops, base + chunk_bytes, side="right")), begin + 1)
+        end = max(int(np.searchsorted(stops, base + batch_bytes, side="right")), begin + 1)
         yield _batch(messages[begin:end], stops[begin:end] - base, indexes[begin:end])
         begin, base = end, int(stops[end - 1])
 

@@ -60,8 +60,10 @@ COMPLETE = HAS_UNCHANGED + 1  # + NEW or OLD: names and types of its cells are t
 UNTYPED = (
     COMPLETE + 2
 )  # the types of its cells are forms of literals, noted also in a complete image; the table has none
+IMAGE_BITS = 1 << NEW | 1 << OLD  # the bits of both images, of PRESENT shifted down by GIVEN or COMPLETE
 NAME, VALUE, TYPE = range(3)
 CELL_FIELDS = 3
+PAIR = 2  # how many numbers a pair is: start and length
 
 # A row's status, one of these: who reads its record.
 GOOD = 0  # the scan has read it

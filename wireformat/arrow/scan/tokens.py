@@ -14,6 +14,9 @@ JSON_HEAD, JSON_KIND, JSON_END = b'{"table_name":"', b'","op_type":"', b"]}"
 JSON_ARRAYS = tuple(f'{end},"{key}":['.encode() for key, end in zip(ARRAYS, ('"', *"]]]]]"), strict=True))
 """What comes before each array: the end of the previous array, and the key."""
 
+KIND_BYTES = len("INSERT")
+"""The kinds of row changes have as many letters."""
+
 CHANGE_MARKS = tuple(CHANGE_OF_MARK)
 
 NULL, TRUE, FALSE, UNCHANGED = b"null", b"true", b"false", b"unchanged-toast-datum"

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ...options.table_names import TableName
 from ..arrays import Array
 from ..codes import combined_codes, grouped
 from ..row_changes import TABLE_RELATION
 from .rows import ChangeRows, chosen_of_batch, rows_of_tables
-from .tables import NOTHING_KNOWN, TableName, indices_by_table, list_of, positions_of, version_columns
+from .tables import NOTHING_KNOWN, indices_by_table, list_of, positions_of, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
 
 

@@ -285,7 +285,8 @@ def check_tables_are_named(batch: pa.RecordBatch, kinds: Array | None = None) ->
         kind = batch["kind"][row].as_py()
         raise BadRows(
             "changes that name their table and row",
-            f"{kind}, {HIDDEN_KINDS[kind]}; filter out the rows that you do not need",
+            f"{kind}, {HIDDEN_KINDS[kind]}",
+            hint="filter out the rows that you do not need",
             **row_position(batch, row),
         )
     truncates = np.flatnonzero(kinds == TABLE_TRUNCATE)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...errors import OptionError
 from ...options.keywords import checks_keywords
-from ...options.table_names import suggestion, written
+from ...options.table_names import TableName, suggestion, written
 from ..arrays import Array
 from ..codes import combined_codes
 from ..row_changes import TABLE_RELATION, RowChanges
@@ -23,8 +23,6 @@ from .versions import TableVersions, Version
 
 POSITION = pa.struct({"message": pa.int64(), "record": pa.int32()})
 """The position of a row that is in no transaction."""
-
-TableName = tuple[str, str]
 
 NOTHING_KNOWN: Mapping[TableName, TableVersions] = MappingProxyType({})
 """The versions of tables before the first row of a stream that begins."""

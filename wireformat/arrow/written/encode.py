@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ...events import Truncate
 from ...formats.base import Writer
 from ...formats.registry import find_format, find_row
-from ...limits import BATCH_BYTES
+from ...limits import SENDER_BATCH_BYTES
 from ...options import ReadOptions, resolve
 from ...options.checks import mapping, number, one_of
 from ...options.keywords import checks_keywords
@@ -36,7 +36,7 @@ def encode(
     *,
     options: Mapping[str, Any] | None = None,
     encoding: str = "utf-8",
-    batch_bytes: int = BATCH_BYTES,
+    batch_bytes: int = SENDER_BATCH_BYTES,
     adapt: bool = False,
     engine: str = "scan",
 ) -> pa.ChunkedArray:

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from ...events import Relation
 from .messages import REPLICA_IDENTITIES, SYSTEM_SCHEMA
+from .relations import Columns, RelationMessage
+
+HEAD_BYTES, STREAMED_HEAD_BYTES = 5, 9
+"""A Relation message begins with its kind, in streamed blocks a transaction id, and the number of the relation."""
+
+_NUMBER = struct.Struct(">I")
 
 _TYPE = struct.Struct(">Ii")
 """Number and modifier of a column's type."""
 
-
 MOST_CACHED_BYTES = 1 << 14
 """Longer columns of a relation are not kept: most are some hundred bytes."""
-
-
-class Columns(NamedTuple):
-    """What a Relation message says after the names of its table; see Relation."""
-
-    replica_identity: str
-    columns: tuple[str, ...]
-    type_oids: tuple[int, ...]
-    typmods: tuple[int, ...]
-    key_columns: tuple[str, ...]
 
 
 def read_relation(record: bytes, streamed: bool, encoding: str, errors: str) -> Relation | None:
@@ -34,33 +29,31 @@ def read_relation(record: bytes, streamed: bool, encoding: str, errors: str) -> 
     streamed           whether it has a transaction id
     encoding, errors   as bytes.decode takes them
     """
-    head = 9 if streamed else 5  # the kind, a transaction id, the number of the relation
-    schema_end = record.find(b"\0", head)
-    table_end = record.find(b"\0", schema_end + 1)
-    if schema_end < 0 or table_end < 0:
-        return None
-    tail = record[table_end + 1 :]
-    read = _cached_columns if len(tail) <= MOST_CACHED_BYTES else _read_columns
-    try:
-        schema = str(record[head:schema_end], encoding, errors)
-        table = str(record[schema_end + 1 : table_end], encoding, errors)
-        columns = read(tail, encoding, errors)
-    except UnicodeDecodeError:
-        return None
-    if columns is None:
-        return None
-    return Relation(
-        lsn=None,
-        relation_id=int.from_bytes(record[head - 4 : head], "big"),
-        table_schema=schema or SYSTEM_SCHEMA,
-        table_name=table,
-        replica_identity=columns.replica_identity,
-        columns=columns.columns,
-        type_oids=columns.type_oids,
-        typmods=columns.typmods,
-        key_columns=columns.key_columns,
-        xid=int.from_bytes(record[1:5], "big") if streamed else None,
-    )
+    found = read_messages([record], STREAMED_HEAD_BYTES if streamed else HEAD_BYTES, encoding, errors)
+    return found[0].event(int.from_bytes(record[1:5], "big") if streamed else None) if found else None
+
+
+def read_messages(records: Sequence[bytes], head: int, encoding: str, errors: str) -> list[RelationMessage]:
+    """What Relation messages say, up to the first one that the declaration must read; see `read_relation`.
+
+    head   the bytes before the names of a table
+    """
+    found: list[RelationMessage] = []
+    last, rest = None, None
+    for record in records:
+        try:
+            schema, table, columns = record[head:].split(b"\0", 2)
+            if columns != last:  # servers describe partitions one after the other
+                read = _cached_columns if len(columns) <= MOST_CACHED_BYTES else _read_columns
+                last, rest = columns, read(columns, encoding, errors)
+            schema_name, name = str(schema, encoding, errors), str(table, encoding, errors)
+        except ValueError:  # a name without its end, or bytes that are no text
+            break
+        if rest is None:
+            break
+        (relation_id,) = _NUMBER.unpack_from(record, head - _NUMBER.size)
+        found.append(RelationMessage(relation_id, schema_name or SYSTEM_SCHEMA, name, rest))
+    return found
 
 
 def _read_columns(data: bytes, encoding: str, errors: str) -> Columns | None:

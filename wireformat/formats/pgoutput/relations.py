@@ -52,6 +52,48 @@ def role_of(kind: type[Event]) -> int:
     return _ROLES.get(kind, NOTHING)
 
 
+class Columns(NamedTuple):
+    """What a Relation message says after the names of its table; see Relation."""
+
+    replica_identity: str
+    columns: tuple[str, ...]
+    type_oids: tuple[int, ...]
+    typmods: tuple[int, ...]
+    key_columns: tuple[str, ...]
+
+
+class RelationMessage(NamedTuple):
+    """What a Relation message says. Of thousands of tables few are needed as events, which take longer to make."""
+
+    relation_id: int
+    table_schema: str
+    table_name: str
+    rest: Columns
+
+    def event(self, xid: int | None = None) -> Relation:
+        """The event, without an LSN."""
+        return Relation(
+            lsn=None,
+            relation_id=self.relation_id,
+            table_schema=self.table_schema,
+            table_name=self.table_name,
+            replica_identity=self.rest.replica_identity,
+            columns=self.rest.columns,
+            type_oids=self.rest.type_oids,
+            typmods=self.rest.typmods,
+            key_columns=self.rest.key_columns,
+            xid=xid,
+        )
+
+
+def message_of(relation: Relation) -> RelationMessage:
+    """What the message of an event says."""
+    rest = Columns(
+        relation.replica_identity, relation.columns, relation.type_oids, relation.typmods, relation.key_columns
+    )
+    return RelationMessage(relation.relation_id, relation.table_schema, relation.table_name, rest)
+
+
 class Lost(NamedTuple):
     """A Relation message of which only this number could be read: the table's columns are unknown from here on."""
 
@@ -86,14 +128,16 @@ class Relations:
 
     def find(self, relation_id: int) -> Relation | None:
         """The relation of this number, as the next message means it."""
-        own = self._streamed.get(self.block) if self.block is not None else None
-        known = own if own is not None and relation_id in own.by_number else self._newest
-        return known.by_number.get(relation_id)
+        return self._known_of(relation_id).event(relation_id)
+
+    def described(self, relation_id: int) -> Relation | RelationMessage | None:
+        """The same as `find`, as it was described."""
+        return self._known_of(relation_id).by_number.get(relation_id)
 
     @property
     def newest(self) -> tuple[Relation, ...]:
         """The relations that are known outside of streamed transactions."""
-        return tuple(relation for relation in self._newest.by_number.values() if relation is not None)
+        return tuple(relation for relation in self._newest.events().values() if relation is not None)
 
     @property
     def scopes(self) -> dict[int | None, dict[int, Relation | None]]:
@@ -101,8 +145,8 @@ class Relations:
 
         Those of streamed transactions are under their xids.
         """
-        found: dict[int | None, dict[int, Relation | None]] = {None: dict(self._newest.by_number)}
-        found.update((xid, dict(known.by_number)) for xid, known in self._streamed.items())
+        found: dict[int | None, dict[int, Relation | None]] = {None: self._newest.events()}
+        found.update((xid, known.events()) for xid, known in self._streamed.items())
         return found
 
     @classmethod
@@ -116,9 +160,13 @@ class Relations:
 
     def named(self, schema: str, table: str) -> Relation | None:
         """The relation of this name that was described last, as the next message means it."""
+        name = (schema, table)
         own = self._streamed.get(self.block) if self.block is not None else None
-        found = (own and own.by_name.get((schema, table))) or self._newest.by_name.get((schema, table))
-        return found if found is not None and self.find(found.relation_id) is found else None  # it may be renamed
+        known = own if own is not None and name in own.by_name else self._newest
+        found = self.find(known.by_name[name]) if name in known.by_name else None
+        return (
+            found if found is not None and (found.table_schema, found.table_name) == name else None
+        )  # it may be renamed
 
     def take(self, said: Said) -> None:
         """Learn from what a message says; most say nothing about relations and change nothing."""
@@ -139,9 +187,14 @@ class Relations:
             elif isinstance(said, StreamAbort) and said.xid is not None and aborts_whole(said.xid, said.subxid):
                 self._streamed.pop(said.xid, None)
 
-    def describe(self, relations: Sequence[Relation]) -> None:
+    def describe(self, relations: Sequence[Relation | RelationMessage]) -> None:
         """Learns relations that follow each other."""
         self._known(self.block).add(relations)
+
+    def _known_of(self, relation_id: int) -> _Known:
+        """Those among which the next message means the relation of this number."""
+        own = self._streamed.get(self.block) if self.block is not None else None
+        return own if own is not None and relation_id in own.by_number else self._newest
 
     def _known(self, block: int | None) -> _Known:
         """Those that are described in this block; None: outside of blocks."""
@@ -168,20 +221,31 @@ class _Known:
     """Relations by number, and by name if that is asked for."""
 
     def __init__(self, names: bool) -> None:
-        self.by_number: dict[int, Relation | None] = {}
+        self.by_number: dict[int, Relation | RelationMessage | None] = {}
         """None where it is lost."""
-        self.by_name: dict[tuple[str, str], Relation] = {}
+        self.by_name: dict[tuple[str, str], int] = {}
         self._names = names
 
-    def add(self, relations: Sequence[Relation]) -> None:
+    def event(self, relation_id: int) -> Relation | None:
+        """The relation of this number. It stays the same event until it is described again."""
+        found = self.by_number.get(relation_id)
+        if isinstance(found, RelationMessage):
+            found = self.by_number[relation_id] = found.event()
+        return found
+
+    def events(self) -> dict[int, Relation | None]:
+        """All relations by number."""
+        return {relation_id: self.event(relation_id) for relation_id in self.by_number}
+
+    def add(self, relations: Sequence[Relation | RelationMessage]) -> None:
         self.by_number.update([(relation.relation_id, relation) for relation in relations])
         if self._names:
-            self.by_name.update([((relation.table_schema, relation.table_name), relation) for relation in relations])
+            self.by_name.update([((one.table_schema, one.table_name), one.relation_id) for one in relations])
 
     def lose(self, relation_id: int) -> None:
         self.by_number[relation_id] = None
 
-    def add_all(self, by_number: Mapping[int, Relation | None]) -> None:
+    def add_all(self, by_number: Mapping[int, Relation | RelationMessage | None]) -> None:
         """Adds relations, and loses those that are None."""
         self.add([relation for relation in by_number.values() if relation is not None])
         self.by_number.update(by_number)

@@ -6,7 +6,21 @@ import numpy as np
 
 from ....pgtypes.binary_array import MAX_DIMENSIONS
 from ...arrays import Array, Int
-from ...ascii import BACKSLASH, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, SPACE
+from ...ascii import (
+    BACKSLASH,
+    CASE_BIT,
+    CLOSE_BRACE,
+    CLOSE_BRACKET,
+    COLON,
+    COMMA,
+    EQUALS,
+    LOWER_F,
+    LOWER_T,
+    OPEN_BRACE,
+    OPEN_BRACKET,
+    QUOTE,
+    SPACE,
+)
 from ...jit.compiler import inner
 from ..loop import Scan
 from ..primitives import is_ascii, read_16, read_32, read_64, transcode_flag, write_number
@@ -33,11 +47,6 @@ from .forms import (
 from .numerics import write_numeric
 from .outcomes import BAD, NO_ROOM, most_bytes
 from .times import write_time_value
-
-LOWER_F, LOWER_T = b"ft"
-
-CLOSE_BRACE = ord("}")
-EQUALS = ord("=")
 
 MOST_HEAD_BYTES = 32 * MAX_DIMENSIONS
 """The most text of the bounds of an array, and more than that of the braces beside an element."""
@@ -221,7 +230,7 @@ def _quote(text: Array, begin: Int, end: Int) -> Int:
         byte = text[begin + offset]
         is_quoted = is_quoted or _QUOTED[byte]
         escaped += byte == QUOTE or byte == BACKSLASH
-        if is_null and byte | 0x20 != _NULL[offset]:
+        if is_null and byte | CASE_BIT != _NULL[offset]:
             is_null = False
     if not is_quoted and not is_null:
         return end

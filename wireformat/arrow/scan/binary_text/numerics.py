@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....pgtypes.binary_numbers import MAX_IMPLIED_ZEROS
+from ....pgtypes.binary_numbers import (
+    GROUP_DIGITS,
+    INFINITE,
+    MAX_IMPLIED_ZEROS,
+    MINUS_INFINITE,
+    MOST_GROUP,
+    NEGATIVE,
+    POSITIVE,
+)
+from ....pgtypes.binary_numbers import NAN as NAN_SIGN
 from ...arrays import Array, Int
 from ...ascii import DIGIT_0, DOT, MINUS
 from ...jit.compiler import inner
 from ..primitives import read_16
 from .floats import INFINITY, NAN
 from .outcomes import BAD, write_word
-
-_NEGATIVE, _NAN_SIGN, _INFINITE, _MINUS_INFINITE = 0x4000, 0xC000, 0xD000, 0xF000
-_GROUP, _MOST_GROUP = 4, 9999
 
 
 @inner
@@ -30,18 +36,18 @@ def write_numeric(data: Array, at: Int, size: Int, form: Int, text: Array, to: I
     groups = at + 8
     if size != 8 + 2 * count:
         return BAD
-    if sign == _NAN_SIGN:
+    if sign == NAN_SIGN:
         return write_word(text, to, NAN)
-    if sign == _INFINITE or sign == _MINUS_INFINITE:
-        if sign == _MINUS_INFINITE:
+    if sign == INFINITE or sign == MINUS_INFINITE:
+        if sign == MINUS_INFINITE:
             text[to] = MINUS
             to += 1
         return write_word(text, to, INFINITY)
-    if sign != 0 and sign != _NEGATIVE:
+    if sign != POSITIVE and sign != NEGATIVE:
         return BAD
     weight -= (weight >> 15) << 16  # signed
-    before = (weight + 1) * _GROUP  # digits before the point; negative: zeros just after it
-    known = count * _GROUP
+    before = (weight + 1) * GROUP_DIGITS  # digits before the point; negative: zeros just after it
+    known = count * GROUP_DIGITS
     if (
         before - known > MAX_IMPLIED_ZEROS
         or min(-before, scale) > MAX_IMPLIED_ZEROS
@@ -51,10 +57,10 @@ def write_numeric(data: Array, at: Int, size: Int, form: Int, text: Array, to: I
     any_digit = np.int64(0)
     for group in range(count):
         number = read_16(data, groups + 2 * group)
-        if number > _MOST_GROUP:
+        if number > MOST_GROUP:
             return BAD
         any_digit |= number
-    if any_digit != 0 and sign == _NEGATIVE:
+    if any_digit != 0 and sign == NEGATIVE:
         text[to] = MINUS
         to += 1
     begin = to
@@ -83,8 +89,8 @@ def _digit(data: Array, groups: Int, known: Int, digit: Int) -> Int:
     """A digit of a numeric, counted from the first of the first group; 0 before and after the groups."""
     if digit < 0 or digit >= known:
         return np.int64(0)
-    number = read_16(data, groups + 2 * (digit // _GROUP))
-    left = _GROUP - 1 - digit % _GROUP
+    number = read_16(data, groups + 2 * (digit // GROUP_DIGITS))
+    left = GROUP_DIGITS - 1 - digit % GROUP_DIGITS
     if left >= 2:
         number //= 100
         left -= 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....events import ROW_CHANGES
 from ....formats.signatures import HEAD_BYTES
 from ....grammar import tuple_text
 from ....limits import NAME_BYTES
@@ -34,6 +35,7 @@ from ..notes import (
     VALUE,
 )
 from ..primitives import is_ascii
+from ..tokens import KIND_BYTES
 from .fields import (
     BAD_KIND,
     CELL,
@@ -57,9 +59,7 @@ from .texts import begin_record, check_text, is_utf8, note_fault
 JSON_HEAD, JSON_KIND, TEXT_HEAD = (
     np.frombuffer(token, np.uint8) for token in (tokens.JSON_HEAD, tokens.JSON_KIND, tuple_text.TABLE)
 )
-ROW_KINDS = np.frombuffer(b"INSERTUPDATEDELETE", np.uint8)
-KIND_BYTES = 6
-"""The kinds of rows have as many letters."""
+ROW_KINDS = np.frombuffer("".join(ROW_CHANGES).encode(), np.uint8)
 
 JSON_ORDER, TEXT_ORDER = np.array([NAME, VALUE, TYPE]), np.array([NAME, TYPE, VALUE])
 """In which order the texts of a cell are read."""

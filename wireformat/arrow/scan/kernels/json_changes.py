@@ -39,8 +39,8 @@ from ..notes import (
 from ..primitives import same_bytes
 from ..relations.entries import COLUMNS, NEXT, SCHEMA, TABLE, TAIL, UNWANTED
 from ..relations.recognise import find_relation, learn, note_complete, note_pattern
-from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND
-from .literals import BAD_LENGTH, literal, number_end, special_at, undo
+from ..tokens import JSON_ARRAYS, JSON_END, JSON_HEAD, JSON_KIND, KIND_BYTES
+from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, special_at, undo
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
 HEAD_ENTRY, OPERATION, END = (token_entry(token) for token in (JSON_HEAD, JSON_KIND, JSON_END))
@@ -48,11 +48,7 @@ FIRST_ARRAY = token_entry(JSON_ARRAYS[0])
 FIELDS = np.array([NAME, TYPE, VALUE])
 """What the arrays of one row image hold, in their order."""
 
-KIND_BYTES = len("INSERT")  # as long as the other two
 LEAST_OBJECT = len(JSON_HEAD + JSON_KIND + b"".join(JSON_ARRAYS) + JSON_END) + KIND_BYTES
-
-TOO_FEW_CELLS = -2
-"""The end of an array for which there are too few cells."""
 
 
 @hot

@@ -25,16 +25,19 @@ from ...jit.compiler import hot, inner
 from ...jit.intrinsics import BLOCK, find_special
 from ..dictionary import token_entry
 from ..notes import UNCHANGED_LENGTH
-from ..tokens import FALSE, LITERALS, NULL, TRUE, UNCHANGED
+from ..tokens import BOOLEANS, FALSE, LITERALS, NULL, TRUE, UNCHANGED
 from .transaction_lines import token_end
 
 FIRST_LITERAL = token_entry(LITERALS[0])
-SQL_TRUE, SQL_FALSE, OUTPUT_TRUE, OUTPUT_FALSE = (token_entry(token) for token in (TRUE, FALSE, b"t", b"f"))
+SQL_TRUE, SQL_FALSE, OUTPUT_TRUE, OUTPUT_FALSE = (token_entry(token) for token in (TRUE, FALSE, *BOOLEANS))
 NULL_ENTRY, UNCHANGED_ENTRY = token_entry(NULL), token_entry(UNCHANGED)
 LITERAL_COUNT = len(LITERALS)
 
 BAD_LENGTH = -9
 """The length of what is no literal."""
+
+TOO_FEW_CELLS = -2
+"""The end of columns for which the scratch has too few cells."""
 
 _NO_ESCAPE = 255
 _ESCAPES = np.full(256, _NO_ESCAPE, np.uint8)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....formats.pgoutput.messages import BEGIN as DECLARED_BEGIN
 from ....formats.pgoutput.messages import BINARY_CELL, NULL, TEXT_CELL, UNCHANGED_CELL
+from ....formats.pgoutput.messages import COMMIT as DECLARED_COMMIT
 from ....formats.pgoutput.messages import KEY as KEY_TAG
 from ....formats.pgoutput.messages import NEW as NEW_TAG
 from ....formats.pgoutput.messages import OLD as OLD_TAG
@@ -85,6 +87,10 @@ from .pgoutput_values import binary_value, note_time
 
 KEY_ENTRY, FULL_ENTRY = token_entry(KEY_ROW), token_entry(FULL_ROW)
 """What `detail` says of an old image."""
+
+BEGIN_BYTES, COMMIT_BYTES = DECLARED_BEGIN.sizeof(), DECLARED_COMMIT.sizeof()
+OPENGAUSS_BEGIN_BYTES, CSN_BYTES = 24, 8
+"""What follows the kind of a record. A BEGIN of openGauss may end with a csn."""
 
 NOT_SCANNED, RARE_KIND = -1, -2
 KIND_OF_BYTE = np.full(256, NOT_SCANNED, np.int64)
@@ -234,19 +240,19 @@ def transaction(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
         # PostgreSQL: commit_lsn, commit_time, 4 bytes of xid. openGauss: the same, 8 bytes of xid, maybe a csn.
         time_at = at + 8
         if is_opengauss:
-            if size != 24 and size != 32:
+            if size != OPENGAUSS_BEGIN_BYTES and size != OPENGAUSS_BEGIN_BYTES + CSN_BYTES:
                 return DECLINED
             rows[XID, row] = read_64(buffer, at + 16)
-            if size == 32:
+            if size > OPENGAUSS_BEGIN_BYTES:
                 rows[CSN, row] = read_64(buffer, at + 24)
                 rows[PRESENT, row] |= 1 << CSN
         else:
-            if size != 20:
+            if size != BEGIN_BYTES:
                 return DECLINED
             rows[XID, row] = read_32(buffer, at + 16)
         rows[PRESENT, row] |= 1 << XID
     else:
-        if size != 25 or buffer[at] != 0:
+        if size != COMMIT_BYTES or buffer[at] != 0:
             return DECLINED
         at += 1  # the flags; commit_lsn, end_lsn and commit_time follow
         time_at = at + 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....formats.pgoutput.messages import ASIDE_BYTES, FIRST_NORMAL_XID
+from ....formats.pgoutput.messages import ASIDE_BYTES, FIRST_NORMAL_XID, KEEPALIVE
 from ....times import MICROS_OF_2000
 from ...arrays import Array, Int
 from ...jit.compiler import inner
@@ -43,8 +43,11 @@ for _byte, _kind in zip(
 ):
     KIND_OF_BYTE[_byte] = _kind
 
-KEEPALIVE_BYTES = 17
+KEEPALIVE_BYTES = KEEPALIVE.sizeof()
 """Without the kind: the end of the log, the time, and whether the server wants an answer."""
+
+KEEPALIVE_REPLY = KEEPALIVE_BYTES - 1
+"""Where it says whether the server wants an answer."""
 
 LAST_TIME_OF_KEEPALIVE = (1 << 63) - 1 - MICROS_OF_2000
 """The last one that is in 64 bits if it is counted from 1970."""
@@ -115,14 +118,14 @@ def zero_at(buffer: Array, at: Int, stop: Int) -> Int:
 def read_keepalive(arrays: ScanArrays, at: Int, stop: Int, row: Int) -> Int:
     """The end of the log, the time and a flag, which are the whole record; returns the row's status."""
     buffer = arrays.buffer
-    if stop - at != KEEPALIVE_BYTES or buffer[at + 16] > 1:
+    if stop - at != KEEPALIVE_BYTES or buffer[at + KEEPALIVE_REPLY] > 1:
         return DECLINED
     micros = read_64(buffer, at + 8)
     if micros > LAST_TIME_OF_KEEPALIVE:
         return DECLINED
     note_number(arrays, row, WAL_END_KEY, read_64(buffer, at), False)
     note_heartbeat_time(arrays, row, micros + MICROS_OF_2000)
-    note_flag(arrays, row, REPLY_KEY, buffer[at + 16] == 1)
+    note_flag(arrays, row, REPLY_KEY, buffer[at + KEEPALIVE_REPLY] == 1)
     return GOOD
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ....errors import DecodeError
 from ....formats.base import Format
 from ....formats.pgoutput.messages import ASIDE_BYTES, LEAST_ROW_BYTES, MESSAGE_TAG, RECORDS, RELATION_TAG, is_aside
-from ....formats.pgoutput.relation_messages import read_relation
+from ....formats.pgoutput.relation_messages import HEAD_BYTES, read_messages
 from ....formats.pgoutput.relations import ASKS, ENDS, NOTHING, TELLS, role_of
 from ....framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ....options import ReadOptions
@@ -201,7 +201,7 @@ class _Walk:
                 return codes, listed
             if self._roles[record[0]] == ASKS:
                 at = 5 if in_block else 1
-                entry = known.table.entry(relations.find(int.from_bytes(record[at : at + 4], "big")))
+                entry = known.table.entry(relations.described(int.from_bytes(record[at : at + 4], "big")))
                 found = _found([(entry, -1)])
                 continue
             codes[message] = in_block
@@ -220,21 +220,20 @@ class _Walk:
 
         Returns int64[n, 2]: of each its entry in the dictionary, and its index in the table.
         """
-        relations, size = [], 0
+        records, buffer = list[bytes](), memoryview(message_batch.buffer)
         most = slice(message, message + MOST_AT_ONCE)
         for start, stop in zip(message_batch.starts[most].tolist(), message_batch.stops[most].tolist(), strict=True):
-            data = message_batch.buffer[start:stop].tobytes()
-            record = data[ENVELOPE_BYTES:] if data[:1] == ENVELOPE_TAG else data
+            record = buffer[start:stop].tobytes()
+            if record[:1] == ENVELOPE_TAG:
+                record = record[ENVELOPE_BYTES:]
             if record[:1] != RELATION_TAG_BYTE or len(record) > MOST_KEPT:
                 break
-            relation = read_relation(record, False, self._options.encoding, self._options.encoding_errors)
-            if relation is None:
-                break
-            size += len(record)
-            relations.append(relation)
-        added = self._known.table.add(relations)
-        self._known.make_room(size)
-        return np.array([(self._known.table.entries[index], index) for index in added], np.int64).reshape(-1, 2)
+            records.append(record)
+        relations = read_messages(records, HEAD_BYTES, self._options.encoding, self._options.encoding_errors)
+        table = self._known.table
+        added = table.add(relations)
+        self._known.make_room(sum(map(len, records[: len(relations)])))
+        return np.stack([np.array(table.entries[added.start : added.stop], np.int64), np.asarray(added)], axis=-1)
 
 
 USED, DESCRIBED = range(2)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, groupby
 from json.encoder import encode_basestring
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
 from ....events import Relation
+from ....formats.pgoutput.relations import Columns, RelationMessage, message_of
 from ....pgtypes import type_name
 from ...arrays import Array
 from ..binary_text.forms import DECLINED_FORM, FORM, HEX_FORM, form_of
@@ -36,13 +36,8 @@ MOST_TEXT_OF_BATCH = 1 << 28
 """Bytes of relations that one message batch may need: pairs are int32, and a scan's own text follows them."""
 
 
-_columns_of = attrgetter("replica_identity", "columns", "type_oids", "typmods", "key_columns")
+_rest_of = attrgetter("rest")
 """What relations may have in common: all but their names and numbers."""
-
-
-def _names_of(relation: Relation) -> tuple[bytes, bytes, bytes]:
-    """The texts that each relation has for itself, in the order of its entries."""
-    return relation.table_schema.encode(), relation.table_name.encode(), b"%d" % relation.relation_id
 
 
 def _as_json(names: Iterable[str]) -> str:
@@ -61,11 +56,12 @@ class RelationTable:
         self._clear()
 
     def _clear(self) -> None:
-        self.relations: list[Relation] = []  # held, so that no number of `id` comes again
-        self._indexes: dict[int, int] = {}
+        self.relations: list[RelationMessage] = []
+        self._indexes: dict[int, int] = {}  # by `id`
+        self._held: list[Relation | RelationMessage] = []  # so that no number of `id` comes again
         self.entries: list[int] = []
         self._pairs = array("i")
-        self._columns: dict[tuple[Any, ...], array[int]] = {}
+        self._columns: dict[Columns, array[int]] = {}
         self._dictionary = DICTIONARY
         self._text = bytearray()
         self._text_bytes = b""
@@ -77,34 +73,33 @@ class RelationTable:
         self._clear()
         return True
 
-    def index(self, relation: Relation) -> int:
-        """The index of a relation in `relations`, where it is added."""
-        found = self._indexes.get(id(relation))
-        if found is None:
-            found = self.add([relation]).start
-        return found
-
-    def add(self, relations: Sequence[Relation]) -> range:
+    def add(self, relations: Sequence[RelationMessage]) -> range:
         """Adds relations that are not there yet; returns their indexes in `relations`."""
         added = range(len(self.relations), len(self.relations) + len(relations))
         self._indexes.update(zip(map(id, relations), added, strict=True))
         self.relations += relations
-        for columns, some in groupby(relations, _columns_of):
-            self.entries += self._add(columns, list(some))
+        for rest, some in groupby(relations, _rest_of):
+            self.entries += self._add(rest, list(some))
         return added
 
-    def entry(self, relation: Relation | None) -> int:
-        """The relation's first entry in the dictionary; 0 for an unknown relation.
+    def entry(self, relation: Relation | RelationMessage | None) -> int:
+        """The first entry in the dictionary of a relation, which is added if it is not there; 0 for an unknown one.
 
         Rows of a relation whose names would make the text too long are left to the declaration.
         """
-        return 0 if relation is None else self.entries[self.index(relation)]
+        if relation is None:
+            return 0
+        index = self._indexes.get(id(relation))
+        if index is None:
+            (index,) = self.add([relation if isinstance(relation, RelationMessage) else message_of(relation)])
+            self._indexes[id(relation)] = index
+            self._held.append(relation)
+        return self.entries[index]
 
     def dictionary(self) -> Array:
         """int32[d, 2]: the constant texts, then the relations."""
         if 2 * len(self._dictionary) < 2 * len(DICTIONARY) + len(self._pairs):
-            added = np.array(self._pairs, np.int32).reshape(-1, 2)
-            self._dictionary = np.concatenate([DICTIONARY, added])
+            self._dictionary = np.concatenate([DICTIONARY, np.frombuffer(self._pairs, np.int32).reshape(-1, 2)])
         return self._dictionary
 
     def text(self) -> bytes:
@@ -113,32 +108,32 @@ class RelationTable:
             self._text_bytes = bytes(self._text)
         return self._text_bytes
 
-    def _add(self, columns: tuple[Any, ...], relations: list[Relation]) -> Sequence[int]:
+    def _add(self, rest: Columns, relations: list[RelationMessage]) -> Sequence[int]:
         """Adds relations that have their columns in common: servers describe thousands of partitions one after the
         other. Returns the first entry of each, or 0 if there is no room for their texts.
         """
         nowhere = [0] * len(relations)
-        pairs = self._columns.get(columns)
+        pairs = self._columns.get(rest)
         if pairs is None:
-            pairs = self._columns_pairs(relations[0])
+            pairs = self._columns_pairs(rest)
             if pairs is None:
                 return nowhere
-            self._columns[columns] = pairs
-        texts = [text for relation in relations for text in _names_of(relation)]
-        text = b"".join(texts)
+            self._columns[rest] = pairs
+        texts = [text for one in relations for text in (one.table_schema, one.table_name, str(one.relation_id))]
+        text = "".join(texts).encode()
         if len(self._text) + len(text) > MOST_TEXT_OF_BATCH:
             return nowhere
         first = len(DICTIONARY) + len(self._pairs) // 2
-        lengths = np.fromiter(map(len, texts), np.int32, len(texts))
+        lengths = np.fromiter(map(len, texts if text.isascii() else map(str.encode, texts)), np.int32, len(texts))
         starts = len(DICTIONARY_TEXT) + len(self._text) + np.cumsum(lengths, dtype=np.int32) - lengths
         names = np.stack([~starts, lengths], axis=-1).reshape(len(relations), -1)
         added = np.tile(np.frombuffer(pairs, np.int32), (len(relations), 1))
         added[:, 2 : 2 + names.shape[1]] = names
-        self._pairs.frombytes(added.tobytes())
+        self._pairs.frombytes(added.reshape(-1).view(np.uint8).data)
         self._text += text
         return range(first, first + len(relations) * len(pairs) // 2, len(pairs) // 2)
 
-    def _columns_pairs(self, relation: Relation) -> array[int] | None:
+    def _columns_pairs(self, relation: Columns) -> array[int] | None:
         """Returns the pairs of a relation, those of its names left out, and adds their texts; None if there is no room.
 
         Relations that have the rest in common share them.

@@ -45,9 +45,8 @@ from ..primitives import same_bytes
 from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, UNWANTED
 from ..relations.recognise import learn, note_complete, note_pattern
 from ..tokens import COLUMN_NUMBERS, FORMS, LAST_COMMA
-from .literals import BAD_LENGTH, literal, number_end, quoted_end
+from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end
 from .names import MOST_BYTES_TO_CHANGE, find_table, names_end, read_name, read_table
-from .text_changes import TOO_FEW_CELLS
 from .transaction_lines import close_record, open_message, read_line, record_needs, token_end
 
 INSERT_ENTRY, DELETE_ENTRY, VALUES_ENTRY, WHERE_ENTRY, NO_TUPLE_ENTRY = (

@@ -54,7 +54,7 @@ from ..relations.entries import CELL_ENTRIES, CELL_FACTS, CELLS, COLUMNS, NEXT, 
 from ..relations.recognise import learn, note_complete, note_pattern
 from ..tokens import CHANGE_MARKS
 from .known_tables import FIRST_KNOWN, KNOWN_ENTRIES
-from .literals import BAD_LENGTH, literal, number_end, quoted_end
+from .literals import BAD_LENGTH, TOO_FEW_CELLS, literal, number_end, quoted_end
 from .names import BYTES, MOST_BYTES_TO_CHANGE, TYPE_WORD, find_table, names_end, read_name, read_table
 from .transaction_lines import close_record, open_message, open_record, read_line, record_needs, token_end
 
@@ -62,9 +62,6 @@ TABLE_ENTRY, OLD_ENTRY, NEW_ENTRY, NO_TUPLE_ENTRY = (
     token_entry(token) for token in (TABLE, OLD_KEY, NEW_TUPLE, NO_TUPLE)
 )
 FIRST_CHANGE = token_entry(CHANGE_MARKS[0])
-
-TOO_FEW_CELLS = -2
-"""The end of columns for which there are too few cells."""
 
 
 @hot

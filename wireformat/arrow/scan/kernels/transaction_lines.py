@@ -16,7 +16,7 @@ from ....grammar.lines import Line, LinePart
 from ....limits import RECORD_BYTES
 from ....options.reading import KINDS
 from ...arrays import Array, Int
-from ...ascii import CASE_BIT, DIGIT_0, DIGIT_9, LOWER_A, LOWER_Z, MINUS, SLASH, SPACE, UPPER_A, UPPER_F
+from ...ascii import CASE_BIT, DIGIT_0, DIGIT_9, LOWER_A, LOWER_Z, MINUS, MOST_DIGITS, SLASH, SPACE, UPPER_A, UPPER_F
 from ...jit.compiler import hot, inner
 from ..dictionary import COMMIT_TIME_KEY, FIRST_LSN, GID_KEY, ORIGIN, PREPARE_TIME_KEY, token_entry
 from ..loop import DONE, LOST, MORE
@@ -48,8 +48,6 @@ _NUMBERS_AND_KEYS = {
     "gid": GID_KEY,
     "prepare_time": PREPARE_TIME_KEY,
 }
-MOST_DIGITS = 18
-"""Numbers of at most this many digits fit in an int64; longer ones are left to the grammar."""
 
 
 def line_settings(lines: tuple[Line, ...], messages: bool) -> list[int]:

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....events import Relation
-from ....formats.pgoutput.relations import Relations
+from ....formats.pgoutput.relations import RelationMessage, Relations
 from ...arrays import Array
 
 
@@ -21,7 +20,7 @@ class Described(NamedTuple):
     """int64[n]: batch indexes of these messages"""
     indexes: Array
     """int64[n]: indexes of their relations in `relations`"""
-    relations: list[Relation]
+    relations: list[RelationMessage]
 
     def learn(self, known: Relations, begin: int, message: int) -> int:
         """Lets `known` learn what messages before this one say, from item `begin` on; returns where to continue."""
@@ -29,8 +28,12 @@ class Described(NamedTuple):
             return begin
         end = int(np.searchsorted(self.messages, message))
         if begin < end:
-            last = [*dict.fromkeys(self.indexes[begin:end][::-1].tolist())]  # of each only the last time counts
-            known.describe([self.relations[index] for index in reversed(last)])
+            indexes = self.indexes[begin:end]
+            if (indexes[1:] > indexes[:-1]).all():
+                found = indexes.tolist()
+            else:  # of each only the last time counts
+                found = [*dict.fromkeys(indexes[::-1].tolist())][::-1]
+            known.describe([self.relations[index] for index in found])
         return end
 
 

@@ -20,11 +20,13 @@ from ..notes import (
     CURSOR_FIELDS,
     ENDS,
     GIVEN,
+    IMAGE_BITS,
     LEARNED_END,
     LEARNED_FULL,
     LEARNED_USED,
     NAME,
     NEXT_ENTRY,
+    PAIR,
     PRESENT,
     RELATION,
     SLOTS,
@@ -37,7 +39,20 @@ from ..notes import (
     ScanArrays,
 )
 from ..primitives import same_bytes, transcode_flag
-from .entries import CELL_ENTRIES, CELL_FACTS, CELL_NAME, CELL_TYPE, CELLS, COLUMNS, HEAD, NEXT, SCHEMA, TAIL, UNDECIDED
+from .entries import (
+    CELL_ENTRIES,
+    CELL_FACTS,
+    CELL_NAME,
+    CELL_TYPE,
+    CELLS,
+    COLUMNS,
+    HEAD,
+    NEXT,
+    SCHEMA,
+    TABLE,
+    TAIL,
+    UNDECIDED,
+)
 
 PROBES = 16
 """How many slots a search for a table looks at."""
@@ -94,7 +109,7 @@ def note_complete(arrays: ScanArrays, row: Int, map_index: Int, relation: Int, b
     count = np.int64(dictionary[relation + COLUMNS, 0])
     rows[ENDS + map_index, row] = begin + count
     rows[PRESENT, row] |= 1 << (GIVEN + map_index)
-    if rows[PRESENT, row] >> COMPLETE & 3 == 0:
+    if rows[PRESENT, row] >> COMPLETE & IMAGE_BITS == 0:
         rows[RELATION, row] = relation
     if rows[RELATION, row] == relation:
         rows[PRESENT, row] |= 1 << (COMPLETE + map_index)
@@ -102,7 +117,7 @@ def note_complete(arrays: ScanArrays, row: Int, map_index: Int, relation: Int, b
     column = relation + CELLS  # the other image has other columns, and a row has one relation
     is_typed = rows[PRESENT, row] >> UNTYPED & 1 == 0
     for cell in range(begin, begin + count):
-        for part in range(2):
+        for part in range(PAIR):
             cells[map_index, NAME, cell, part] = dictionary[column + CELL_NAME, part]
             if is_typed:
                 cells[map_index, TYPE, cell, part] = dictionary[column + CELL_TYPE, part]
@@ -188,12 +203,10 @@ def _keep_names(arrays: ScanArrays, row: Int, map_index: Int, begin: Int) -> Int
     """
     rows, image = arrays.rows, arrays.cells[map_index]
     relation, used = arrays.cursor[NEXT_ENTRY], arrays.cursor[LEARNED_USED]
-    for part in range(2):
-        field = TABLE_SCHEMA + 2 * part
-        used = _keep(arrays, relation + SCHEMA + part, rows[field, row], rows[field + 1, row], used)
-    for part in range(2):
-        field = NAME if part == CELL_NAME else TYPE
-        entry = relation + CELLS + part
+    for entry, field in ((SCHEMA, TABLE_SCHEMA), (TABLE, TABLE_NAME)):
+        used = _keep(arrays, relation + entry, rows[field, row], rows[field + 1, row], used)
+    for first, field in ((CELL_NAME, NAME), (CELL_TYPE, TYPE)):
+        entry = relation + CELLS + first
         for cell in range(begin, rows[ENDS + map_index, row]):
             used = _keep(arrays, entry, np.int64(image[field, cell, 0]), np.int64(image[field, cell, 1]), used)
             entry += CELL_ENTRIES

@@ -10,12 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array, Int
-from ...ascii import DIGIT_0, DOT, MINUS
+from ...ascii import DIGIT_0, DOT, MINUS, MOST_DIGITS
 from ...jit.compiler import hot
 from ...jit.intrinsics import read_64
-
-MOST_DIGITS = 18
-"""A number of this many digits always fits in an int64."""
 
 POWERS = np.array([10**exponent for exponent in range(MOST_DIGITS + 1)], np.int64)
 

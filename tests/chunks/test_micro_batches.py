@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.chunks import endless
+from wireformat.chunks import micro_batches
 from wireformat.chunks.saved import PIECE_KIND, STREAM_KIND, read_piece, read_stream
 from wireformat.stream.saved import dump, seal, unseal
 
@@ -22,12 +22,12 @@ from ..examples import at_most
 from ..golden_cases import CASES, Case, find_case
 from ..mutations import changed_bytes, truncations
 from ..servers.captures import read_capture
-from .endless_stream import Endless, committed
 from .reading import divided, in_order
 from .saved_stream import FILTERS, KEPT, MESSAGES, STATE, STOPS, WAITING
+from .stream_in_micro_batches import StoppedStream, committed
 from .test_chunks import CAPTURES, CUTS, _format_of, once, outcome, rows_of
 
-SIZES = st.sampled_from([1 << 13, endless.PIECE_BYTES])
+SIZES = st.sampled_from([1 << 13, micro_batches.PIECE_BYTES])
 
 
 def whole(messages: Sequence[bytes], format: str, **options: Any) -> Any:
@@ -45,7 +45,7 @@ def check(
     expected: Any, messages: Sequence[bytes], format: str, cuts: Sequence[int], size: int, **options: Any
 ) -> None:
     def in_micro_batches() -> Any:
-        stream = Endless(format, **options)
+        stream = StoppedStream(format, **options)
         batches = [batch for part in divided(messages, cuts) for batch in stream.take(part, committed)]
         none = wf.Capture([], format).committed().schema.empty_table()
         found = rows_of(pa.concat_tables([none, *(pa.Table.from_batches([batch]) for batch in batches)]))
@@ -53,7 +53,7 @@ def check(
         position = read_stream(stream.state, stream.settings).left.start.position
         return in_order(found), position, {*stream.unknown_prepared}
 
-    with patch.object(endless, "PIECE_BYTES", size):
+    with patch.object(micro_batches, "PIECE_BYTES", size):
         assert outcome(in_micro_batches) == expected
 
 
@@ -86,10 +86,10 @@ def options_of(version: str) -> dict[str, Any]:
     return {} if version == "version-1" else FILTERS
 
 
-def kept(version: str, format: str) -> tuple[Endless, list[bytes], list[bytes]]:
+def kept(version: str, format: str) -> tuple[StoppedStream, list[bytes], list[bytes]]:
     """Returns a stream that stopped, the messages that it has taken, and those that follow."""
     folder = KEPT / version / format
-    stream = Endless(format, **options_of(version))
+    stream = StoppedStream(format, **options_of(version))
     stream.state = (folder / STATE).read_bytes()
     for path in folder.glob("piece-*"):
         stream.pieces[int(path.stem.split("-")[1])] = path.read_bytes()

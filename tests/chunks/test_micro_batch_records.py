@@ -14,23 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.chunks import endless
-from wireformat.chunks.endless import EndlessChunk
+from wireformat.chunks import micro_batches
+from wireformat.chunks.micro_batches import MicroBatch
 from wireformat.chunks.saved import read_stream
 from wireformat.errors import WireformatError
 
 from ..examples import at_most
-from .endless_stream import Endless, committed
 from .reading import divided, in_order
+from .stream_in_micro_batches import StoppedStream, committed
 from .test_chunks import CUTS, rows_of
-from .test_endless import SIZES
+from .test_micro_batches import SIZES
 from .test_records import NAMES, OPTIONS, by_record, damaged, outcome, streams
 
 
-def changes_of(**filters: Any) -> Callable[[EndlessChunk], Iterator[pa.RecordBatch]]:
+def changes_of(**filters: Any) -> Callable[[MicroBatch], Iterator[pa.RecordBatch]]:
     """Asks for records, with the offsets of their messages."""
 
-    def ask(chunk: EndlessChunk) -> Iterator[pa.RecordBatch]:
+    def ask(chunk: MicroBatch) -> Iterator[pa.RecordBatch]:
         try:
             for rows in chunk.changes(**filters):
                 offsets = chunk.positions["offset"].take(rows["message"])
@@ -59,7 +59,7 @@ def test_cut_anywhere(
     filters = filters if of_tables else {}
 
     def changes() -> list[Any]:
-        stream = Endless(format, "records", **options)
+        stream = StoppedStream(format, "records", **options)
         batches = [batch for part in parts for batch in stream.take(part, changes_of(**filters))]
         return by_record(pa.Table.from_batches(batches)) if batches else []
 
@@ -68,7 +68,7 @@ def test_cut_anywhere(
     )
 
     def rows() -> Any:
-        stream = Endless(format, **options)
+        stream = StoppedStream(format, **options)
         batches = [batch for part in parts for batch in stream.take(part, committed)]
         found = [
             wf.Capture([], format).committed().schema.empty_table(),
@@ -83,7 +83,7 @@ def test_cut_anywhere(
         found = in_order(rows_of(capture.committed().read_all()))
         return found, capture.position.delivered, {*capture.unknown_prepared}
 
-    with patch.object(endless, "PIECE_BYTES", size):
+    with patch.object(micro_batches, "PIECE_BYTES", size):
         found, wanted = outcome(rows), outcome(of_whole)
     assert isinstance(found, str) is isinstance(wanted, str)
     assert isinstance(found, str) or found == wanted

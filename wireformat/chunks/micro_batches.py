@@ -1,4 +1,4 @@
-"""`EndlessStream`: answers a question about a stream whose messages come in micro-batches."""
+"""`MicroBatchReader`: answers a question about a stream that never ends, one micro-batch after the other."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from .saved import Left, StreamState, read_piece, write_piece
 from .saved_records import HELD_COLUMNS
 
 PIECE_BYTES = 1 << 20
-"""About the size of a piece. While a transaction is open, all pieces that have rows of it are held."""
+"""About the size of a piece: messages that follow each other. While a transaction is open, all pieces that have rows of
+it are held."""
 
 
 class Pieces(Protocol):
-    """Holds the pieces of a stream: messages of open transactions. Numbers never come again."""
+    """Holds the pieces of a stream that have rows of open transactions. A number is never used twice."""
 
     def put(self, number: int, piece: bytes) -> None:
         """Stores a piece."""
@@ -48,8 +49,8 @@ NameOf = Callable[[pa.RecordBatch, int], str]
 """Returns what names a message in errors, by the positions of some messages and its index among them."""
 
 
-class EndlessChunk(ChunkCapture):
-    """One micro-batch of a stream; later messages are not known yet.
+class MicroBatch(ChunkCapture):
+    """The messages of a micro-batch, or of a piece of it that was held; later messages are not known yet.
 
     messages   whose last column has them; the others have their positions
     left       what the messages before have left
@@ -115,12 +116,12 @@ class EndlessChunk(ChunkCapture):
             yield from super()._later(transactions)
 
 
-Ask = Callable[[EndlessChunk], Iterator[pa.RecordBatch]]
+Ask = Callable[[MicroBatch], Iterator[pa.RecordBatch]]
 """Asks a question of some messages, and reads the answer to its end."""
 
 
-class EndlessStream:
-    """A stream whose messages come in micro-batches.
+class MicroBatchReader:
+    """Reads a stream in micro-batches.
 
     options   of wf.Capture
     state     what the micro-batches before have left; after `take`, what they have left with that one
@@ -184,8 +185,8 @@ class EndlessStream:
         state, left = self.state, self.state.left
         held = [[*pieces] for pieces in state.held]
         found: dict[int, tuple[Left, pa.RecordBatch]] = {}
-        for number, part in enumerate(_parts(messages), state.next_piece):
-            chunk = self._chunk(part, left)
+        for number, piece in enumerate(_pieces(messages), state.next_piece):
+            chunk = self._chunk(piece, left)
             for _ in chunk.committed(tables=()):
                 pass
             end = _end(chunk)
@@ -193,7 +194,7 @@ class EndlessStream:
             for one in end.open:
                 pieces = [] if one.was is None else before[one.was]
                 held.append([*pieces, (number, one.key)] if one.has_rows else pieces)
-            found[number] = left, part
+            found[number] = left, piece
             left = chunk.left
         self.state = replace(
             state, left=left, held=tuple(map(tuple, held)), next_piece=max(found, default=state.next_piece - 1) + 1
@@ -203,8 +204,8 @@ class EndlessStream:
 
     def _chunk(
         self, messages: pa.RecordBatch, left: Left, fates: Mapping[AttemptKey, LaterFate] | None = None
-    ) -> EndlessChunk:
-        return EndlessChunk(messages, self._format, left, fates, self._name, threads=1, **self._options)
+    ) -> MicroBatch:
+        return MicroBatch(messages, self._format, left, fates, self._name, threads=1, **self._options)
 
 
 def _positions(left: Left, messages: pa.RecordBatch) -> pa.RecordBatch:
@@ -233,7 +234,7 @@ def _numbered_anew(
     return records._replace(held_rows=rows), tuple(at)
 
 
-def _end(chunk: EndlessChunk) -> ChunkEnd:
+def _end(chunk: MicroBatch) -> ChunkEnd:
     assert chunk.end is not None, "the answer was not read to its end"
     return chunk.end
 
@@ -242,8 +243,8 @@ def _numbers(held: Sequence[Sequence[tuple[int, AttemptKey]]]) -> set[int]:
     return {number for pieces in held for number, _ in pieces}
 
 
-def _parts(messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yields the messages in slices of about PIECE_BYTES."""
+def _pieces(messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yields the messages in pieces of about PIECE_BYTES."""
     count = max(1, -(-messages.nbytes // PIECE_BYTES))
     size = max(1, -(-len(messages) // count))
     for first in range(0, len(messages), size):

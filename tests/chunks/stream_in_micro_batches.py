@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import wireformat as wf
-from wireformat.chunks.endless import EndlessStream
+from wireformat.chunks.micro_batches import MicroBatchReader
 from wireformat.chunks.saved import Settings, StreamState, read_stream, write_stream
 from wireformat.options import ReadOptions
 
@@ -37,8 +37,8 @@ def message_at(positions: pa.RecordBatch, message: int) -> str:
     return f"message {positions['offset'][message]}"
 
 
-class Endless:
-    """See above."""
+class StoppedStream:
+    """Takes messages in micro-batches; see above."""
 
     def __init__(self, format: str, question: str = "transactions", **options: Any) -> None:
         filters = ReadOptions.check(**{name: options[name] for name in FILTERS if name in options})
@@ -60,15 +60,15 @@ class Endless:
 
     def take(self, messages: Sequence[bytes], ask: Any) -> list[pa.RecordBatch]:
         state = StreamState() if self.state is None else read_stream(self.state, self.settings)
-        stream = EndlessStream(self.settings.format, self._options, state, self.pieces, message_at)
-        take = stream.take if self.settings.question == "transactions" else stream.take_records
+        reader = MicroBatchReader(self.settings.format, self._options, state, self.pieces, message_at)
+        take = reader.take if self.settings.question == "transactions" else reader.take_records
         found = [*take(batch_of(messages, self.offset), ask)]
         self.offset += len(messages)
-        self.state = write_stream(replace(stream.state, last=(self.offset,)), self.settings)
+        self.state = write_stream(replace(reader.state, last=(self.offset,)), self.settings)
         again = read_stream(self.state, self.settings).left
-        assert (again.start, again.positions) == (stream.state.left.start, stream.state.left.positions)
-        self.unknown_prepared += stream.unknown_prepared
-        assert {number for pieces in stream.state.held for number, _ in pieces} == {*self.pieces}
+        assert (again.start, again.positions) == (reader.state.left.start, reader.state.left.positions)
+        self.unknown_prepared += reader.unknown_prepared
+        assert {number for pieces in reader.state.held for number, _ in pieces} == {*self.pieces}
         return found
 
 

@@ -1,0 +1,117 @@
+"""What a position says of open transactions and of tables, and what may follow it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import wireformat as wf
+
+from .. import handmade_pgoutput as hand
+from .streams import AB, TIME, XID, block, committed, insert, position_after, relation, rows_of, streamed_commit
+
+
+def test_a_transaction_that_is_left_out_is_named() -> None:
+    begin = wf.Begin(xid=5, commit_lsn=10**6, commit_time="2026-11-22 10:00:00+00")
+    first = wf.Capture([hand.DESCRIBED, *wf.encode([begin], "pgoutput")], "pgoutput")
+    first.committed().read_all()
+    other = list(wf.encode([replace(begin, xid=99, commit_lsn=10**9)], "pgoutput"))
+    with pytest.raises(wf.OrderError, match=r"the beginning of the plain transaction xid \d+, which was open"):
+        wf.Capture(other, "pgoutput", after=first.position).committed().read_all()
+
+
+def test_a_position_of_another_format_is_refused() -> None:
+    capture = wf.Capture([], "gaussdb-json")
+    capture.committed().read_all()
+    with pytest.raises(wf.OptionError, match="expected a position of pgoutput, got one of gaussdb-json"):
+        wf.Capture([], "pgoutput", after=capture.position)
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        [wf.StreamAbort(xid=XID, subxid=XID)],
+        committed(90, relation("id", keys=("id",), identity="default")),
+    ],
+    ids=["rolled back", "sent as a plain transaction"],
+)
+def test_a_streamed_transaction_that_ended_is_not_open(ended: list[wf.Event]) -> None:
+    ended = [replace(event, xid=XID) if isinstance(event, wf.Begin) else event for event in ended]
+    first = wf.Capture(wf.encode(block(XID, *rows_of(XID)), "pgoutput"), "pgoutput")
+    first.committed().read_all()
+    assert [one.xid for one in first.position.open] == [XID]
+    second = wf.Capture(list(wf.encode(ended, "pgoutput")), "pgoutput", after=first.position)
+    second.committed().read_all()
+    assert second.position.open == ()
+
+
+def test_what_was_open_in_an_older_input_is_not_open_again() -> None:
+    first, second = committed(10, *rows_of(None)), committed(20, *rows_of(None))
+    for monday in ([*first, *second[:-1]], second[:-1], [*first, *block(XID, *rows_of(XID))]):
+        ended = [*monday, second[-1]] if monday[-1] is second[-2] else [*monday, *streamed_commit(20)]
+        tuesday = position_after(ended, position_after(monday))
+        assert tuesday.open == ()
+        again = position_after(monday, tuesday)
+        assert again == tuesday
+        assert position_after(committed(30, *rows_of(None)), again).delivered.lsn == 30
+
+
+def test_what_is_open_after_the_position_is_open_in_an_input_that_overlaps() -> None:
+    first = committed(10, *rows_of(None))
+    for later in (block(XID, *rows_of(XID)), committed(20, *rows_of(None))[:-1]):
+        for overlapping in ([*first, *later], later):
+            found = position_after(overlapping, position_after(first))
+            assert [one.changes for one in found.open] == [1]
+            assert position_after(first, found).open == found.open
+
+
+def test_an_older_input_does_not_bring_back_what_its_tables_were() -> None:
+    earlier, later = (relation("id", name, keys=("id",), identity="default") for name in ("name", "title"))
+    monday = committed(10, earlier, insert("id", "name", values=("1", "a")))
+    tuesday = committed(20, later, insert("id", "title", values=("2", "b")))
+    position = position_after(monday, position_after(tuesday, position_after(monday)))
+    assert position.relations == (later,)
+    wednesday = list(wf.encode([earlier, *committed(30, insert("id", "name", values=("3", "c")))], "pgoutput"))[1:]
+    found = wf.Capture(wednesday, "pgoutput", after=position).latest("public.t", keys=["id"])
+    assert found.select(["id", "title"]).to_pylist() == [{"id": "3", "title": "c"}]
+
+
+def test_a_capture_after_a_position_knows_the_keys_and_typmods_of_its_relations() -> None:
+    described = relation(*AB, keys=("a",), identity="default")
+    first = wf.Capture(
+        list(wf.encode(committed(16, described, insert(*AB, values=("1", "x"))), "pgoutput")), "pgoutput"
+    )
+    first.committed().read_all()
+    second = list(wf.encode([described, *committed(32, insert(*AB, values=("2", "x")))], "pgoutput"))[1:]
+    assert wf.Capture(second, "pgoutput", after=first.position).tables()["key_columns"].to_pylist() == [["a"]]
+
+
+def test_the_rest_begins_at_the_first_message_of_what_is_open_among_other_streamed_transactions() -> None:
+    """The other one has ended, but its later blocks are among the messages that are still needed."""
+    events = [
+        *block(XID, *rows_of(XID)),
+        *block(6, *rows_of(6)),
+        *block(XID, insert("id", values=("2",), xid=XID), is_first=False),
+        wf.StreamCommit(xid=XID, commit_lsn=500, end_lsn=508, commit_time=TIME),
+    ]
+    messages = list(wf.encode(events, "pgoutput"))
+    rest = list(
+        wf.encode([*block(6), wf.StreamCommit(xid=6, commit_lsn=600, end_lsn=608, commit_time=TIME)], "pgoutput")
+    )
+    rest[0] = hand.start(6, is_first=False)
+    first = wf.Capture(messages, "pgoutput")
+    first.committed().read_all()
+    needed = min(first.open()["message"].to_pylist())
+    second = wf.Capture([*messages[needed:], *rest], "pgoutput", after=first.position)
+    assert second.committed().read_all()["xid"].to_pylist() == [6]
+
+
+def test_a_plain_transaction_that_is_left_out_before_a_streamed_one_is_named() -> None:
+    begin = wf.Begin(xid=XID, commit_lsn=500, commit_time=TIME)
+    first = wf.Capture(list(wf.encode([begin, *rows_of(None)], "pgoutput")), "pgoutput")
+    first.committed().read_all()
+    later = [*block(6, *rows_of(6)), wf.StreamCommit(xid=6, commit_lsn=600, end_lsn=608, commit_time=TIME)]
+    second = wf.Capture(list(wf.encode(later, "pgoutput")), "pgoutput", after=first.position)
+    with pytest.raises(wf.OrderError, match="the plain transaction xid 5"):
+        second.committed().read_all()

@@ -1,0 +1,119 @@
+"""How often a capture reads its messages, and what it knows after a reading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import wireformat as wf
+
+from .streams import CUT, stream
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda capture: capture.typed("public.by_key"),
+        lambda capture: capture.latest("public.by_key"),
+        lambda capture: [capture.changes(), capture.changes()],
+    ],
+)
+def test_what_can_be_read_once_is_not_read_twice(verb: Any) -> None:
+    messages, format = stream("18-pgoutput-1")
+    with pytest.raises(wf.OptionError, match="messages can be read only once"):
+        verb(wf.Capture(iter(messages), format))
+
+
+@pytest.mark.parametrize(
+    ("limit", "readings"), [(1 << 28, 1), (8 * 1024, 2)], ids=["changes that are kept", "changes that are many"]
+)
+@pytest.mark.parametrize("verb", ["typed", "latest"])
+def test_a_table_is_read_once_if_its_changes_fit_into_memory(verb: str, limit: int, readings: int) -> None:
+    messages, format = stream("18-pgoutput-1")
+    messages = pa.array(messages, pa.large_binary())
+    read: list[int] = []
+    capture = wf.Capture(messages, format, memory_limit=limit, progress=read.append)
+    found = getattr(capture, verb)("public.by_key")
+    found = found if verb == "latest" else found.read_all()
+    assert sum(read) == readings * messages.nbytes
+    assert capture._held is None
+    expected = wf.Capture(messages, format).typed("public.by_key", schema=capture.tables()).read_all()
+    if verb == "typed":
+        assert found == expected
+        assert len(expected) > 1
+    whole = wf.Capture(messages, format)
+    whole.committed().read_all()
+    assert (capture.position, capture.dropped, capture.unknown_prepared) == (whole.position, 0, ())
+
+
+def test_what_can_be_read_once_is_read_once() -> None:
+    messages, format = stream("18-pgoutput-1")
+    assert (
+        wf.Capture(iter(messages), format).committed().read_all() == wf.Capture(messages, format).committed().read_all()
+    )
+
+
+def test_what_is_known_at_the_end() -> None:
+    messages, format = stream("18-pgoutput-1")
+    capture = wf.Capture([*messages, CUT], format, mode="DROPMALFORMED")
+    for name in ("position", "unknown_prepared", "dropped"):
+        with pytest.raises(wf.StateError):
+            getattr(capture, name)
+    capture.committed().read_all()
+    assert (capture.dropped, capture.unknown_prepared) == (1, ())
+    assert capture.position.format == "pgoutput"
+
+
+class OneReading:
+    """A stream of Arrow data that has nothing the second time, like the result of a database cursor."""
+
+    def __init__(self, messages: list[bytes]) -> None:
+        self._reader = pa.table({"payload": messages}).to_reader()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._reader.__arrow_c_stream__(requested_schema)
+
+
+def test_a_second_reading_that_has_fewer_messages_is_an_error() -> None:
+    messages, format = stream("18-pgoutput-1")
+    capture = wf.Capture(OneReading(messages), format)
+    assert capture.tables().num_rows
+    with pytest.raises(wf.OptionError, match=r"expected as many as an earlier reading had, at least \d+, got 0"):
+        capture.committed().read_all()
+
+
+def test_open_hands_out_no_committed_rows() -> None:
+    messages, format = stream("18-pgoutput-1")
+    capture = wf.Capture(messages, format)
+    capture.open()
+    with pytest.raises(wf.StateError):
+        _ = capture.position
+
+
+def test_a_reading_that_failed_has_no_position() -> None:
+    new, old = (
+        wf.TupleData(("id", "name"), ("1", "a"), ("integer", "text")),
+        wf.TupleData(("id",), ("1",), ("integer",)),
+    )
+    events: list[wf.Event] = [
+        wf.Begin(lsn=10, csn=1, first_lsn=10),
+        wf.Insert(lsn=11, table_schema="public", table_name="orders", new=new),
+        wf.Delete(lsn=12, table_schema="public", table_name="orders", old=old),
+        wf.Commit(lsn=13, xid=10),
+    ]
+    messages = list(wf.encode(events, "gaussdb-binary"))
+    capture = wf.Capture(messages, "gaussdb-binary")
+    for _ in range(2):  # a reading before it counts no more
+        with pytest.raises(wf.BadRows):
+            capture.latest("public.orders", keys=["name"])
+        for name in ("position", "unknown_prepared", "dropped"):
+            with pytest.raises(wf.StateError):
+                getattr(capture, name)
+        capture.committed().read_all()
+        assert capture.position.delivered.lsn == 13
+    with pytest.raises(wf.BadCell):
+        capture.typed("public.orders", schema={"id": "integer", "name": "integer"}).read_all()
+    with pytest.raises(wf.StateError):
+        _ = capture.position

@@ -1,0 +1,93 @@
+"""Columns of a lake: those that come later, types that widen, and partitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+
+from .histories import TABLES, messages_of, transactions
+from .reading import read, values
+from .writing import MESSAGES, capture_of, files_of, inserts_of_types, write
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_columns_that_come_later(format: str, tmp_path: Path) -> None:
+    messages = messages_of([*transactions(60, more="total")])
+    write(messages[:20], tmp_path, format, "changes")
+    assert "total" not in read(tmp_path, ("public", "orders")).column_names
+    write(messages, tmp_path, format, "changes")
+    found = read(tmp_path, ("public", "orders"))
+    assert found.schema.field("total").type == pa.int64()
+    wanted = capture_of(messages).typed("public.orders").read_all()
+    assert found["total"].to_pylist() == wanted["total"].to_pylist()
+
+
+def test_a_type_that_widens(tmp_path: Path) -> None:
+    """In Delta tables it is an error: deltalake cannot widen a column. A narrower type fits."""
+    messages = inserts_of_types(("1", "integer"), ("2", "bigint"), ("3", "smallint"))
+    for format in ("parquet", "delta"):
+        write(messages[:1], tmp_path / format, format, "changes")
+    write(messages, tmp_path / "parquet", "parquet", "changes")
+    assert read(tmp_path / "parquet", ("a", "t"))["v"].to_pylist() == [1, 2, 3]
+    with pytest.raises(wf.OptionError, match=r"table a\.t: column v is int32 in the lake and int64 in the stream"):
+        write(messages, tmp_path / "delta", "delta", "changes")
+    table = deltalake.DeltaTable(tmp_path / "delta" / "a" / "t")
+    found = table.to_pyarrow_table()
+    old = pa.struct([found.schema.field("id"), pa.field("v", pa.int64())])
+    wide = found.set_column(1, "v", found["v"].cast(pa.int64()))
+    wide = wide.set_column(wide.column_names.index("_old"), "_old", wide["_old"].cast(old))
+    deltalake.write_deltalake(table, wide, mode="overwrite", schema_mode="overwrite")
+    write(messages, tmp_path / "delta", "delta", "changes")
+    assert read(tmp_path / "delta", ("a", "t"))["v"].to_pylist() == [1, 2, 3]
+    narrow = inserts_of_types(("1", "bigint"), ("2", "smallint"))
+    write(narrow[:1], tmp_path / "narrow", "delta", "changes")
+    write(narrow[1:], tmp_path / "narrow", "delta", "changes", after=wf.lake.position(tmp_path / "narrow"))
+    assert read(tmp_path / "narrow", ("a", "t"))["v"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("column", ["id", "commit_date"])
+def test_partitions(format: str, column: str, tmp_path: Path) -> None:
+    capture_of(MESSAGES[:30]).write(tmp_path, format=format, partition_by=column)
+    capture_of(MESSAGES).write(tmp_path, format=format, partition_by=column)
+    for table in TABLES:
+        folder = tmp_path / "public" / table.replace("Notes", "~4Eotes")
+        if format == "delta":
+            found = deltalake.DeltaTable(str(folder)).to_pyarrow_table()
+        else:
+            found = pq.read_table(folder, partitioning="hive")
+        wanted = capture_of(MESSAGES).typed(f"public.{table}").read_all()
+        assert len(found) == len(wanted)
+        if column == "id":
+            names = [name for name in wanted.column_names if name != "_old"]
+            found = found.set_column(found.column_names.index("id"), "id", found["id"].cast(pa.int32()))
+            assert values(found.select(names)) == values(wanted.select(names))
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+@pytest.mark.parametrize("sql_type", ["text", "bytea"])
+def test_an_empty_text_is_no_partition_of_a_delta_table(state: str, sql_type: str, tmp_path: Path) -> None:
+    """Delta reads it as NULL, so that the row would have another key. Nothing is written, in any mode."""
+    given: dict[str, Any] = {"partition_by": {"a.t": "v"}, "state": state}
+    given |= {"keys": ["id", "v"]} if state == "latest" else {}
+    empty = "\\x" if sql_type == "bytea" else ""
+    full = "\\x61" if sql_type == "bytea" else "a"
+    messages = inserts_of_types((full, sql_type), (empty, sql_type))
+    for before in ([], messages[:1]):
+        if before:
+            capture_of(before).write(tmp_path / "delta", format="delta", **given)
+        there = files_of(tmp_path / "delta")
+        for mode in ("FAILFAST", "PERMISSIVE", "DROPMALFORMED"):
+            with pytest.raises(wf.OptionError, match=r"option partition_by: table a\.t: column v is empty"):
+                capture_of(messages, mode=mode).write(tmp_path / "delta", format="delta", **given)
+            assert files_of(tmp_path / "delta") == there
+    capture_of(messages).write(tmp_path / "parquet", **given)
+    found = pq.read_table(tmp_path / "parquet" / "a" / "t", partitioning="hive")
+    assert sorted(found["v"].cast(pa.string()).to_pylist()) == ["", "a"]

@@ -1,0 +1,69 @@
+"""Where a lake can be, how often its messages are read, and with how much memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+
+from .reading import values
+from .writing import KEYS, KINDS, MESSAGES, capture_of, check, expected, write
+
+
+def test_a_file_system_in_memory() -> None:
+    filesystem = pafs._MockFileSystem()
+    given = {"filesystem": filesystem}
+    capture_of(MESSAGES[:30]).write("bucket/lake", **given)
+    capture_of(MESSAGES[30:], after=wf.lake.position("bucket/lake", **given)).write("bucket/lake", **given)
+    for row in wf.lake.tables("bucket/lake", **given).to_pylist():
+        parts = [pq.read_table(file, filesystem=filesystem) for file in row["files"]]
+        assert values(pa.concat_tables(parts)) == expected(MESSAGES, row["table_name"], "changes")
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_the_file_system_of_deltalake(format: str, state: str, tmp_path: Path) -> None:
+    """As object stores are written to: files have their names at once."""
+    given: dict[str, Any] = {"storage_options": {"allow_http": "true"}}
+    keys = {"keys": KEYS} if state == "latest" else {}
+    (tmp_path / "lake").mkdir()
+    uri = (tmp_path / "lake").as_uri()
+    for messages in (MESSAGES[:30], MESSAGES):
+        capture_of(messages).write(uri, format=format, state=state, **given, **keys)
+    assert wf.lake.position(uri, **given) == wf.lake.position(tmp_path / "lake")
+    check(MESSAGES, tmp_path / "lake", state)
+
+
+def test_little_memory(tmp_path: Path) -> None:
+    """Then row groups are small, and current rows wait in files."""
+    for format, state in [*KINDS, ("parquet", "latest")]:
+        write(MESSAGES, tmp_path / format / state, format, state, memory_limit=1000)
+        check(MESSAGES, tmp_path / format / state, state)
+
+
+@pytest.mark.parametrize(("memory", "readings"), [(1 << 28, 1), (1000, 2)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_messages_are_read_once_if_their_rows_fit_into_memory(
+    memory: int, readings: int, threads: int, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"payload": MESSAGES}), tmp_path / "messages.parquet")
+    read_bytes: list[int] = []
+    path, done = tmp_path / "messages.parquet", read_bytes.append
+    capture = wf.Capture(path, "gaussdb-binary", memory_limit=memory, threads=threads, progress=done)
+    capture.write(tmp_path / "lake")
+    check(MESSAGES, tmp_path / "lake", "changes")
+    size = path.stat().st_size
+    assert sum(read_bytes) == pytest.approx(readings * size, rel=0.01)
+    assert capture.tables().equals(capture_of(MESSAGES).tables())
+    assert sum(read_bytes) == pytest.approx(readings * size, rel=0.01)
+
+
+def test_a_reader_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(wf.OptionError, match="can be read only once"):
+        wf.Capture(iter(MESSAGES), "gaussdb-binary").write(tmp_path)
+    assert [*tmp_path.iterdir()] == []

@@ -1,0 +1,85 @@
+"""What does not fit is in the rejects file, in the lake or left out, as the mode says."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.lake import lake as lake_module
+
+from .reading import read
+from .writing import MESSAGES, capture_of, inserts_of_types
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_rejects(mode: str, format: str, tmp_path: Path) -> None:
+    """Nothing is lost: what cannot be read, and rows with values that do not fit, with their texts."""
+    messages = [*inserts_of_types(("1", "integer"), ("infinity", "date"), ("2026-11-22", "date")), MESSAGES[0][:-3]]
+    path = tmp_path / "rejects.parquet"
+    capture = capture_of(messages, mode=mode)
+    result = capture.write(
+        tmp_path / "lake", format=format, schemas={"a.t": {"id": "integer", "v": "date"}}, rejects=path
+    )
+    found = read(tmp_path / "lake", ("a", "t"))
+    assert found["id"].to_pylist() == ([0, 1, 2] if mode == "PERMISSIVE" else [2])
+    gc.collect()
+    assert not [*tmp_path.glob(".*")]
+    rejects = pq.read_table(path).to_pylist()
+    by_kind = {kind: [row for row in rejects if row["kind"] == kind] for kind in ("INSERT", "CORRUPT")}
+    assert [dict(row["new"])["v"] for row in by_kind["INSERT"]] == ["1", "infinity"]
+    assert all("column v" in row["error"] and row["table_name"] == "t" for row in by_kind["INSERT"])
+    assert [row["message"] for row in rejects if row["kind"] == "INSERT"] == [0, 1]
+    (corrupt,) = by_kind["CORRUPT"]
+    assert corrupt["raw"] in messages[-1]
+    assert corrupt["error"]
+    last = result.to_pylist()[-1]
+    assert (last["table_name"], last["corrupt"]) == (None, 1)
+    assert result.to_pylist()[0]["corrupt"] == 2
+    assert result.to_pylist()[0]["dropped"] == (2 if mode == "DROPMALFORMED" else 0)
+
+
+def test_a_repeated_write_keeps_the_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lake has the transactions of their rows, so it does not see them again. No row comes twice."""
+    path, messages = (
+        tmp_path / "r.parquet",
+        [*inserts_of_types(("1", "integer"), ("2026-11-22", "date")), MESSAGES[0][:-3]],
+    )
+
+    def write_rejects(some: list[bytes]) -> list[dict[str, Any]]:
+        capture = capture_of(some, mode="DROPMALFORMED")
+        capture.write(tmp_path / "lake", schemas={"a.t": {"id": "integer", "v": "date"}}, rejects=path)
+        return list(pq.read_table(path).to_pylist())
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.Lake, "commit", lambda lake, position: None)
+        first = write_rejects(messages)
+    assert sorted(row["kind"] for row in first) == ["CORRUPT", "INSERT"]
+    for _ in range(2):
+        assert write_rejects(messages) == first
+    more = [*messages, MESSAGES[1][:-3]]
+    assert len(write_rejects(more)) == 3
+    pq.write_table(pa.table({"id": [1]}), path)
+    with pytest.raises(wf.OptionError, match="is not a rejects file"):
+        write_rejects(messages)
+    assert pq.read_table(path).to_pylist() == [{"id": 1}]
+
+
+def test_modes_without_a_rejects_file(tmp_path: Path) -> None:
+    messages = inserts_of_types(("1", "integer"), ("2026-11-22", "date"))
+    schemas = {"a.t": {"id": "integer", "v": "date"}}
+    with pytest.raises(wf.BadCell, match=r"a\.t.*column v"):
+        capture_of(messages).write(tmp_path / "failfast", schemas=schemas)
+    assert not (tmp_path / "failfast" / "a").exists() or not [*(tmp_path / "failfast").rglob("*.parquet")]
+    capture_of(messages, mode="PERMISSIVE").write(tmp_path / "permissive", schemas=schemas)
+    assert [bool(row) for row in read(tmp_path / "permissive", ("a", "t"))["_error"].to_pylist()] == [True, False]
+    result = capture_of(messages, mode="DROPMALFORMED").write(tmp_path / "drop", schemas=schemas)
+    assert result["dropped"].to_pylist() == [1]
+    with pytest.raises(wf.OptionError, match="option rejects"):
+        capture_of(messages).write(tmp_path / "none", rejects=tmp_path / "r.parquet")

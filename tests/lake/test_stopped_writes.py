@@ -1,0 +1,189 @@
+"""Lakes are whole whatever stopped a write, and the next write adds nothing twice."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import re
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wireformat as wf
+from wireformat.lake import lake as lake_module
+
+from .histories import TABLES, messages_of, transactions
+from .reading import read, values
+from .writing import KINDS, MESSAGES, Stopped, capture_of, check, expected, files_of, write
+
+
+@pytest.mark.parametrize(("format", "state"), [*KINDS, ("parquet", "latest")])
+@pytest.mark.parametrize("moment", range(3))
+def test_a_write_that_stops_between_tables(
+    format: str, state: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a word, as a process that is killed. The next write has less, as much or more, and adds nothing twice."""
+    first = [] if state == "latest" and format == "parquet" else MESSAGES[:20]
+    if first:
+        write(first, tmp_path, format, state)
+    publish = lake_module.TableFolder.publish
+    calls = iter(range(100))
+
+    def stopping(target: Any) -> None:
+        if next(calls) == moment:
+            raise Stopped
+        publish(target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.TableFolder, "publish", stopping)
+        patched.setattr(lake_module.Lake, "discard", lambda lake: None)
+        with pytest.raises(Stopped):
+            write(MESSAGES[:40], tmp_path, format, state, threads=1)
+    end = (30, 40, 50)[moment]
+    write(MESSAGES[:end], tmp_path, format, state)
+    if format == "parquet":
+        check(MESSAGES[:end], tmp_path, state)
+    if state == "changes" or format == "delta":
+        write(MESSAGES, tmp_path, format, state)
+        check(MESSAGES, tmp_path, state)
+    assert list(tmp_path.rglob(".wireformat-*")) == []
+
+
+def test_columns_with_the_names_of_positions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that a Delta table has already are found without them."""
+    messages = messages_of([*transactions(60, more="csn")])
+    write(messages[:20], tmp_path, "delta", "changes")
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.Lake, "commit", lambda lake, position: None)
+        write(messages[:40], tmp_path, "delta", "changes")
+    write(messages, tmp_path, "delta", "changes")
+    for table in TABLES:
+        wanted = capture_of(messages).typed(f"public.{table}").read_all().select(["id", "csn", "_sequence"])
+        assert values(read(tmp_path, ("public", table)).select(wanted.column_names)) == values(wanted)
+
+
+def test_a_write_that_stops_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It removes nothing that the manifest names."""
+    commit = lake_module.Lake.commit
+
+    def stopping(lake: Any, position: wf.CapturePosition) -> None:
+        commit(lake, position)
+        raise Stopped
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_module.Lake, "commit", stopping)
+        with pytest.raises(Stopped):
+            write(MESSAGES, tmp_path, "parquet", "changes")
+    check(MESSAGES, tmp_path, "changes")
+
+
+PROGRAM = """
+import os
+import sys
+from tests.lake.writing import MESSAGES, expected, write
+
+expected(MESSAGES, "orders", "latest")  # loads what the processes that write would load
+for folder in iter(sys.stdin.readline, ""):
+    writer = os.fork()
+    if not writer:
+        write(MESSAGES, folder.strip(), sys.argv[1], sys.argv[2])
+        os._exit(0)
+    print(writer, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1]), flush=True)
+"""
+"""Writes to each folder that it reads, in a process of its own; prints the number of the process, then how it ended."""
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_process_that_is_killed(format: str, state: str, tmp_path: Path) -> None:
+    """At 20 random moments. Each table is as it was or as it should be, and the next write adds nothing twice."""
+    chance = random.Random(11)
+    before, after = ({table: expected(part, table, state) for table in TABLES} for part in (MESSAGES[:20], MESSAGES))
+    write(MESSAGES[:20], tmp_path / "begun", format, state)
+    command = [sys.executable, "-c", PROGRAM, format, state]
+    with subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as program:
+        assert _written(program, _copy(tmp_path, "whole")) == 0
+        started = time.monotonic()
+        assert _written(program, _copy(tmp_path, "timed")) == 0
+        seconds = time.monotonic() - started
+        ended = [_written(program, _copy(tmp_path, str(n)), chance.uniform(0, 1.2 * seconds)) for n in range(20)]
+    assert -signal.SIGKILL in ended
+    assert {*ended} <= {0, -signal.SIGKILL}
+    for number in range(20):
+        folder = tmp_path / str(number)
+        for table in TABLES:
+            assert values(_seen(folder, table)) in (before[table], after[table]), (number, table)
+        write(MESSAGES, folder, format, state)
+        for table in TABLES:
+            assert values(read(folder, ("public", table))) == after[table], (number, table)
+
+
+def _copy(folder: Path, name: str) -> Path:
+    """A copy of the lake that holds the first part."""
+    return Path(shutil.copytree(folder / "begun", folder / name, dirs_exist_ok=True))
+
+
+def _written(program: subprocess.Popen[bytes], folder: Path, seconds: float | None = None) -> int:
+    """Lets the program write to a folder, and kills the writing process after these seconds; returns how it ended."""
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(f"{folder}\n".encode())
+    writer = int(program.stdout.readline())
+    if not select.select([program.stdout], [], [], seconds)[0]:
+        with suppress(ProcessLookupError):  # it ends just now
+            os.kill(writer, signal.SIGKILL)
+    return int(program.stdout.readline())
+
+
+def _seen(folder: Path, table: str) -> pa.Table:
+    """What a reader that does not know the manifest sees."""
+    place = folder / "public" / table.replace("Notes", "~4Eotes")
+    if (place / "_delta_log").exists():
+        return deltalake.DeltaTable(str(place)).to_pyarrow_table()
+    return pa.concat_tables([pq.read_table(file) for file in sorted(place.glob("[!.]*.parquet"))])
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_full_disk(format: str, state: str, tmp_path: Path) -> None:
+    """An error, and the lake is as it was: the largest file that this process may write is small."""
+    write(MESSAGES[:20], tmp_path, format, state)
+    before = files_of(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match=r"File too large|LIMIT"):
+            write(MESSAGES, tmp_path, format, state)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    gc.collect()
+    left = {name: data for name, data in files_of(tmp_path).items() if state == "changes" or name in before}
+    assert left == before
+    write(MESSAGES, tmp_path, format, state)
+    check(MESSAGES, tmp_path, state)
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_a_damaged_log(state: str, tmp_path: Path) -> None:
+    """The error of deltalake becomes one of this package, which names the folder of the table."""
+    write(MESSAGES[:20], tmp_path, "delta", state)
+    log = max(tmp_path.rglob("_delta_log/*.json"))
+    log.write_text(log.read_text()[:50])
+    with pytest.raises(wf.LakeError, match=re.escape(str(log.parent.parent))) as error:
+        write(MESSAGES, tmp_path, "delta", state)
+    assert "\n" not in str(error.value)

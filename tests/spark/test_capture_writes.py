@@ -1,0 +1,161 @@
+"""Lakes that Spark writes are those that one machine writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+import spark_udfs
+import wireformat as wf
+from wireformat.options.table_names import written
+
+from ..lake.histories import messages_of
+from ..lake.reading import read, tables_of, values
+from ..lake.test_later_writes import INSERTED, transaction, update
+from ..servers.captures import read_capture
+from .capture_streams import LAYOUTS, streams_of
+from .raw_streams import (
+    OFFSET,
+    PLACE,
+    STREAM,
+    write_in_order,
+    write_shuffled,
+)
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize(("kind", "layout"), [("parquet", "in order"), ("delta", "many chunks")])
+def test_write(spark: SparkSession, tmp_path: Path, kind: str, layout: str) -> None:
+    """In two parts; a write that is repeated adds nothing."""
+    messages = [*map(bytes, read_capture("18-pgoutput-4").messages)]
+    write, chunks = LAYOUTS[layout]
+    for share in (0.5, 1.0, 1.0):
+        some = messages[: int(len(messages) * share)]
+        path = write({"one": some}, tmp_path / f"raw {share}{len(list(tmp_path.iterdir()))}", Random(3))
+        df = spark.read.parquet(path)
+        options = {"order_by": [OFFSET], "chunks": chunks, "mode": "PERMISSIVE"}
+        capture = spark_udfs.capture(df, "value", "pgoutput", **options)
+        done = capture.write(str(tmp_path / "lake"), format=kind).collect()
+    assert sum(row["rows"] for row in done) == 0
+    wf.Capture(messages, "pgoutput", mode="PERMISSIVE").write(tmp_path / "one machine", format=kind)
+    assert {*tables_of(tmp_path / "lake")} == {*tables_of(tmp_path / "one machine")} != set()
+    for table in tables_of(tmp_path / "lake"):
+        found, wanted = (sorted(map(repr, values(read(tmp_path / name, table)))) for name in ("lake", "one machine"))
+        assert found == wanted, table
+    position = wf.lake.position(tmp_path / "lake")
+    assert position is not None
+    assert position.delivered.lsn == wf.lake.position(tmp_path / "one machine").delivered.lsn
+
+
+@pytest.mark.parametrize("write", [write_in_order, write_shuffled])
+def test_write_the_tables_as_they_stand(spark: SparkSession, tmp_path: Path, write: Callable[..., str]) -> None:
+    messages = streams_of("pgoutput")["generated 2"]
+    for share in (0.5, 1.0):
+        some = messages[: int(len(messages) * share)]
+        path = write({"one": some}, tmp_path / f"raw {share}", Random(3))
+        capture = spark_udfs.capture(spark.read.parquet(path), "value", "pgoutput", order_by=[OFFSET])
+        capture.write(str(tmp_path / "lake"), format="delta", state="latest")
+    one = wf.Capture(messages, "pgoutput")
+    assert len(tables_of(tmp_path / "lake")) == 3
+    for table in tables_of(tmp_path / "lake"):
+        assert sorted(map(repr, values(read(tmp_path / "lake", table)))) == sorted(
+            map(repr, values(one.latest(written(table))))
+        )
+
+
+@pytest.mark.parametrize(("kind", "state"), [("parquet", "changes"), ("delta", "latest")])
+def test_a_later_write_knows_the_columns_of_the_lake(
+    spark: SparkSession, tmp_path: Path, kind: str, state: str
+) -> None:
+    """GaussDB omits a value that was not sent, and no change of the second write has the column."""
+    parts = [[INSERTED], [update("1", id="2", name="b")]]
+    keys = {"keys": ["id"]} if state == "latest" else {}
+    after = None
+    for number, changes in enumerate(parts, 1):
+        path = write_in_order({"one": messages_of([transaction(number, *changes)])}, tmp_path / str(number), Random(3))
+        capture = spark_udfs.capture(
+            spark.read.parquet(path), "value", "gaussdb-binary", order_by=[OFFSET], after=after
+        )
+        capture.write(str(tmp_path / "lake"), format=kind, state=state, **keys)
+        after = wf.lake.position(tmp_path / "lake")
+    last = read(tmp_path / "lake", ("public", "t")).to_pylist()[-1]
+    wanted = ("TEXT", None) if state == "latest" else (None, ["body"])
+    assert (last["id"], last["body"], last["_unchanged"]) == (2, *wanted)
+
+
+def test_a_write_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    messages = [*streams_of("pgoutput")["generated 1"]]
+    commit = max(offset for offset, message in enumerate(messages) if message[0] == ord("I"))
+    messages[commit] = messages[commit][:-1]
+    path = write_in_order({"one": messages}, tmp_path / "raw", Random(3))
+    capture = spark_udfs.capture(
+        spark.read.parquet(path), "value", "pgoutput", order_by=[OFFSET], mode="PERMISSIVE", chunks=3
+    )
+    with pytest.raises((PythonException, wf.WireformatError)):
+        capture.write(str(tmp_path / "lake"))
+    with pytest.raises(wf.OptionError, match="expected a lake"):
+        wf.lake.position(tmp_path / "lake")
+    assert not [file for file in (tmp_path / "lake").rglob("*.parquet") if not file.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("state", "layout"), [("changes", "in order"), ("changes", "many chunks"), ("latest", "shuffled")]
+)
+def test_write_several_streams(
+    spark: SparkSession, tmp_path: Path, state: str, layout: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each has a lake of its own, which goes on by itself; the second stream begins later."""
+    streams = {name: streams_of("pgoutput")[f"generated {number}"] for number, name in enumerate(("a", "B/../ü"))}
+    kind = "delta" if state == "latest" else "parquet"
+    folders = {"a": "a", "B/../ü": "~42~2F~2E~2E~2F~C3~BC"}
+    write, chunks = LAYOUTS[layout]
+    caplog.set_level("INFO", "spark_udfs")
+    for number, share in enumerate((0.5, 1.0, 1.0)):
+        some = {name: given[: int(len(given) * share)] for name, given in streams.items() if number or name == "a"}
+        df = spark.read.parquet(write(some, tmp_path / f"raw {number}", Random(3)))
+        capture = spark_udfs.capture(df, "value", "pgoutput", chunks=chunks, **PLACE)
+        done = capture.write(tmp_path / "lakes", format=kind, state=state)
+        assert done.columns[:3] == [STREAM, "table_schema", "table_name"]
+        assert {row[STREAM] for row in done.collect()} <= {*some}
+        read_messages = [f'stream ["{name}"]: read {len(given)} messages' for name, given in some.items()]
+        assert all(words in caplog.text for words in read_messages)
+    assert state == "latest" or done.where("rows > 0").count() == 0
+    for name, messages in streams.items():
+        one = wf.Capture(messages, "pgoutput")
+        one.write(tmp_path / "one" / folders[name], format=kind, state=state)
+        lake, wanted = tmp_path / "lakes" / folders[name], tmp_path / "one" / folders[name]
+        assert wf.lake.position(lake).delivered.lsn == wf.lake.position(wanted).delivered.lsn
+        assert {*tables_of(lake)} == {*tables_of(wanted)} != set()
+        for table in tables_of(wanted):
+            assert sorted(map(repr, values(read(lake, table)))) == sorted(map(repr, values(read(wanted, table))))
+
+
+def test_a_write_with_options_of_other_tables_is_an_error(
+    one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path
+) -> None:
+    df, _ = one_stream
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    with pytest.raises(wf.OptionError, match=r"option schemas: .* no changes of shop\.order, did"):
+        capture.write(tmp_path / "lake", schemas={"shop.order": {"id": "int"}})
+
+
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_a_lake_keeps_its_tables(one_stream: tuple[DataFrame, list[bytes]], tmp_path: Path, state: str) -> None:
+    """Also one that another machine goes on with."""
+    df, messages = one_stream
+    options: dict[str, Any] = {"format": "delta", "state": state}
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET])
+    capture.write(tmp_path, tables=["shop.orders_0"], **options)
+    lsn = wf.lake.position(tmp_path).delivered.lsn
+    for go_on in (capture, wf.Capture(messages, "pgoutput")):
+        with pytest.raises(wf.OptionError, match=r"option tables: .*\['shop\.orders_0'\], got None"):
+            go_on.write(tmp_path, **options)
+    wf.Capture(messages, "pgoutput").write(tmp_path, tables=["shop.orders_0"], **options)
+    assert wf.lake.position(tmp_path).delivered.lsn == lsn
