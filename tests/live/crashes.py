@@ -22,7 +22,8 @@ from .databases import LOG, Database, is_ordered_and_unique
 
 ROOT = Path(__file__).parent.parent.parent
 MOST_IDS = 200
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
+"""How long a busy machine may take to start a reader, or to end one."""
 
 
 class Reader:

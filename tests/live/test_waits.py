@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -17,6 +19,7 @@ from wireformat.live import Progress, messages
 from wireformat.live import snapshot as snapshot_of_tables
 
 from .databases import PATIENCE_SECONDS, Database, changes_of
+from .walsender import Walsender, plays, serving
 
 ROWS = "insert into t select i, repeat('x', 100), i from generate_series(1, 5000) i"
 
@@ -27,9 +30,11 @@ class Ends:
     def __init__(self, end: Callable[[], Any]) -> None:
         self.seen: list[Progress] = []
         self._end: Callable[[], Any] | None = end
+        self._deadline = time.monotonic() + PATIENCE_SECONDS
 
     def __call__(self, progress: Progress) -> None:
         self.seen.append(progress)
+        assert time.monotonic() < self._deadline, "it does not say what the server waits for"
         if progress.blocked_by is not None and self._end is not None:
             self._end()
             self._end = None
@@ -129,6 +134,27 @@ def test_a_copy_waits_for_a_lock(db: Database, tmp_path: Path, monkeypatch: pyte
     assert changes_of(tmp_path / "lake").num_rows == 1
 
 
+def test_a_look_that_takes_long(tmp_path: Path) -> None:
+    """By SQL functions, the server may take minutes for an answer."""
+    told, states = threading.Semaphore(0), list[str]()
+
+    def peek(query: str) -> list[dict[str, str]]:
+        while told.acquire(blocking=False):
+            pass
+        states.clear()
+        for _ in range(2):
+            assert told.acquire(timeout=PATIENCE_SECONDS)
+        assert states[:2] == ["streaming", "streaming"]
+        return []
+
+    def tell(progress: Progress) -> None:
+        states.append(progress.state)
+        told.release()
+
+    with serving(Walsender(plays([]), end=1, answers={"peek_binary_changes": peek})) as server:
+        wf.live.follow(server.dsn, tmp_path, slot="s", publication="p", via="sql", once=True, on_progress=tell)
+
+
 @pytest.mark.parametrize("state", ["snapshot: writes 5000 rows", "streaming: writes a large batch"])
 def test_rows_that_are_written_are_counted(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
@@ -181,7 +207,7 @@ def test_what_progress_raises_meanwhile_is_raised_as_it_is(
 def test_lines_go_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """On a log of lines: at once what is new, and now and then that it goes on."""
     now = [1000.0]
-    monkeypatch.setattr("wireformat.cli.live.follow.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("wireformat.cli.live.follow.time", SimpleNamespace(monotonic=lambda: now[0]))
     lines = command._Lines()
 
     def told(seconds: float, **facts: Any) -> str:

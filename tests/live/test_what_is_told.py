@@ -85,3 +85,15 @@ def test_nothing_is_said_of_a_position_that_is_not_known(db: Database, tmp_path:
     assert lines[0] == "creating the slot: waits for transactions that are open"
     assert re.match(r"snapshot: waits for transactions that are open: 0/[1-9A-F]\w+, 0 rows in 0 commits,", lines[1])
     assert '"lsn": "0/0", "lag_bytes": null' in (tmp_path / "metrics").read_text().splitlines()[0]
+
+
+def test_a_key_column_that_is_renamed_between_two_changes(db: Database, tmp_path: Path) -> None:
+    """In one batch, the earlier changes lack it."""
+    db.follow(tmp_path / "lake", create_slot=True, format="delta", state="latest")
+    db.execute(
+        "insert into t values (1, 'a', 1)", "alter table t rename id to number", "insert into t values (2, 'b', 1)"
+    )
+    options = ("--slot", db.slot, "--publication", "p", "--to", tmp_path / "lake", "--once", "--threads", 1)
+    result = run("follow", db.dsn, *options, "--format", "delta", "--state", "latest")
+    assert result.exit_code == 1
+    assert "changes from before a key column was added or renamed have none [table public.t]" in result.stderr

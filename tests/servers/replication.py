@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import struct
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,11 +16,14 @@ from psycopg import pq
 from wireformat import lsn_value
 
 from .readings import Reading
-from .server import Server
+from .server import START_SECONDS, Server
 from .values import literal
 
 ASK_SECONDS = 0.05
 """How long nothing may come before the server is asked how far it is."""
+
+PAGE_BYTES = 8192
+"""Of the server's log."""
 
 _STATUS = struct.pack(">cQQQq?", b"r", 0, 0, 0, 0, True)
 """A standby's status: nothing written, so the slot stays where it is; an answer is wanted."""
@@ -53,6 +57,17 @@ def streaming(server: Server, slot: str, reading: Reading) -> Iterator[Stream]:
             stream.stop.set()
             reader.result()
             connection.finish()
+
+
+def wait_until_sent(server: Server, stream: Stream) -> None:
+    """Waits until the stream has what has been logged, also of open transactions: the whole pages of it, which the
+    server flushes before a commit."""
+    with server.connect() as session:
+        (found,) = session.execute("select pg_current_wal_insert_lsn()::text").fetchone() or ("0/0",)
+    end = lsn_value(found) // PAGE_BYTES * PAGE_BYTES
+    deadline = time.monotonic() + START_SECONDS
+    while stream.sent < end and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def start_replication(server: Server, slot: str, reading: Reading, target: str = "dbname=postgres") -> pq.PGconn:

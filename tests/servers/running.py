@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 
 from .readings import LIVE, create_slots, readings_of
-from .replication import Stream, streaming
+from .replication import Stream, streaming, wait_until_sent
 from .server import Server
-from .workload import SEED, Step, setup, workload
+from .workload import SEED, SEEN, Step, setup, workload
 
 SESSIONS = ("a", "b", "origin")
 
@@ -25,6 +25,8 @@ def run_workload(server: Server, seed: int = SEED) -> Stream | None:
         with streaming(server, LIVE.slot, LIVE) if server.version >= LIVE.since else nullcontext() as stream:
             for step in workload(server.version, seed):
                 _run(sessions, step)
+                if step is SEEN and stream is not None:
+                    wait_until_sent(server, stream)
     return stream
 
 

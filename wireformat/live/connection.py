@@ -321,7 +321,7 @@ class Connection:
         raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
     def _words(self, text: str) -> str:
-        return self.target.masked(re.sub(r"\s*\n\s*", "; ", text.strip()))
+        return self.target.masked(re.sub(r"\s*\n\s*(?=[A-Z])", "; ", text.strip()))
 
 
 _NOT_READY = b"55000"

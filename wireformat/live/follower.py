@@ -144,6 +144,8 @@ class Follower:
     def _stream(self) -> None:
         """Connects, checks that the slot goes on where the lake ends, and writes until there is a reason to stop."""
         connection = self.connect()
+        connection.on_wait = lambda: self._works(self.progress.state, waiting=connection)
+        self.opened_at = time.monotonic()
         try:
             if self.via == "sql" or self._copied() is not None:  # then the server does not keep others from the slot
                 claim(connection, self.slot)
@@ -229,9 +231,7 @@ class Follower:
         raise_errors(found)
         if slot is None:
             self._asked(connection, self.plugin)  # a slot that nobody reads would keep the server's log
-            state = f"creating the slot: {waits_for_slot(connection)}"
-            self._report(state=state)
-            connection.on_wait = lambda: self._works(state, waiting=connection)
+            self._report(state=f"creating the slot: {waits_for_slot(connection)}")
             slot = create_slot(connection, self.slot, self.plugin)
             system = find_system(connection)
             raise_errors(all_findings(connection, wanted, system, slot))  # a coordinator of GaussDB chooses CSN order

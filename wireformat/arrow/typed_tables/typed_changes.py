@@ -34,7 +34,10 @@ def no_stream(stream_by: Sequence[str]) -> str:
 
 def no_key(keys: Sequence[str]) -> str:
     """Returns what is wrong with changes of an unknown row."""
-    return f"have no value in a column of keys: {', '.join(keys)}"
+    return (
+        f"have no value in a column of keys: {', '.join(keys)}; changes from before a key column was added or renamed "
+        "have none"
+    )
 
 
 def bad_changes(count: int, fault: str) -> BadRows:
