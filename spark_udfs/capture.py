@@ -265,24 +265,26 @@ class Capture:
 
         The columns and rules are those of `spark_udfs.latest`. If the table has a key, was never truncated, and every
         change has the whole new row, nothing but the light pass runs at this call. Otherwise it runs small queries
-        over the changes. If the replica identity changed, or it is the whole row and the columns changed, one task
-        reads all messages of a stream, and holds its table in memory.
+        over the changes. If the replica identity changed, or it is the whole row and the columns changed, or a column
+        was dropped and added again, one task reads all messages of a stream, and holds its table in memory.
         """
         own = self._of_tables([written(one_table(table))])
         if own is not self:
             return own.latest(table, keys=keys, schema=schema)
         asked = self._typed_table(table, schema)
         whole = asked.part().schema
+        facts = self._light.row_facts(one_table(table))
         if not keys:
             check_listed(self._listed, table, self._format)
             if keys is None and not states_identity(self._listed, table):
                 replica_identity(self._listed, table)  # raises what is wrong
             keys = lasting_identity(self._listed, table)
             if keys is None:
-                return self._latest_in_order(asked)
+                return self._latest_in_order(asked, ())
         typed = self._answer(partial(ask_typed, asked), whole, self._plans)
         rows = checked_rows(typed, keys, [field.name for field in self._messages.positions.stream_by])
-        facts = self._light.row_facts(one_table(table))
+        if facts.adds_again:
+            return self._latest_in_order(asked, keys)
         if not rows.keys or not facts.are_whole(field.name for field in rows.fields):
             return latest_rows(rows)
         schema = keyed_rows(pa.RecordBatch.from_pylist([], whole), rows.keys).schema
@@ -447,15 +449,18 @@ class Capture:
         """Returns the list of the tables, of which a chunk sees only some versions; None if it lacks this one."""
         return self._listed if rows_of(self._listed, table) else None
 
-    def _latest_in_order(self, asked: TypedTable) -> DataFrame:
-        """Returns the current rows of a table, found by the identities that each stream states, in a task for each."""
+    def _latest_in_order(self, asked: TypedTable, keys: Sequence[str]) -> DataFrame:
+        """Returns the current rows of a table, in a task for each stream.
+
+        keys   (): the identities that the stream states
+        """
         from wireformat.arrow.typed_tables.latest import latest as current_rows  # loads numba
 
         empty = pa.Table.from_batches([], asked.part().schema)
         schema, fields = self._schema_of_answer(current_rows(empty, ()).schema)
         reading = replace(self._light.first_reading, ranges=None)  # a task has all messages, not its own range
         own = {key: of_table(self._light.listed_of(key), one_table(asked.table)) for key in self._light.summaries}
-        answer = partial(latest_batches, reading, self._after, asked, own, schema)
+        answer = partial(latest_batches, reading, self._after, asked, keys, own, schema)
         return self._messages.in_streams().mapInArrow(answer, fields)
 
     @property

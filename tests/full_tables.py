@@ -66,6 +66,16 @@ class FullTable:
     def drop_column(self, name: str) -> None:
         self.columns.remove(name)
 
+    def add_again(self, name: str, default: str | None) -> None:
+        """Drops a column and adds it. If it is the last one, nothing shows it, unless the table changes in between."""
+        self.insert("before")
+        is_last = name == self.columns[-1]
+        self.drop_column(name)
+        if is_last:
+            self.insert("between")
+        self.add_column(name, default)
+        self.insert("after")
+
     @property
     def messages(self) -> list[bytes]:
         return [*wf.encode([event for events in self.events for event in events], "pgoutput")]
@@ -92,6 +102,8 @@ def table_after(steps: Iterable[tuple[str, int, str]]) -> FullTable:
             table.add_column(f"c{number}", None if value == "x" else value)
         elif step == "drop" and len(table.columns) > 1:
             table.drop_column(table.columns[index % len(table.columns)])
+        elif step == "again" and len(table.columns) > 1:
+            table.add_again(table.columns[index % len(table.columns)], None if value == "x" else value)
         elif step == "delete" and table.rows:
             table.delete(index % len(table.rows))
         elif step == "update" and table.rows:

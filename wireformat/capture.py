@@ -14,7 +14,6 @@ from .arrow.change_table import checked_schema
 from .arrow.logical_messages import MESSAGES, message_rows
 from .arrow.schemas import committed_schema, widened
 from .arrow.typed_tables.batch import TypedOptions
-from .arrow.typed_tables.latest import LatestRows
 from .arrow.typed_tables.listed import check_one_version
 from .arrow.typed_tables.table import TypedPart, kept_fields
 from .capture_tables import CaptureTables
@@ -25,7 +24,7 @@ from .options.keywords import checks_keywords
 from .options.table_names import one_table
 from .printable import printable
 from .sources.handed_rows import HandedRows, as_batch, rows_of_patterns
-from .sources.identities import IdentifiedRows
+from .sources.identities import Definition, IdentifiedRows
 from .sources.resumption import going_on
 from .sources.source_order import SourceOrder
 from .stream.capture_position import CapturePosition
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from .lake.options import LakeOptions
     from .lake.rejects import Rejects
     from .lake.write import LakeInput
-    from .options.table_names import TableName
-    from .sources.handed_rows import HeldRows
 
 
 class Capture(CaptureTables):
@@ -240,25 +237,16 @@ class Capture(CaptureTables):
         with self._handing_out_all():
             self._begin_handing_out()
             held = self._take_held(wanted, ())
-            if not keys:
-                return self._latest_by_identities(part, wanted, held)
-            rows = LatestRows(keys)
-            rows.take(_empty(part.schema))  # so that there is a result if no change is committed
-            for batch in self._typed(wanted, part, (), held):
-                rows.take(batch)
-            return rows.result()
-
-    def _latest_by_identities(self, part: TypedPart, wanted: TableName, held: HeldRows | None) -> pa.Table:
-        current = IdentifiedRows()
-        identities = self._identities() if held is None else held.identities
-        is_empty = True
-        for rows, typed in self._typed_groups(wanted, part, (), held, identities.through):
-            for keys, batch in identities.cut(wanted, rows, typed):
-                current.take(keys, batch, identities.dropped(wanted, part))
-                is_empty = False
-        if is_empty:
-            current.take((), _empty(part.schema))
-        return current.result()
+            identities = self._identities() if held is None else held.identities
+            current = IdentifiedRows()
+            is_empty = True
+            for rows, typed in self._typed_groups(wanted, part, (), held, identities.through):
+                for definition, batch in identities.cut(wanted, rows, typed, tuple(keys)):
+                    current.take(definition, batch, part.dropped)
+                    is_empty = False
+            if is_empty:
+                current.take(Definition(tuple(keys)), _empty(part.schema))
+            return current.result()
 
     @checks_keywords
     def write(

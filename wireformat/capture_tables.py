@@ -244,4 +244,4 @@ class CaptureTables(CaptureReading):
 
     def _identities(self) -> Identities:
         """Returns the replica identities before the first message."""
-        return Identities(() if self._after is None else self._after.relations, self._known_versions)
+        return Identities(() if self._after is None else self._after.relations)

@@ -192,6 +192,7 @@ def latest_batches(
     reading: Reading,
     after: Mapping[str, CapturePosition],
     table: TypedTable,
+    keys: Sequence[str],
     listed: Mapping[str, pa.Table],
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
@@ -199,6 +200,7 @@ def latest_batches(
     """The function for mapInArrow that returns the current rows of a table, from all messages of a stream.
 
     after    the positions after which the streams go on
+    keys     []: the identity that each stream states
     listed   the list of tables of each stream: what a table has been in one says nothing of another
     schema   of the answer: the columns stream_by, then those of the answer
     """
@@ -208,7 +210,7 @@ def latest_batches(
             given, own = after.get(group.key), replace(table, listed=listed.get(group.key))
             capture = wf.Capture(group.messages.source(), reading.format, after=given, threads=1, **reading.options)
             try:
-                current = capture.latest_by(own.part(), own.table, ())
+                current = capture.latest_by(own.part(), own.table, keys)
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None
             for rows in current.to_batches():

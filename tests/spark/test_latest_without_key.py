@@ -74,6 +74,21 @@ def test_a_column_is_dropped_and_nothing_else_changes(spark: SparkSession) -> No
     assert table.shown(found) == table.wanted() == ["['x']"]
 
 
+@pytest.mark.parametrize("identity", ["full", "default"])
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_a_column_is_dropped_and_added_again(spark: SparkSession, identity: str, name: str) -> None:
+    """Where it was not the last one, only the order of columns shows it."""
+    table = FullTable()
+    table.identity, table.columns = identity, ["id", "a", "b", "c"]
+    table.insert("1", "x", "x", "x")
+    table.insert("2", "x", "x", "x")
+    table.add_again(name, "y")
+    wanted = wf.Capture(table.messages, "pgoutput").latest(TABLE)
+    assert table.shown(wanted) == table.wanted()
+    for keys in (None, ["id"]) if identity == "default" else (None,):
+        assert_same(spark_capture(spark, table.messages).latest(TABLE, keys=keys).toArrow(), wanted)
+
+
 @pytest.mark.parametrize("keys", [None, []])
 def test_the_identity_that_the_stream_states(spark: SparkSession, keys: Any) -> None:
     """A DELETE by a key has the key alone: the whole row would not find it. The identity may also change."""

@@ -13,7 +13,7 @@ from ..arrow.arrays import Array
 from ..arrow.row_changes import RELATION_ID_COLUMN
 from ..errors import BadRows
 from ..options.table_names import written
-from ..sources.identities import IdentifiedRows, KeyedBatch, Keys, as_inserts
+from ..sources.identities import DefinedBatch, IdentifiedRows, Keys, as_inserts
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -32,13 +32,14 @@ class TouchedRows:
     only_adds         whether the changes only add rows to a table without a key
     """
 
-    def __init__(self, changes: Iterable[KeyedBatch], relation_id: int | None) -> None:
+    def __init__(self, changes: Iterable[DefinedBatch], relation_id: int | None) -> None:
         self.clears_table = False
         self.has_all_values = self.only_adds = True
         self._are_compared = True  # a MERGE does not compare lists
         self.relation_id = relation_id
         found: dict[Keys, list[pa.Table]] = {}
-        for keys, batch in changes:
+        for definition, batch in changes:
+            keys = definition.keys
             self._see_relation(batch)
             self.has_all_values = self.has_all_values and batch["_unchanged"].null_count == len(batch)
             self.only_adds = self.only_adds and not keys and pc.all(pc.equal(batch["_change_type"], "insert")).as_py()
@@ -132,6 +133,23 @@ def check_key_columns(touched: TouchedRows, delta: DeltaTable, table: tuple[str,
         )
 
 
+def check_columns_are_not_new(
+    added: Collection[str], touched: TouchedRows, delta: DeltaTable, table: tuple[str, str]
+) -> None:
+    """Raises BadRows if a Delta table has rows with values of a column that was dropped and added again.
+
+    added   the columns that the table got since the last write
+    """
+    again = [field.name for field in delta.schema().fields if field.name in added]
+    if again and not touched.clears_table and delta.to_pyarrow_dataset().count_rows():
+        raise BadRows(
+            "rows in the lake that have the columns of the table",
+            f"rows with the column {again[0]}, which was dropped and added again: its values in them are not known",
+            table=written(table),
+            hint="begin a new lake with a snapshot",
+        )
+
+
 class MergePlan(NamedTuple):
     """What a MERGE does to a Delta table. The rows have its columns.
 
@@ -203,17 +221,17 @@ def _quoted(name: str) -> str:
 
 
 def current_rows(
-    changes: Iterable[KeyedBatch], dropped: Collection[str], before: Iterable[pa.RecordBatch] = ()
+    changes: Iterable[DefinedBatch], dropped: Collection[str], before: Iterable[pa.RecordBatch] = ()
 ) -> pa.Table:
     """Returns the rows of a table after its changes.
 
-    dropped   the columns that the table does not have any more
+    dropped   the columns that the table does not have any more, if the stream does not describe it
     before    the rows before them, as inserts
     """
     rows = IdentifiedRows()
-    for keys, batch in changes:
+    for definition, batch in changes:
         for there in before:
-            rows.take(keys, there, dropped)
+            rows.take(definition, there, dropped)
         before = ()
-        rows.take(keys, batch, dropped)
+        rows.take(definition, batch, dropped)
     return rows.result()

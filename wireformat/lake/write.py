@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -23,12 +24,20 @@ from ..options import ReadOptions
 from ..options.table_names import TableName, one_table, suggestion, written
 from ..sources.groups import Parts, groups_of_tables
 from ..sources.handed_rows import HandedRows, joined_parts
-from ..sources.identities import Identities, KeyedBatch, Keys
+from ..sources.identities import DefinedBatch, Definition, Identities
 from ..stream.capture_position import CapturePosition
 from .delta import commit_properties, not_covered
 from .lake import Lake, TableFolder
 from .manifest import StoredTable
-from .merge import TouchedRows, check_key_columns, current_rows, delta_rows, merge, plan_merge
+from .merge import (
+    TouchedRows,
+    check_columns_are_not_new,
+    check_key_columns,
+    current_rows,
+    delta_rows,
+    merge,
+    plan_merge,
+)
 from .parquet import COLUMN_CHUNK_BYTES, WrittenFile
 from .rejects import Rejects
 from .spill import Spill
@@ -106,8 +115,8 @@ class _TableWriter:
     """A table while it is written.
 
     part       reads its typed rows
-    cut        divides typed rows by the key columns that they had, as they are stored; None if changes are written
-    keys       those of each batch of rows that waits
+    cut        divides typed rows by the definition that the table had, as it is stored; None if changes are written
+    definitions   those of each batch of rows that waits
     kept       the columns with which its typed rows begin: _POSITION_COLUMNS, or none
     rows       that were written; of state="latest", that it has in the end and that the changes have touched
     relation_id   the OID that the last change had
@@ -116,9 +125,9 @@ class _TableWriter:
     name: TableName
     target: TableFolder
     part: TypedPart
-    cut: Callable[[ChangeRows, pa.RecordBatch], Iterator[KeyedBatch]] | None
+    cut: Callable[[ChangeRows, pa.RecordBatch], Iterator[DefinedBatch]] | None
     kept: tuple[str, ...]
-    keys: list[Keys] = field(default_factory=list)
+    definitions: list[Definition] = field(default_factory=list)
     rows: int = 0
     dropped: int = 0
     corrupt: int = 0
@@ -301,13 +310,13 @@ class LakeWriter:
             typed = typed.remove(typed.get_field_index("_error"))
         target = self._lake.target(name, typed, sql_types(listed))
         target.table.versions, target.table.current = stored_versions(listed)
-        cut = self._cut_by_keys(label, target) if self._lake.state == "latest" else None
+        cut = self._cut_by_definitions(label, target) if self._lake.state == "latest" else None
         return _TableWriter(name, target, part, cut, kept)
 
-    def _cut_by_keys(
+    def _cut_by_definitions(
         self, label: str, target: TableFolder
-    ) -> Callable[[ChangeRows, pa.RecordBatch], Iterator[KeyedBatch]]:
-        """Returns what divides the typed rows of a table by the key columns that they had, as they are stored."""
+    ) -> Callable[[ChangeRows, pa.RecordBatch], Iterator[DefinedBatch]]:
+        """Returns what divides the typed rows of a table by the definition that it had, as it is stored."""
         given = self._choice.keys
         if isinstance(given, Mapping):
             found = next((keys for name, keys in given.items() if one_table(name) == target.name), None)
@@ -316,19 +325,21 @@ class LakeWriter:
         identities = self._stream.identities
         own = {column.source for column in target.stored.columns} & {*target.table.columns}
 
-        def stored(keys: Iterable[str]) -> Keys:
-            missing = [key for key in keys if key not in own]
+        def stored(definition: Definition) -> Definition:
+            missing = [key for key in definition.keys if key not in own]
             if missing:
                 raise OptionError(f"option keys: table {label} has no column {missing[0]!r}")
-            return tuple(target.table.columns[key] for key in keys)
+            keys = tuple(target.table.columns[key] for key in definition.keys)
+            return Definition(keys, definition.columns and _stored_names(definition.columns, target))
 
-        def cut(rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[KeyedBatch]:
-            return ((stored(keys), batch) for keys, batch in identities.cut(target.name, rows, typed))
+        def cut(rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[DefinedBatch]:
+            return ((stored(one), batch) for one, batch in identities.cut(target.name, rows, typed, keys))
 
-        if not found and target.name in identities:
-            return cut
-        keys = stored(self._stream.keys(label) if found is None else [*found])
-        return lambda _, typed: iter([(keys, typed)])
+        keys = tuple(found or ())
+        if found is None and target.name not in identities:
+            keys = tuple(self._stream.keys(label))
+        stored(Definition(keys))
+        return cut
 
     def _write_group(self, name: TableName, parts: Parts, before: Future[None] | None) -> None:
         """Writes rows of a table, after those before them."""
@@ -362,8 +373,8 @@ class LakeWriter:
         if table.cut is None:
             table.target.write(table.target.stored_rows(batch), self._column_chunks // len(self._tables))
             return
-        for keys, changes in table.cut(rows, batch):
-            table.keys.append(keys)
+        for definition, changes in table.cut(rows, batch):
+            table.definitions.append(definition)
             self._spill.take(table.name, table.target.stored_rows(changes))
 
     def _write_current(self, table: _TableWriter) -> None:
@@ -408,6 +419,7 @@ class LakeWriter:
         before: list[pa.RecordBatch] = []
         with delta.errors():
             check_key_columns(touched, delta.table, table.name)
+            check_columns_are_not_new(self._added(table), touched, delta.table, table.name)
             if touched.needs_rows:
                 before = [*touched.among(delta_rows(delta.table, table.target.stored.schema, delta.relation_id))]
             current = self._current_rows(table, before)
@@ -438,16 +450,28 @@ class LakeWriter:
         before   the rows before them, as inserts
         """
         stored = table.target.table.columns
-        dropped = self._stream.identities.dropped(table.name, table.part)
+        dropped = [stored[name] for name in table.part.dropped if name in stored]
         try:
-            return current_rows(self._changes(table), [stored[name] for name in dropped if name in stored], before)
+            return current_rows(self._changes(table), dropped, before)
         except BadRows as error:
             error.table = error.table or written(table.name)
             raise
 
-    def _changes(self, table: _TableWriter) -> Iterator[KeyedBatch]:
+    def _changes(self, table: _TableWriter) -> Iterator[DefinedBatch]:
         """Yields the changes of a table that wait."""
-        return zip(table.keys, self._spill.rows(table.name), strict=True)
+        return zip(table.definitions, self._spill.rows(table.name), strict=True)
+
+    def _added(self, table: _TableWriter) -> set[str]:
+        """Returns the columns that a table got since the last write, as they are stored."""
+        first = table.definitions[0]
+        added = {name for one, other in pairwise(table.definitions) for name in other.added_after(one)}
+        known, before = self._stream.known.get(table.name), self._stream.identities.before(table.name)
+        if first.columns is not None and known is not None and known.current >= 0:
+            added.update({*first.columns} - {*_stored_names(known.versions[known.current].types, table.target)})
+        if before is not None and before.columns is not None:  # in their order, which the lake does not know
+            columns = _stored_names(before.columns, table.target)
+            added.update({*first.added_after(Definition((), columns))} & {*columns})
+        return added
 
     def _in_threads(self, work: Callable[[_TableWriter], None], tables: Iterable[_TableWriter]) -> None:
         with ThreadPoolExecutor(self._stream.threads, "wireformat-lake") as pool:
@@ -492,3 +516,9 @@ def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName]) 
 def _write_table(table: _TableWriter, rows: pa.Table) -> None:
     for batch in rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]:
         table.target.write(batch)
+
+
+def _stored_names(names: Iterable[str], target: TableFolder) -> tuple[str, ...]:
+    """Returns the names of columns as they are stored, without those that are not."""
+    stored = target.table.columns
+    return tuple(stored[name] for name in names if name in stored)

@@ -1,8 +1,8 @@
-"""Replica identities that change within a stream, and the rows that changes by several of them leave."""
+"""Definitions of tables that change within a stream, and the rows that changes with several of them leave."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,9 +14,7 @@ from ..arrow.row_changes import RELATION_ID_COLUMN, TABLE_RELATION
 from ..arrow.schemas import SEQUENCE
 from ..arrow.typed_tables.latest import LatestRows
 from ..arrow.typed_tables.rows import ChangeRows
-from ..arrow.typed_tables.table import TypedPart
 from ..arrow.typed_tables.typed_changes import positions_of
-from ..arrow.typed_tables.versions import TableVersions
 from ..events import Relation
 from ..options.table_names import TableName
 from ..stream.reader import BEFORE_ALL
@@ -25,33 +23,54 @@ from .resumption import relations_in
 Keys = tuple[str, ...]
 """The columns of a replica identity; () for the whole row, or none: equal rows are counted."""
 
-KeyedBatch = tuple[Keys, pa.RecordBatch]
-"""Typed changes, and the columns by which they find their rows."""
+
+class Definition(NamedTuple):
+    """What a table is for some of its changes.
+
+    keys      the columns by which they find their rows
+    columns   of the table, in its order; None if the stream does not describe it
+    """
+
+    keys: Keys
+    columns: tuple[str, ...] | None = None
+
+    def added_after(self, before: Definition) -> list[str]:
+        """Returns the columns that the table got since it had another definition.
+
+        Among them are columns that it had then, if they were dropped and added again: columns are in the order in which
+        they were added.
+        """
+        found: list[str] = []
+        if before.columns is not None and self.columns is not None:
+            reached = -1
+            for name in self.columns:
+                index = before.columns.index(name) if name in before.columns else -1
+                if index > reached:
+                    reached = index
+                else:
+                    found.append(name)
+        return found
+
+
+DefinedBatch = tuple[Definition, pa.RecordBatch]
+"""Typed changes, and the definition that their table had."""
 
 
 class _Stated(NamedTuple):
     message: int
-    keys: Keys
+    definition: Definition
 
 
 class Identities:
-    """The replica identities that a stream of pgoutput states for its tables, each with the message that states it.
+    """The definitions that a stream of pgoutput states of its tables, each with the message that states it.
 
-    known      relations that were described before the first message
-    versions   those of tables before it
+    known   relations that were described before the first message
 
     The server describes a table before its first change, and again before the next one after ALTER TABLE.
     """
 
-    def __init__(
-        self, known: Iterable[Relation] = (), versions: Mapping[TableName, TableVersions] | None = None
-    ) -> None:
+    def __init__(self, known: Iterable[Relation] = ()) -> None:
         self._of: dict[TableName, list[_Stated]] = {}
-        self._columns: dict[TableName, dict[str, bool]] = {
-            table: {name: True for version in of_table.versions for name in version.types}
-            for table, of_table in (versions or {}).items()
-        }
-        """All columns that a table has had, and whether it has them still."""
         for relation in known:
             self._learn(BEFORE_ALL, relation)
 
@@ -63,26 +82,24 @@ class Identities:
             yield item
 
     def __contains__(self, table: TableName) -> bool:
-        """Whether the stream has stated an identity of the table."""
+        """Whether the stream has described the table."""
         return table in self._of
 
-    def dropped(self, table: TableName, part: TypedPart) -> list[str]:
-        """Returns the columns that a table has had and does not have any more, as far as the stream has been read.
+    def before(self, table: TableName) -> Definition | None:
+        """Returns what a table was before the first message, if it was described."""
+        first = next(iter(self._of.get(table, ())), None)
+        return None if first is None or first.message != BEFORE_ALL else first.definition
 
-        part   reads the rows of the table. Where the stream does not describe it, they tell
-        """
-        if table not in self:
-            return part.dropped
-        return [name for name, is_there in self._columns[table].items() if not is_there]
-
-    def cut(self, table: TableName, rows: ChangeRows, typed: pa.RecordBatch) -> Iterator[KeyedBatch]:
-        """Yields typed rows of a table in ranges, each with the identity that its changes had: () if it is not stated.
+    def cut(self, table: TableName, rows: ChangeRows, typed: pa.RecordBatch, keys: Keys = ()) -> Iterator[DefinedBatch]:
+        """Yields typed rows of a table in ranges, each with the definition that its changes had.
 
         rows    the changes of which they are; some may have been left out
+        keys    of all changes; () for the identity that the stream states
         """
         stated = [*self._of.get(table, ())]
+        defined = [one.definition._replace(keys=keys) if keys else one.definition for one in stated]
         if len(stated) < 2:
-            yield stated[0].keys if stated else (), typed
+            yield defined[0] if defined else Definition(keys), typed
             return
         changes = np.flatnonzero(rows.kinds != TABLE_RELATION)
         messages = np.asarray(rows.column("message", pa.int64()))[changes]
@@ -96,40 +113,45 @@ class Identities:
         ]
         for start, (begin, end) in zip(starts.tolist(), pairwise([*bounds, len(typed)]), strict=True):
             if begin < end:
-                yield stated[int(numbers[start])].keys, typed[begin:end]
+                yield defined[int(numbers[start])], typed[begin:end]
 
     def _learn(self, message: int, relation: Relation) -> None:
         keys = () if relation.replica_identity == "full" else relation.key_columns
-        table = relation.table_schema, relation.table_name
-        self._columns[table] = dict.fromkeys(self._columns.get(table, ()), False) | dict.fromkeys(
-            relation.columns, True
-        )
-        stated = self._of.setdefault(table, [])
-        if not stated or stated[-1].keys != keys:
-            stated.append(_Stated(message, keys))
+        stated = self._of.setdefault((relation.table_schema, relation.table_name), [])
+        definition = Definition(keys, relation.columns)
+        if not stated or stated[-1].definition != definition:
+            stated.append(_Stated(message, definition))
 
 
 class IdentifiedRows:
-    """The current rows of a table, like LatestRows. Where the identity changes, the rows that are there go on with it.
+    """The current rows of a table, like LatestRows. Where its definition changes, its rows go on with the new one.
 
-    Between two changes of its definition, a table has one row for each key, also within a transaction.
+    Their values of an added column were never sent, also if the table had a column of this name before. Between two
+    changes of its definition, a table has one row for each key, also within a transaction.
     """
 
     def __init__(self) -> None:
-        self._keys: Keys | None = None
+        self._definition: Definition | None = None
         self._rows = LatestRows(())
         self._relation_id: int | None = None
 
-    def take(self, keys: Keys, batch: pa.RecordBatch, dropped: Collection[str] = ()) -> None:
+    def take(self, definition: Definition, batch: pa.RecordBatch, dropped: Collection[str] = ()) -> None:
         """Applies changes, which follow the earlier ones; see LatestRows.take.
 
-        dropped   the columns that the table does not have any more after them
+        dropped   the columns that the table does not have any more after them, if the definition does not say it
         """
-        if self._keys != keys:
-            before = [] if self._keys is None else self._rows.result().to_batches()
-            self._keys, self._rows = keys, LatestRows(keys)
-            for rows in as_inserts(before, batch.schema, self._relation_id):
-                self._rows.take(rows)
+        before, self._definition = self._definition, definition
+        if before is None:
+            self._rows = LatestRows(definition.keys)
+        elif before != definition:
+            added = definition.added_after(before)
+            if added or before.keys != definition.keys:
+                there = self._rows.result().to_batches()
+                self._rows = LatestRows(definition.keys)
+                for rows in as_inserts(there, batch.schema, self._relation_id, added):
+                    self._rows.take(rows)
+        if definition.columns is not None:
+            dropped = [field.name for field in batch.schema.field("_old").type if field.name not in definition.columns]
         self._rows.dropped = dropped
         if RELATION_ID_COLUMN in batch.schema.names:
             oids = batch[RELATION_ID_COLUMN].drop_null()
@@ -142,14 +164,14 @@ class IdentifiedRows:
 
 
 def as_inserts(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, relation_id: int | None
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, relation_id: int | None, new: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
     """Yields rows as inserts into a table, like typed changes with this schema.
 
-    A column that the rows do not have was added later. Its values in them are not known.
+    new   columns that were added later, like those that the rows do not have: their values in them are not known
     """
     for batch in batches:
-        columns: dict[str, Any] = {name: batch[name] for name in batch.schema.names}
+        columns: dict[str, Any] = {name: batch[name] for name in batch.schema.names if name not in new}
         added = [field.name for field in schema.field("_old").type if field.name not in columns]
         if added:
             columns["_unchanged"] = _and_more(columns["_unchanged"], added)
@@ -166,4 +188,4 @@ def _and_more(lists: pa.Array, names: list[str]) -> pa.Array:
     """Returns lists of names with more names in each."""
     if lists.null_count == len(lists):
         return pa.array([names] * len(lists), lists.type)  # Arrow cannot repeat a list no times
-    return pa.array([[*(one or ()), *names] for one in lists.to_pylist()], lists.type)
+    return pa.array([[*dict.fromkeys([*(one or ()), *names])] for one in lists.to_pylist()], lists.type)

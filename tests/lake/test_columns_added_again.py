@@ -1,0 +1,130 @@
+"""A column that was dropped and added again: its values from before are not those of the rows any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wireformat as wf
+
+from ..examples import at_most
+from ..full_tables import FULL, FullTable, table_after
+from .reading import read
+
+
+def readded(table: FullTable, name: str, default: str | None) -> None:
+    """The server sends no description between the two, unless the table changes."""
+    table.drop_column(name)
+    table.add_column(name, default)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "insert", "delete", "update", "update", "add", "drop", "again"]),
+        st.integers(0, 5),
+        st.sampled_from("xy"),
+    ),
+    max_size=14,
+)
+
+
+@at_most(60)
+@given(steps=STEPS, keys=st.sampled_from([None, []]))
+def test_rows_are_found_while_columns_come_and_go_and_come_back(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str]], keys: Any
+) -> None:
+    folder, table = tmp_path_factory.mktemp("lake"), table_after(steps)
+    capture = wf.Capture(table.messages, "pgoutput")
+    assert table.shown(capture.latest("public.t", keys=keys)) == table.wanted()
+    capture.write(folder, state="latest", keys=keys)
+    assert table.shown(read(folder, ("public", "t"))) == table.wanted()
+
+
+def of_key(table: FullTable, row: int, value: str) -> None:
+    """An update of the last column, without an old row."""
+    table.rows[row] = {**table.rows[row], table.columns[-1]: value}
+    table.transaction(wf.Update(**FULL, new=table.image(table.rows[row])))
+
+
+@pytest.mark.parametrize("identity", ["full", "default"])
+@pytest.mark.parametrize("changes_between", [False, True])
+@pytest.mark.parametrize("default", [None, "y"])
+def test_rows_do_not_have_the_values_from_before(
+    tmp_path: Path, identity: str, changes_between: bool, default: str | None
+) -> None:
+    table = FullTable()
+    table.identity = identity
+    table.columns = ["a", "b", "c"]
+    for a in "1234":
+        table.insert(a, "old", "x")
+    table.drop_column("b")
+    if changes_between:
+        table.insert("5", "x")
+    table.add_column("b", default)
+    table.insert("6", "x", "new")
+    if identity == "full":
+        table.delete(0)
+        table.update(0, "changed")
+    else:
+        row = wf.TupleData(("a",), (table.rows.pop(0)["a"],), ("text",))
+        table.transaction(wf.Delete(**FULL, old=row, old_kind="key"))
+        of_key(table, 0, "changed")
+    capture = wf.Capture(table.messages, "pgoutput")
+    for keys in (None, ["a"]) if identity == "default" else (None, []):
+        found = capture.latest("public.t", keys=keys)
+        assert table.shown(found) == table.wanted()
+        assert {*found.filter(found["b"].is_null())["_unchanged"].combine_chunks().flatten().to_pylist()} == {"b"}
+        capture.write(tmp_path / f"{keys}", format="delta", state="latest", keys=keys)
+        assert table.shown(read(tmp_path / f"{keys}", ("public", "t"))) == table.wanted()
+
+
+@pytest.mark.parametrize("identity", ["full", "default"])
+@pytest.mark.parametrize("changes_between", [False, True])
+@pytest.mark.parametrize("truncates", [False, True])
+def test_a_lake_that_has_the_values_from_before(
+    tmp_path: Path, identity: str, changes_between: bool, truncates: bool
+) -> None:
+    """Rows that no change touches have them, too."""
+    table = FullTable()
+    table.identity = identity
+    table.columns = ["a", "b", "c"]
+    table.insert("1", "old", "x")
+
+    def write() -> Any:
+        return wf.Capture(table.messages, "pgoutput").write(tmp_path, format="delta", state="latest")
+
+    write()
+    table.insert("2", "old", "x")
+    write()
+    table.drop_column("b")
+    if truncates:
+        table.rows.clear()
+        table.transaction(wf.Truncate(relation_ids=(FULL["relation_id"],), tables=(("public", "t"),)))
+    if changes_between:
+        table.insert("3", "x")
+    table.add_column("b", None)
+    table.insert("4", "x", "new")
+    if truncates:
+        write()
+        assert table.shown(read(tmp_path, ("public", "t"))) == table.wanted()
+        return
+    with pytest.raises(wf.BadRows, match=r"b, which was dropped and added again.*; begin a new lake"):
+        write()
+
+
+def test_columns_of_a_lake_that_are_only_dropped_or_only_added(tmp_path: Path) -> None:
+    """Also where each write begins with the first message again."""
+    table = FullTable()
+    table.columns = ["a", "b", "c"]
+    table.insert("1", "old", "x")
+    for change in (lambda: table.drop_column("b"), lambda: table.add_column("d", None), lambda: None):
+        wf.Capture(table.messages, "pgoutput").write(tmp_path, format="delta", state="latest")
+        change()
+        table.insert("2", "x")
+        table.delete(0)
+    wf.Capture(table.messages, "pgoutput").write(tmp_path, format="delta", state="latest")
+    assert table.shown(read(tmp_path, ("public", "t"))) == table.wanted()
