@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,21 @@ from pyspark.sql.types import StructType
 
 import wireformat as wf
 from wireformat.arrow.schemas import committed_schema
-from wireformat.arrow.typed_tables.listed import check_listed, check_one_version, replica_identity, rows_of
+from wireformat.arrow.typed_tables.listed import (
+    check_listed,
+    check_one_version,
+    lasting_identity,
+    of_table,
+    replica_identity,
+    rows_of,
+    states_identity,
+)
 from wireformat.events import Relation
 from wireformat.formats.registry import find_format_name
 from wireformat.limits import OPEN_TRANSACTIONS_BYTES
 from wireformat.options.checks import one_of
 from wireformat.options.keywords import checks_keywords
-from wireformat.options.table_names import one_table
+from wireformat.options.table_names import one_table, written
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.transactions import TWO_PHASE
 
@@ -43,6 +52,7 @@ from .chunks.work import (
     ask_position,
     ask_typed,
     keyed_rows,
+    latest_batches,
 )
 from .chunks.writing import current_batches, file_batches
 from .given_messages import messages_of_files, messages_of_frame, positions_after
@@ -175,7 +185,7 @@ class Capture:
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        return self._answer(ask, schema, None, tables=tables)
+        return self._of_tables(tables)._answer(ask, schema, None, tables=tables)
 
     @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
@@ -186,14 +196,16 @@ class Capture:
         wf.ReadOptions.check(tables=tables)
         schema = committed_schema(arrow_schema(change_names()))
         schema = schema.remove(schema.get_field_index("message"))
-        return self._answer(partial(ask_committed, tables), schema, self._plans)
+        own = self._of_tables(tables)
+        return own._answer(partial(ask_committed, tables), schema, own._plans)
 
     @checks_keywords
     def messages(self, *, prefix: str | None = None) -> DataFrame:
         """Returns what was written with `pg_logical_emit_message`; see `wireformat.Capture.messages`."""
         schema = wf.Capture([], self._format).messages(prefix=prefix).schema
         sequence = pa.field("_sequence", pa.struct([field.with_nullable(True) for field in schema.field(0).type]))
-        return self._answer(partial(ask_messages, prefix), schema.set(0, sequence), self._plans)
+        own = self._of_tables(())
+        return own._answer(partial(ask_messages, prefix), schema.set(0, sequence), own._plans)
 
     def open(self) -> DataFrame:
         """Returns the rows of transactions that have not ended, with their control records."""
@@ -230,7 +242,8 @@ class Capture:
         The other options, the columns and the types are those of `wireformat.Capture.typed`, except that a time of day
         is the text as sent.
         """
-        asked = self._typed_table(
+        own = self._of_tables([written(one_table(table))])
+        asked = own._typed_table(
             table,
             schema,
             images=images,
@@ -239,25 +252,34 @@ class Capture:
             split_key_changes=split_key_changes,
             keys=keys,
         )
-        return self._answer(partial(ask_typed, asked), asked.part().schema, self._plans)
+        return own._answer(partial(ask_typed, asked), asked.part().schema, own._plans)
 
     @checks_keywords
     def latest(self, table: str, *, keys: Sequence[str] | None = None, schema: Any = None) -> DataFrame:
         """Returns the rows of a table as it stands at the end of the capture; of each stream if there are several.
 
-        keys     the columns that identify a row. None takes the replica identity, if the streams state it; where it is
-                 the whole row, equal rows are counted. []: the whole row
+        keys     the columns that identify a row. None takes the replica identity that the streams state, each change by
+                 the one that it was made with; where it is the whole row, equal rows are counted. []: the whole row,
+                 unless the streams state another identity
         schema   as in `typed`
 
         The columns and rules are those of `spark_udfs.latest`. If the table has a key, was never truncated, and every
         change has the whole new row, nothing but the light pass runs at this call. Otherwise it runs small queries
-        over the changes.
+        over the changes. If the replica identity changed, or it is the whole row and the columns changed, one task
+        reads all messages of a stream, and holds its table in memory.
         """
-        if keys is None:
-            check_listed(self._listed, table, self._format)
-            keys = replica_identity(self._listed, table)
+        own = self._of_tables([written(one_table(table))])
+        if own is not self:
+            return own.latest(table, keys=keys, schema=schema)
         asked = self._typed_table(table, schema)
         whole = asked.part().schema
+        if not keys:
+            check_listed(self._listed, table, self._format)
+            if keys is None and not states_identity(self._listed, table):
+                replica_identity(self._listed, table)  # raises what is wrong
+            keys = lasting_identity(self._listed, table)
+            if keys is None:
+                return self._latest_in_order(asked)
         typed = self._answer(partial(ask_typed, asked), whole, self._plans)
         rows = checked_rows(typed, keys, [field.name for field in self._messages.positions.stream_by])
         facts = self._light.row_facts(one_table(table))
@@ -378,6 +400,15 @@ class Capture:
     def _listed(self) -> pa.Table:
         return self._light.listed
 
+    def _of_tables(self, tables: Sequence[str] | None) -> Capture:
+        """Returns this capture, or one that steps over other tables than these if a row of those cannot be read."""
+        light = self._light.stepping_over(tables)
+        if light is self._light:
+            return self
+        found = copy(self)
+        found._light = light
+        return found
+
     def _typed_table(
         self,
         table: str,
@@ -416,6 +447,17 @@ class Capture:
         """Returns the list of the tables, of which a chunk sees only some versions; None if it lacks this one."""
         return self._listed if rows_of(self._listed, table) else None
 
+    def _latest_in_order(self, asked: TypedTable) -> DataFrame:
+        """Returns the current rows of a table, found by the identities that each stream states, in a task for each."""
+        from wireformat.arrow.typed_tables.latest import latest as current_rows  # loads numba
+
+        empty = pa.Table.from_batches([], asked.part().schema)
+        schema, fields = self._schema_of_answer(current_rows(empty, ()).schema)
+        reading = replace(self._light.first_reading, ranges=None)  # a task has all messages, not its own range
+        own = {key: of_table(self._light.listed_of(key), one_table(asked.table)) for key in self._light.summaries}
+        answer = partial(latest_batches, reading, self._after, asked, own, schema)
+        return self._messages.in_streams().mapInArrow(answer, fields)
+
     @property
     def _plans(self) -> Plans:
         return self._light.plans
@@ -448,15 +490,19 @@ class Capture:
         only_planned   reads only the chunks of these plans
         tables         patterns: only row changes of these tables are read at all
         """
-        streams = self._messages.positions.stream_by
-        self._messages.positions.check_result(schema.names)
+        given, fields = self._schema_of_answer(schema)
         if plans is None:  # otherwise the light pass has judged the messages
             self._light.check()
-        fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
-        given = pa.schema([*arrow_types(StructType([*streams])), *schema])
         answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
         rows = self._messages.in_chunks(plans, only_planned=only_planned)
-        return rows.mapInArrow(answer, StructType([*streams, *fields]))
+        return rows.mapInArrow(answer, fields)
+
+    def _schema_of_answer(self, schema: pa.Schema) -> tuple[pa.Schema, StructType]:
+        """Returns the schema of an answer with the columns stream_by first, for Arrow and for Spark."""
+        streams = self._messages.positions.stream_by
+        self._messages.positions.check_result(schema.names)
+        fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
+        return pa.schema([*arrow_types(StructType([*streams])), *schema]), StructType([*streams, *fields])
 
     def _reading_with(self, plans: Plans | None, tables: Sequence[str] | None = None) -> Reading:
         """Returns the reading with the plans of chunks, if they are not among the messages."""

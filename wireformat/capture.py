@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .lake.options import LakeOptions
     from .lake.rejects import Rejects
     from .lake.write import LakeInput
+    from .options.table_names import TableName
+    from .sources.handed_rows import HeldRows
 
 
 class Capture(CaptureTables):
@@ -223,23 +225,31 @@ class Capture(CaptureTables):
         if keys is None:
             self._check_repeatable("without keys this call reads it twice: pass keys and schema")
             keys = () if self._states_identity(table) else self._replica_identity(table)
+        if schema is None:
+            self._check_repeatable("without a schema this call may read it twice: pass schema")
         with self._handing_out_all():
-            return self._latest_by_keys(table, keys, schema) if keys else self._latest_by_identities(table, schema)
+            part = self._typed_part(table, TypedOptions(self._options.mode, "new", False, False, None), schema)
+            return self.latest_by(part, table, keys)
 
-    def _latest_by_keys(self, table: str, keys: Sequence[str], schema: Any) -> pa.Table:
-        typed = self.typed(table, schema=schema)
-        rows = LatestRows(keys)
-        rows.take(_empty(typed.schema))  # so that there is a result if no change is committed
-        for batch in typed:
-            rows.take(batch)
-        return rows.result()
+    def latest_by(self, part: TypedPart, table: str, keys: Sequence[str]) -> pa.Table:
+        """Returns the rows that a table has at the end of the capture, as `part` reads its changes; see `latest`.
 
-    def _latest_by_identities(self, table: str, schema: Any) -> pa.Table:
-        """Returns the rows, found by the identity that the stream states; by the whole row if it states none."""
-        part = self._typed_part(table, TypedOptions(self._options.mode, "new", False, False, None), schema)
-        wanted, current = one_table(table), IdentifiedRows()
-        self._begin_handing_out()
-        held = self._take_held(wanted, ())
+        keys   []: the identity that the stream states; the whole row if it states none
+        """
+        wanted = one_table(table)
+        with self._handing_out_all():
+            self._begin_handing_out()
+            held = self._take_held(wanted, ())
+            if not keys:
+                return self._latest_by_identities(part, wanted, held)
+            rows = LatestRows(keys)
+            rows.take(_empty(part.schema))  # so that there is a result if no change is committed
+            for batch in self._typed(wanted, part, (), held):
+                rows.take(batch)
+            return rows.result()
+
+    def _latest_by_identities(self, part: TypedPart, wanted: TableName, held: HeldRows | None) -> pa.Table:
+        current = IdentifiedRows()
         identities = self._identities() if held is None else held.identities
         is_empty = True
         for rows, typed in self._typed_groups(wanted, part, (), held, identities.through):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, TypeVar
@@ -14,7 +15,7 @@ from .arrow.committed.assembler import Transactions
 from .arrow.noted.changes import CommittedRows, take_rows
 from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.unread import judged_rows
-from .errors import BadRows, OptionError, OrderError, add_hint
+from .errors import BadRows, DecodeError, OptionError, OrderError, add_hint
 from .formats.base import Format
 from .formats.pgoutput.relations import Relations
 from .formats.registry import find_format, find_format_name
@@ -103,6 +104,8 @@ class CaptureReading:
         )
         self._make_decoder(self._options, None)  # raises what is wrong with threads and engine now
         self._sources = find_sources(messages, self._format, column, order_by)
+        self._are_files = order_by is None and len(self._sources) > 1
+        self._firsts: list[int] = []
         self._progress = progress
         self._threads = pa.cpu_count() if threads is None else threads
         self._was_read = False
@@ -159,11 +162,14 @@ class CaptureReading:
         if relations is not None:
             decoder.set_relations(relations)
         order = SourceOrder(self._name)
-        for source in self._sources:
+        for index, source in enumerate(self._sources):
+            if index == len(self._firsts):
+                self._firsts.append(decoder.messages)
             for given in source.read():
-                for rows in rows_of(given):
-                    order.take(other_records_of(rows), source.name)
-                    yield rows
+                with self._naming_sources():
+                    for rows in rows_of(given):
+                        order.take(other_records_of(rows), source.name)
+                        yield rows
                 if self._progress is not None:
                     self._progress(given.read_bytes)
         guess = decoder.other_format() if self._is_whole and self._options.mode == "FAILFAST" else None
@@ -177,6 +183,20 @@ class CaptureReading:
             )
         self._messages = decoder.messages
         self._dropped = decoder.dropped
+
+    @contextmanager
+    def _naming_sources(self) -> Iterator[None]:
+        """Adds the file to errors, and the index of the message in it, if there are several files."""
+        try:
+            yield
+        except (DecodeError, OrderError) as error:
+            if self._are_files and error.message is not None and error.message >= 0:
+                index = bisect_right(self._firsts, error.message) - 1
+                name = self._sources[index].name
+                while index and self._sources[index - 1].name == name:  # ranges of one file
+                    index -= 1
+                error.add(source=name, source_message=error.message - self._firsts[index])
+            raise
 
     def _relations(self) -> Relations | None:
         """Returns the relations of pgoutput before the first message."""
@@ -234,6 +254,7 @@ class CaptureReading:
         with (
             self._judged(self._noted(decoder) if through is None else through(self._noted(decoder))) as found,
             self._transactions(decoder.steps_over) as transactions,
+            self._naming_sources(),
         ):
             try:
                 for item in found:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from .arrow.noted.changes import CommittedRows
 from .arrow.noted.tables import NotedTables
 from .arrow.typed_tables.batch import TypedOptions
-from .arrow.typed_tables.listed import check_listed, of_table, replica_identity, rows_of
+from .arrow.typed_tables.listed import check_listed, of_table, replica_identity, states_identity
 from .arrow.typed_tables.rows import ChangeRows
 from .arrow.typed_tables.table import TypedPart
 from .arrow.typed_tables.tables import NOTHING_KNOWN, POSITION, TablesFound
@@ -240,7 +240,7 @@ class CaptureTables(CaptureReading):
 
     def _states_identity(self, table: str) -> bool:
         """Whether the stream states the replica identity of a table. Raises BadRows if there is no such table."""
-        return any(row["key_columns"] is not None for row in rows_of(self._listed_table(table), table))
+        return states_identity(self._listed_table(table), table)
 
     def _identities(self) -> Identities:
         """Returns the replica identities before the first message."""

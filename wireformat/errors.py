@@ -67,6 +67,7 @@ class DecodeError(WireformatError, ValueError):
     format          name of the format
     source          the file, if messages were read from several
     message         index of the message in the input
+    source_message  index of the message in the file, if messages were read from several
     record          index of the record in its message
     message_offset  byte in the message where the field begins
     field_offset    byte in the field, if the error is inside the field
@@ -89,6 +90,7 @@ class DecodeError(WireformatError, ValueError):
         self.format: str | None = None
         self.source: str | None = None
         self.message: int | None = None
+        self.source_message: int | None = None
         self.record: int | None = None
         self.message_offset: int | None = None
         self.field_offset: int | None = None
@@ -119,6 +121,7 @@ class DecodeError(WireformatError, ValueError):
         places = (
             ("source", self.source),
             ("message", self.message),
+            ("message in the source", self.source_message),
             ("byte", self.message_offset),
             ("stream byte", self.stream_offset),
             ("record", self.record),
@@ -162,7 +165,9 @@ class OrderError(WireformatError, ValueError):
     expected        the kinds that are allowed, or the condition that the record must meet
     got             its kind, xid and gid
     format          name of the format; None for rows that do not name it
+    source          the file, if messages were read from several
     message         index of the message in the input
+    source_message  index of the message in the file, if messages were read from several
     record          index of the record in its message
     note            further identification, such as the kept columns of the row
     record_lsn      LSN of the record
@@ -179,7 +184,9 @@ class OrderError(WireformatError, ValueError):
         got: str,
         *,
         format: str | None = None,
+        source: str | None = None,
         message: int | None = None,
+        source_message: int | None = None,
         record: int | None = None,
         record_lsn: int | None = None,
         note: str | None = None,
@@ -192,7 +199,9 @@ class OrderError(WireformatError, ValueError):
         self.expected = expected
         self.got = got
         self.format = format
+        self.source = source
         self.message = message
+        self.source_message = source_message
         self.record = record
         self.record_lsn = record_lsn
         self.note = note
@@ -209,7 +218,9 @@ class OrderError(WireformatError, ValueError):
     def __str__(self) -> str:
         shown = [*self.streamed[:_SHOWN_STREAMED], *(["…"] if len(self.streamed) > _SHOWN_STREAMED else [])]
         places = (
+            ("source", self.source),
             ("message", self.message),
+            ("message in the source", self.source_message),
             ("record", self.record),
             ("lsn", _lsn(self.record_lsn)),
             ("open", "nothing" if self.open is None else self.open or None),

@@ -22,6 +22,7 @@ from .groups import Group, stream_key
 
 if TYPE_CHECKING:
     from wireformat.chunks.file_ranges import FileRange
+    from wireformat.chunks.records import SeenRecords
     from wireformat.chunks.summary import ChunkSummary
     from wireformat.sources.find import Sources
 
@@ -72,7 +73,7 @@ class FileMessages:
         from wireformat.chunks.files import check_summaries, count_through
 
         found = [*summaries.get(stream_key(()), {}).values()]
-        self._firsts = count_through(found)
+        self._firsts = count_through(self.files, found)
         check_summaries(format, self.files, found)
 
     def sort(self) -> None:
@@ -155,7 +156,12 @@ class FileGroupMessages:
         """Returns an error with the index of its message in all files."""
         from wireformat.chunks.summary import counted_from
 
-        return counted_from(error, self._task.first)
+        if len(self._task.files) > 1:  # the capture has counted the messages of all files
+            return error
+        return counted_from(error, self._task.first, self._task.files[0])
+
+    def name_records(self, seen: SeenRecords) -> None:
+        """Does nothing: the driver counts the messages of all files."""
 
     def place(self, summary: ChunkSummary) -> None:
         """Does nothing: the driver counts the messages of all files."""

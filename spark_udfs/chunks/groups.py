@@ -22,6 +22,7 @@ from ..decoding.task import shown_value
 from ..position_errors import not_unique
 
 if TYPE_CHECKING:
+    from wireformat.chunks.records import SeenRecords
     from wireformat.chunks.summary import ChunkSummary
 
 
@@ -51,6 +52,9 @@ class MessagesOfGroup(Protocol):
 
     def located(self, error: wf.WireformatError) -> wf.WireformatError:
         """Returns an error with what identifies its message, in place of the index in the group."""
+
+    def name_records(self, seen: SeenRecords) -> None:
+        """Puts names in place of the indices of messages, unless the driver counts them."""
 
     def place(self, summary: ChunkSummary) -> None:
         """Puts the columns order_by in place of the indices of messages, unless the driver does that."""
@@ -157,6 +161,13 @@ class GroupMessages:
         if not isinstance(error, (wf.DecodeError, wf.OrderError, wf.BadRows, wf.BadCell)) or error.message is None:
             return error
         return error.add(note=self.name(error.message), message=None)
+
+    def name_records(self, seen: SeenRecords) -> None:
+        """Puts names in place of the indices of messages."""
+        seen.records = [
+            one._replace(message=self.name(one.message)) if isinstance(one.message, int) and one.facts else one
+            for one in seen.records
+        ]
 
     def place(self, summary: ChunkSummary) -> None:
         """Puts the columns order_by in place of the indices of messages."""

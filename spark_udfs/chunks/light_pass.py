@@ -48,6 +48,7 @@ class LightPass:
     options    of wf.Capture
     after      the positions after which the streams go on
     skips_unread   leaves out records that could not be read
+    tables     patterns: steps over row changes of other tables
 
     The streams are named by texts, see `stream_key`. Raises the first error of the messages, and BadRows.
     """
@@ -59,8 +60,12 @@ class LightPass:
         options: Mapping[str, Any],
         after: Mapping[str, CapturePosition],
         skips_unread: bool = False,
+        tables: Sequence[str] | None = None,
     ) -> None:
         self._skips_unread = skips_unread
+        self._tables = tables
+        self._bad_row: wf.DecodeError | None = None
+        self._others: dict[tuple[str, ...], LightPass] = {}
         self._messages = messages
         self._format = format
         self._options = options
@@ -87,7 +92,23 @@ class LightPass:
     @cached_property
     def reading(self) -> Reading:
         """How the workers read the messages, with what they must know of other chunks."""
-        return self.reading_of(None)
+        return self.reading_of(self._tables)
+
+    def stepping_over(self, tables: Sequence[str] | None) -> LightPass:
+        """Returns this pass, or one that steps over other tables than these if a row of those cannot be read."""
+        if tables is None or self._tables is not None:
+            return self
+        try:
+            if self._bad_row is None:
+                _ = self._all_summaries
+                return self
+        except wf.DecodeError as error:
+            self._bad_row = error
+        names = self._bad_row.names
+        if names is None or wf.ReadOptions.check(tables=tables).keeps_table(names):
+            raise self._bad_row
+        arguments = (self._messages, self._format, self._options, self._after, self._skips_unread, tables)
+        return self._others.setdefault(tuple(tables), LightPass(*arguments))
 
     def reading_of(self, tables: Sequence[str] | None) -> Reading:
         """Returns how the workers read the messages if only row changes of these tables are wanted.
@@ -142,7 +163,7 @@ class LightPass:
 
     @cached_property
     def _all_summaries(self) -> dict[str, dict[int, ChunkSummary]]:
-        found = self._parts(lambda: partial(summary_batches, self.reading), is_whole=True)
+        found = self._parts(lambda: partial(summary_batches, self.reading, self._tables), is_whole=True)
         self._messages.check(self._format, found)
         return found
 

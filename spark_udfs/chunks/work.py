@@ -6,7 +6,7 @@ import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from pyspark import TaskContext
 import wireformat as wf
 from wireformat.chunks.relations import SaidInChunk, relations_before
 from wireformat.errors import counted
+from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.positions import Position
 from wireformat.stream.records_before import NOTHING_BEFORE, RecordsBefore
 
@@ -121,17 +122,21 @@ def record_batches(
 
     with _faults() as parts:
         for group in reading.groups(batches):
-            parts.append(part_of(group, seen_records(reading.capture(group), tables, group.messages.name)))
+            found = seen_records(reading.capture(group), tables)
+            group.messages.name_records(found)
+            parts.append(part_of(group, found))
     yield from parts
 
 
-def summary_batches(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function for mapInArrow that returns the ChunkSummary of each group."""
+def summary_batches(
+    reading: Reading, tables: Sequence[str] | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that returns the ChunkSummary of each group, which steps over other tables."""
     from wireformat.chunks.summary import summarized
 
     with _faults() as parts:
         for group in reading.groups(batches):
-            summary = summarized(reading.capture(group), reading.delivered.get(group.key))
+            summary = summarized(reading.capture(group), reading.delivered.get(group.key), tables)
             group.messages.place(summary)
             parts.append(part_of(group, summary))
     yield from parts
@@ -176,19 +181,54 @@ def answer_batches(
             capture = reading.capture(group)
             try:
                 for rows in ask(capture, group):
-                    for part in limited(rows):
-                        fields = zip(group.stream, schema.types, strict=False)
-                        columns = [
-                            *[pa.repeat(pa.scalar(value, type), len(part)) for value, type in fields],
-                            *part.columns,
-                        ]
-                        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+                    yield from _answered(rows, group, schema)
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None
             dropped += capture.rows_dropped
-    if dropped:
+    _tell_of_dropped(dropped, reading)
+
+
+def latest_batches(
+    reading: Reading,
+    after: Mapping[str, CapturePosition],
+    table: TypedTable,
+    listed: Mapping[str, pa.Table],
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The function for mapInArrow that returns the current rows of a table, from all messages of a stream.
+
+    after    the positions after which the streams go on
+    listed   the list of tables of each stream: what a table has been in one says nothing of another
+    schema   of the answer: the columns stream_by, then those of the answer
+    """
+    dropped = 0
+    with same_rows():
+        for group in reading.groups(batches):
+            given, own = after.get(group.key), replace(table, listed=listed.get(group.key))
+            capture = wf.Capture(group.messages.source(), reading.format, after=given, threads=1, **reading.options)
+            try:
+                current = capture.latest_by(own.part(), own.table, ())
+            except wf.WireformatError as error:
+                raise group.messages.located(error) from None
+            for rows in current.to_batches():
+                yield from _answered(rows, group, schema)
+            dropped += capture.dropped
+    _tell_of_dropped(dropped, reading)
+
+
+def _answered(rows: pa.RecordBatch, group: Group, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yields rows of an answer, with the columns stream_by first."""
+    for part in limited(rows):
+        fields = zip(group.stream, schema.types, strict=False)
+        columns = [*[pa.repeat(pa.scalar(value, type), len(part)) for value, type in fields], *part.columns]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _tell_of_dropped(count: int, reading: Reading) -> None:
+    if count:
         logging.getLogger(__package__).warning(
-            "DROPMALFORMED left out %s of %s in this task", counted(dropped, "record"), reading.format
+            "DROPMALFORMED left out %s of %s in this task", counted(count, "record"), reading.format
         )
 
 

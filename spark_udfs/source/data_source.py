@@ -150,20 +150,23 @@ class _SparkTable:
     """A table of the files, as Spark reads it."""
 
     def __init__(self, options: SourceOptions, listed: pa.Table) -> None:
-        from wireformat.arrow.typed_tables.latest import LatestRows
-        from wireformat.arrow.typed_tables.listed import check_listed, replica_identity
+        from wireformat.arrow.typed_tables.latest import latest
+        from wireformat.arrow.typed_tables.listed import check_listed, replica_identity, states_identity
 
         assert options.table is not None, "one table is read"
         check_listed(listed, options.table, options.format)
         columns = spark_columns(listed, options.table, options.format)
         self.part = typed_part(columns, options.table, options.mode, options.format, listed)
-        self.latest: LatestRows | None = None
         self.schema = self.part.schema
+        self.keys: Sequence[str] | None = None
+        """Of the rows as they stand: [] for the identity that the stream states, else see `latest`."""
         if options.state == "latest":
-            keys = replica_identity(listed, options.table) if options.keys is None else split(options.keys)
-            self.latest = LatestRows(keys)
-            self.latest.take(pa.RecordBatch.from_pylist([], self.schema))
-            self.schema = self.latest.result().schema
+            if options.keys is not None:
+                self.keys = split(options.keys)
+            else:
+                is_stated = states_identity(listed, options.table)
+                self.keys = [] if is_stated else replica_identity(listed, options.table)
+            self.schema = latest(pa.Table.from_batches([], self.schema), self.keys).schema
 
 
 @dataclass
@@ -205,19 +208,27 @@ class WireformatReader(DataSourceReader):
     def _rows(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
         from wireformat.chunks.summary import counted_from  # loads numba
 
-        options = self._options
-        table = None if partition.listed is None else _SparkTable(options, partition.listed)
+        table = None if partition.listed is None else _SparkTable(self._options, partition.listed)
+        if table is not None and table.keys is not None:
+            yield from self._current_rows(partition.chunks, table, table.keys)
+            return
         for chunk in partition.chunks:
             try:
-                for rows in self._rows_of(chunk, table):
-                    if table is None or table.latest is None:
-                        yield rows
-                    else:
-                        table.latest.take(rows)
+                yield from self._rows_of(chunk, table)
             except wf.WireformatError as error:
-                raise counted_from(error, chunk.first) from None
-        if table is not None and table.latest is not None:
-            yield from table.latest.result().to_batches()
+                raise counted_from(error, chunk.first, chunk.file) from None
+
+    def _current_rows(
+        self, chunks: Sequence[FileChunk], table: _SparkTable, keys: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a table as it stands."""
+        from wireformat.sources.find import Sources
+
+        options = self._options
+        assert options.table is not None, "its list of tables is there"
+        files = Sources([chunk.file.source(options.format) for chunk in chunks])
+        capture = wf.Capture(files, options.format, threads=1, **options.reading)
+        yield from capture.latest_by(table.part, options.table, keys).to_batches()
 
     def _rows_of(self, chunk: FileChunk, table: _SparkTable | None) -> Iterator[pa.RecordBatch]:
         options = self._options

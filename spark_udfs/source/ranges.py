@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -35,6 +36,8 @@ LOOK_SECONDS = 1.0
 
 _WAIT_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
 """Before each attempt to connect again; the last one repeats."""
+
+_LOG = logging.getLogger("spark_udfs")
 
 Result = TypeVar("Result")
 
@@ -226,7 +229,7 @@ class SlotRanges:
 
     def _lasting(self, work: Callable[[], Result]) -> Result:
         """Does something, again after each error that may pass."""
-        failures, lost_at = 0, 0.0
+        failures, lost_at, told = 0, 0.0, ""
         while True:
             began = time.monotonic()
             try:
@@ -239,6 +242,9 @@ class SlotRanges:
                 wait = _WAIT_SECONDS[min(failures, len(_WAIT_SECONDS) - 1)]
                 if not error.is_temporary or now + wait > lost_at + self._reconnect_seconds:
                     raise
+                if str(error) != told:
+                    told = str(error)
+                    _LOG.warning("slot %s: trying again for %g s: %s", self._slot, self._reconnect_seconds, told)
             except BaseException:
                 self.close()
                 raise

@@ -76,6 +76,9 @@ class StreamAnswers:
             "schema: a mapping of column to SQL type, or `tables().toArrow()` of a batch capture of some messages"
         )
 
+    def _of_tables(self, tables: Any) -> Any:
+        return self
+
     def _versions(self, table: str) -> None:
         """Returns None: later versions are not known."""
 

@@ -31,6 +31,7 @@ from ..fields import check_frame, field_of
 from ..positions import position_field
 from .latest_by_key import rows_by_key
 from .latest_by_row import rows_by_value
+from .latest_in_order import rows_in_order
 from .typed_rows import TypedRows, table_columns
 
 
@@ -45,6 +46,9 @@ def latest(typed: DataFrame, keys: Sequence[str], *, stream_by: Sequence[str] = 
                 this name, and all of them are processed at once
     returns     the columns stream_by; the table's columns; `_sequence` of the row's last change; `_unchanged`, the
                 columns that are null because no change has sent their value, or null if there are none
+
+    Without keys, a value that was not sent equals any other one. If there are such values, one task has all changes of
+    a stream, and holds its table in memory.
 
     Changes are ordered by `_sequence`; the order of the input rows does not matter. A value that was not sent keeps its
     previous value, even if the row had another key then. A TRUNCATE removes all rows. So does DROP TABLE, once the
@@ -76,7 +80,7 @@ def latest_rows(rows: TypedRows) -> DataFrame:
     _check(facts, _faults_of_table(rows))
     changes = rows.after(facts["truncated"])
     if not rows.keys:
-        return rows_by_value(rows, changes)
+        return (rows_in_order if facts["lacks_values"] else rows_by_value)(rows, changes)
     unsent = {name for names in facts["unsent"] for name in names}
     split = bool(facts["inserts_unsent"])
     return rows_by_key(rows, changes, unsent, moves_unsent=split or bool(facts["moves_unsent"]), split=split)
@@ -127,6 +131,7 @@ def _facts(rows: TypedRows) -> dict[str, Any]:
     unsent            sets of columns that were not sent
     moves_unsent      whether an update moves a row to another key without all of its values
     inserts_unsent    whether an insert lacks values, which shows that key changes were split
+    lacks_values      whether a change has a value neither in the new row nor in the old one
     relations         the OIDs that the table has had
     """
     faults = {**_faults_of_order(rows), **_faults_of_table(rows)}
@@ -135,6 +140,7 @@ def _facts(rows: TypedRows) -> dict[str, Any]:
         F.collect_set("_unchanged").alias("unsent"),
         F.bool_or(rows.moves & rows.lists_unsent).alias("moves_unsent"),
         F.bool_or((rows.change == "insert") & rows.lists_unsent).alias("inserts_unsent"),
+        F.bool_or(rows.lacks_values).alias("lacks_values"),
         F.collect_set(rows.relation_id).alias("relations"),
         *[F.count_if(fault).alias(name) for name, fault in faults.items()],
     )
@@ -174,7 +180,4 @@ def _faults_of_table(rows: TypedRows) -> dict[str, Column]:
     if rows.keys:
         is_null = reduce(or_, (key.isNull() for key in rows.new_key))
         return {no_key(rows.keys): is_row & is_null}
-    lacks_old = rows.change.isin(*UPDATES) & F.col("_old").isNull()
-    for field in rows.fields:
-        lacks_old |= rows.unsent(field.name)
-    return {NO_OLD_ROW: is_row & lacks_old}
+    return {NO_OLD_ROW: rows.change.isin(*UPDATES) & F.col("_old").isNull()}

@@ -147,6 +147,12 @@ class TypedRows:
         """Whether `_unchanged` names a column."""
         return F.coalesce(F.size("_unchanged") > 0, F.lit(False))
 
+    @cached_property
+    def lacks_values(self) -> Column:
+        """Whether the change has a value neither in the new row nor in the old one."""
+        unsent = (self.unsent(field.name) for field in self.fields)
+        return self.change.isin(*ROW_CHANGE_TYPES) & reduce(or_, unsent, F.lit(False))
+
     def _column(self, name: str) -> Column:
         return column_of(next(field for field in self.fields if field.name == name))
 

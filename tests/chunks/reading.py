@@ -72,7 +72,7 @@ class ChunkedReading:
         if not needs_records(reading):
             return [NOTHING_BEFORE] * len(self.chunks)
         self._before = [NOTHING_BEFORE] * len(self.chunks)
-        seen = [seen_records(self._capture(number), tables, name) for number, name in enumerate(names)]
+        seen = [seen_records(self._capture(number), tables) for number in range(len(self.chunks))]
         found = records_before(pickle.loads(pickle.dumps(seen)), self._format, reading)
         return [one._replace(name=name) for one, name in zip(found, names, strict=True)]
 

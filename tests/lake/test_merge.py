@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wireformat as wf
@@ -16,6 +15,7 @@ from wireformat.events import UNCHANGED, Unchanged
 from wireformat.lake import write as write_module
 
 from ..examples import at_most
+from ..full_tables import table_after
 from .reading import read
 
 RELATION = wf.Relation(
@@ -92,76 +92,6 @@ def test_rows_are_added_to_a_table_without_a_key(tmp_path: Path, monkeypatch: py
     assert sorted(read(tmp_path, ("public", "t"))["small"].to_pylist()) == ["a", "a", "b", "c", "d"]
 
 
-FULL: dict[str, Any] = {"table_schema": "public", "table_name": "t", "relation_id": 16400}
-
-
-class FullTable:
-    """A table with REPLICA IDENTITY FULL on a server, and what the server sends of its changes."""
-
-    def __init__(self) -> None:
-        self.columns = ["a", "b"]
-        self.rows: list[dict[str, str | None]] = []
-        self.defaults: dict[str, str | None] = {}
-        self.events: list[list[wf.Event]] = []
-
-    def transaction(self, *changes: wf.Event) -> None:
-        lsn = 100 * (len(self.events) + 1)
-        begin, _, _, commit = update(lsn, 1, "a", "A")
-        self.events.append([begin, self.relation, *changes, commit])
-
-    @property
-    def relation(self) -> wf.Relation:
-        columns = tuple(self.columns)
-        return replace(
-            RELATION,
-            replica_identity="full",
-            columns=columns,
-            key_columns=columns,
-            type_oids=(25,) * len(columns),
-            typmods=(-1,) * len(columns),
-        )
-
-    def image(self, row: dict[str, str | None]) -> wf.TupleData:
-        return wf.TupleData(tuple(self.columns), tuple(map(row.get, self.columns)), ("text",) * len(self.columns))
-
-    def insert(self, *values: str) -> None:
-        row = dict.fromkeys(self.columns, None) | dict(zip(self.columns, values, strict=False))
-        self.rows.append(row)
-        self.transaction(wf.Insert(**FULL, new=self.image(row)))
-
-    def delete(self, index: int) -> None:
-        row = self.rows.pop(index)
-        self.transaction(wf.Delete(**FULL, old=self.image(row), old_kind="full"))
-
-    def update(self, index: int, value: str) -> None:
-        old = self.image(self.rows[index])
-        self.rows[index] = {**self.rows[index], self.columns[-1]: value}
-        self.transaction(wf.Update(**FULL, old=old, old_kind="full", new=self.image(self.rows[index])))
-
-    def add_column(self, name: str, default: str | None) -> None:
-        self.columns.append(name)
-        self.defaults[name] = default
-        for row in self.rows:
-            row[name] = default
-
-    def drop_column(self, name: str) -> None:
-        self.columns.remove(name)
-
-    @property
-    def messages(self) -> list[bytes]:
-        return [*wf.encode([event for events in self.events for event in events], "pgoutput")]
-
-    def wanted(self) -> list[str]:
-        return sorted(repr([row[name] for name in self.columns]) for row in self.rows)
-
-    def shown(self, table: pa.Table) -> list[str]:
-        """The rows, with the defaults that the server does not send."""
-        rows = table.to_pylist()
-        for row in rows:
-            row.update({name: self.defaults[name] for name in row["_unchanged"] or () if name in self.columns})
-        return sorted(repr([row.get(name) for name in self.columns]) for row in rows)
-
-
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["insert", "insert", "delete", "update", "update", "add", "drop"]),
@@ -173,25 +103,13 @@ STEPS = st.lists(
 
 
 @at_most(60)
+@example(steps=[("delete", 0, "x"), ("add", 0, "x")], splits=[2], keys=None)
 @given(steps=STEPS, splits=st.lists(st.integers(0, 18), max_size=3), keys=st.sampled_from([None, []]))
 def test_rows_are_found_by_their_values_while_columns_come_and_go(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str]], splits: list[int], keys: Any
 ) -> None:
     """An old row has the default of an added column, which was not sent before, and lacks a column that was dropped."""
-    folder, table = tmp_path_factory.mktemp("lake"), FullTable()
-    table.insert("x", "x")
-    for number, (step, index, value) in enumerate(steps):
-        if step == "insert":
-            table.insert(value, "x", "y")
-        elif step == "add":
-            table.add_column(f"c{number}", None if value == "x" else value)
-        elif step == "drop" and len(table.columns) > 1:
-            table.drop_column(table.columns[index % len(table.columns)])
-        elif step == "delete" and table.rows:
-            table.delete(index % len(table.rows))
-        elif step == "update" and table.rows:
-            table.update(index % len(table.rows), value)
-    table.insert("end")
+    folder, table = tmp_path_factory.mktemp("lake"), table_after(steps)
     whole = wf.Capture(table.messages, "pgoutput")
     assert table.shown(whole.latest("public.t", keys=keys)) == table.wanted()
     whole.write(folder / "new", state="latest", keys=keys)

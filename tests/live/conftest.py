@@ -8,7 +8,7 @@ import pytest
 
 from ..servers.installations import MISSING, installations
 from ..servers.server import Server, running
-from .databases import Database, database
+from .databases import PATIENCE_SECONDS, Database, database
 
 VERSION = 18
 
@@ -23,8 +23,10 @@ def live_server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def db(live_server: Server, request: pytest.FixtureRequest) -> Iterator[Database]:
-    """A database of a test, with its own slots."""
+def db(live_server: Server, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """A database of a test, with its own slots. A busy server may take long to hear the last position, or of an end."""
+    monkeypatch.setattr("wireformat.live.intake.END_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("wireformat.live.slots.CLAIM_SECONDS", PATIENCE_SECONDS)
     name = f"d{abs(hash(request.node.name)) % 10**12}"
     with database(live_server, name) as found:
         yield found

@@ -18,6 +18,9 @@ import wireformat as wf
 
 from ..servers.server import Server
 
+PATIENCE_SECONDS = 60
+"""How long a busy machine may take for what is done soon."""
+
 TABLE = "create table t (id int primary key, name text, price numeric(10, 2))"
 LOG = """
 create table log (ordinal bigserial primary key, xid xid8 default pg_current_xact_id(), operation text, id int);
@@ -59,11 +62,16 @@ class Database:
         """Reads what there is into a lake. The slot is free afterwards, also where the server is slow to let it go."""
         usual: dict[str, Any] = {"slot": self.slot, "publication": "p", "once": True, "threads": 1}
         position = wf.live.follow(self.dsn, folder, **{**usual, **options})
-        deadline = time.monotonic() + 20
-        while self.rows(f"select 1 from pg_replication_slots where slot_name = '{self.slot}' and active"):
+        self.wait_until_free()
+        return position
+
+    def wait_until_free(self) -> None:
+        """Waits until the server has noticed that all readers of this database are gone."""
+        busy = "select from pg_stat_activity where datname = current_database() and backend_type = 'walsender'"
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.rows(busy):
             assert time.monotonic() < deadline, "the slot is still in use"
             time.sleep(0.02)
-        return position
 
 
 @contextmanager
@@ -87,12 +95,14 @@ def _remove(server: Server, name: str) -> None:
             "select pg_terminate_backend(active_pid) from pg_replication_slots where database = %s and active", [name]
         )
         for (slot,) in session.execute("select slot_name from pg_replication_slots where database = %s", [name]):
-            for _ in range(200):
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while True:
                 try:
                     session.execute("select pg_drop_replication_slot(%s)", [slot])
                     break
                 except psycopg.errors.ObjectInUse:
-                    session.execute("select pg_sleep(0.02)")
+                    assert time.monotonic() < deadline, "the slot is still in use"
+                    time.sleep(0.02)
         session.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 

@@ -30,7 +30,7 @@ from wireformat.stream.capture_position import SlotPosition
 from ..servers.installations import installations
 from ..servers.server import Server, running
 from .crashes import meanwhile
-from .databases import Database, database, told
+from .databases import PATIENCE_SECONDS, Database, database, told
 from .test_slot_ranges import MESSAGES
 from .walsender import SYSTEM, Session, Walsender, plays, serving
 
@@ -45,7 +45,7 @@ def once_streaming(*steps: Any) -> tuple[threading.Event, list[Progress], Any]:
     It ends when rows are written, or when nothing has come for a minute: a busy server takes its time.
     """
     stop, seen, left = threading.Event(), list[Progress](), deque(steps)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
 
     def watch(progress: Progress) -> None:
         if progress.state == "streaming":
@@ -272,8 +272,8 @@ def standby_of(primary: Server) -> Iterator[Server]:
         shutil.rmtree(folder)
 
 
-def wait_until(holds: Any, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
+def wait_until(holds: Any) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < end, "it does not come"
         time.sleep(0.05)

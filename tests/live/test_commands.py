@@ -48,7 +48,7 @@ def test_follow_once(db: Database, tmp_path: Path) -> None:
     assert then.exit_code == 0, then.output
     assert "streaming: " in then.stderr
     assert "2 rows in 1 commit," in then.stderr
-    assert "(ALARM)" in then.stderr
+    assert "(ALARM: more than 0.0 MB)" in then.stderr
     assert told(lake) == [("insert", 1), ("insert", 2), ("delete", 1)]
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     last = lines[-1]

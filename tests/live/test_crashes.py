@@ -15,7 +15,7 @@ import wireformat as wf
 from ..servers.installations import installations
 from ..servers.seeds import run_seed, tell_seed
 from ..servers.server import Server, running
-from .crashes import Reader, check_changes, prepare, writing
+from .crashes import WAIT_SECONDS, Reader, check_changes, prepare, writing
 from .databases import Database, changes_of, database
 
 KILLS = int(os.environ.get("WIREFORMAT_KILLS", "3"))
@@ -56,7 +56,7 @@ def test_a_reader_that_is_killed(db: Database, tmp_path: Path, format: str) -> N
 
 
 def finish(db: Database, lake: Path, format: str) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + WAIT_SECONDS
     while True:
         try:
             db.follow(lake, format=format)
@@ -91,7 +91,7 @@ def test_a_server_that_is_killed(tmp_path: Path) -> None:
 
 def wait_until_caught_up(server: Server, db: Database) -> None:
     (end,) = db.rows("select pg_current_wal_flush_lsn()::text")[0]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + WAIT_SECONDS
     while db.confirmed() < wf.lsn_value(end):
         assert time.monotonic() < deadline, "the reader does not come back"
         db.execute("select pg_logical_emit_message(true, '', '')")

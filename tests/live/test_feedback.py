@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from wireformat.live.transaction_ends import Cutter, Piece, ends_of
 
 from ..golden_cases import FOLDER
 from .test_walsender import FAST, check_same, messages_of
-from .walsender import Message, Refused, Session, Walsender, plays, serving
+from .walsender import PATIENCE_SECONDS, Message, Refused, Session, Walsender, plays, serving
 
 FAR = 1 << 39
 PARALLEL = {"parallel-decode-num": 4, "sending-batch": 1, "decode-style": "b"}
@@ -64,7 +63,7 @@ def keepalive_with(*flags: str) -> type[ctypes.LittleEndianStructure]:
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wireformat.live.follower._WAIT_SECONDS", (0.01,))
-    monkeypatch.setattr("wireformat.live.intake.QUIET_END_SECONDS", 0.2)
+    monkeypatch.setattr("wireformat.live.intake.QUIET_END_SECONDS", 2)  # a busy machine pauses, too
 
 
 @pytest.mark.parametrize("asks", [False, True])
@@ -157,22 +156,22 @@ def gaussdb(play: Any, **options: Any) -> Walsender:
     return Walsender(play, "mppdb_decoding", version="9.2.4", **options)
 
 
-def test_a_keepalive_that_asks_is_answered(tmp_path: Path) -> None:
-    answers: list[float] = []
+def test_a_keepalive_that_asks_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[int] = []
+    monkeypatch.setattr("wireformat.live.intake.STATUS_SECONDS", 1e6)  # it would be told anyway
+    monkeypatch.setattr("wireformat.live.follower.ONCE_ASKS_SECONDS", 1e6)
 
     def play(session: Session, number: int) -> None:
         session.wait_for_status()  # at the start
         for _ in range(3):
-            asked_at = time.monotonic()
             session.keepalive(50, asks=True)
-            session.wait_for_status()
-            answers.append(time.monotonic() - asked_at)
+            answers.append(session.wait_for_status())
+        session.keepalive(FAR)
         session.idle(FAR)
 
     with serving(gaussdb(play, end=FAR)) as server:
         wf.live.follow(server.dsn, tmp_path / "lake", options=PARALLEL, **FAST)
     assert len(answers) == 3
-    assert all(seconds < 5 for seconds in answers)  # much sooner than it would be told anyway
     assert {len(body) for body in server.statuses} == {65}
 
 
@@ -351,7 +350,7 @@ def test_by_sql_functions_an_idle_slot_moves_and_the_run_can_be_stopped(tmp_path
             daemon=True,
         )
         run.start()
-        run.join(20)
+        run.join(PATIENCE_SECONDS)
         assert not run.is_alive()
     assert server.confirmed == FAR
     assert seen

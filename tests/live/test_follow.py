@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import threading
+import time
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,7 @@ from wireformat.live.intake import SqlIntake
 
 from ..servers.installations import installations
 from ..servers.server import Server, running
-from .databases import Database, changes_of, database, is_ordered_and_unique, told
+from .databases import PATIENCE_SECONDS, Database, changes_of, database, is_ordered_and_unique, told
 
 WRITES = (
     "insert into t values (1, 'a', 2.5), (2, null, null)",
@@ -63,17 +64,18 @@ def test_latest_in_delta_is_the_table(db: Database, tmp_path: Path) -> None:
 
 def test_an_idle_slot_moves(db: Database, tmp_path: Path) -> None:
     """The log grows by what is not published; the position that only keepalives bring is in the lake first."""
-    lake, stop, seen = tmp_path / "lake", threading.Event(), list[Progress]()
+    lake, stop = tmp_path / "lake", threading.Event()
     db.execute("create table other (id int)")
     db.follow(lake, create_slot=True)
     before = db.confirmed()
     db.execute("insert into other select generate_series(1, 1000)")
 
+    deadline = time.monotonic() + PATIENCE_SECONDS
+
     def watch(progress: Progress) -> None:
-        seen.append(progress)
         if db.confirmed() > before:
             stop.set()
-        assert len(seen) < 100
+        assert time.monotonic() < deadline, "the slot does not move"
 
     position = db.follow(lake, once=False, idle_seconds=0.1, stop=stop, on_progress=watch)
     assert stop.is_set()
@@ -222,7 +224,7 @@ def test_progress_tells_rate_and_lag(db: Database, tmp_path: Path) -> None:
     db.follow(lake, on_progress=seen.append, retained_alarm=1)
     last = seen[-1]
     assert (last.rows, last.tables, last.batches, last.transactions) == (4, {"public.t": 4}, 1, 3)
-    assert 0 < last.lag_seconds < 60
+    assert 0 < last.lag_seconds < 600
     assert last.retained_bytes is not None
     assert last.retained_bytes > 0
     assert last.is_alarming
@@ -256,7 +258,7 @@ def test_times_are_those_of_the_server(db: Database, tmp_path: Path) -> None:
     db.execute(WRITES[0])
     db.follow(lake)
     (now,) = db.rows("select now()")[0]
-    assert timedelta(0) <= now - changes_of(lake)["_commit_time"][0].as_py() < timedelta(minutes=1)
+    assert timedelta(0) <= now - changes_of(lake)["_commit_time"][0].as_py() < timedelta(minutes=10)
 
 
 def test_a_disk_that_is_full_for_a_while(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +307,7 @@ def test_messages_outside_of_transactions_by_sql_functions(db: Database, tmp_pat
     lake, stop = tmp_path / "lake", threading.Event()
     options: dict[str, Any] = {"via": "sql", "options": {"messages": "true"}, "stop": stop}
     db.follow(lake, create_slot=True, **options)
-    timer = threading.Timer(60, stop.set)
+    timer = threading.Timer(2 * PATIENCE_SECONDS, stop.set)
     timer.start()
     for number in range(3):
         db.execute("select pg_logical_emit_message(false, 'a', 'b')")

@@ -157,7 +157,7 @@ def test_a_connection_that_is_lost_late(monkeypatch: pytest.MonkeyPatch, steady:
 
     def play(session: Session, number: int) -> None:
         if number < 4:
-            session.keepalive(1)
+            session.wait_for_status()  # the stream has begun, and not only its connection
             time.sleep(0.4)
             session.cut()
         plays(MESSAGES)(session, number)

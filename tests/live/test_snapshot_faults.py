@@ -75,30 +75,6 @@ def check_lake(db: Database, lake: Path) -> None:
         assert sorted(found) == sorted(db.rows(f"table {schema}.{table}")), table
 
 
-@pytest.mark.parametrize("lacks", ["rows", "select"])
-def test_a_role_that_may_not_see_all_rows(db: Database, tmp_path: Path, lacks: str) -> None:
-    """With row-level security, the server would leave rows out without a word."""
-    role, lake = f"reader_{db.name}", tmp_path / "lake"
-    db.execute(
-        "insert into t values (1, 'a', 1), (2, 'b', 1)",
-        "alter table t enable row level security",
-        "create policy part on t using (id = 1)",
-        f"create role {role} login replication",
-        *([] if lacks == "select" else [f"grant select on t to {role}"]),
-    )
-    options: dict[str, Any] = {"slot": db.slot, "publication": "p", "once": True, **SNAPSHOT}
-    try:
-        with pytest.raises(wf.ServerError, match=r"snapshot of public\.t: .* needs SELECT .* BYPASSRLS") as raised:
-            wf.live.follow(db.dsn.replace("user=postgres", f"user={role}"), lake, **options)
-        assert not raised.value.is_temporary
-        assert changes_of(lake).num_rows == 0
-        db.execute(f"alter role {role} bypassrls", f"grant select on t to {role}")
-        wf.live.follow(db.dsn.replace("user=postgres", f"user={role}"), lake, **options)
-        check_lake(db, lake)
-    finally:
-        db.execute(f"drop owned by {role}", f"drop role {role}")
-
-
 def test_a_connection_that_is_lost_when_a_snapshot_begins(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

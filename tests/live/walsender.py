@@ -23,6 +23,9 @@ from wireformat import lsn_text
 SYSTEM = "7300000000000000001"
 _SSL, _GSS = 80877103, 80877104
 
+PATIENCE_SECONDS = 120
+"""How long a client may take between two messages: it may compile its decoder first, on a busy machine."""
+
 Message = tuple[int, bytes]
 """LSN and payload."""
 
@@ -60,6 +63,7 @@ class Walsender:
     password    that it wants; a wrong one is repeated in the error, as no server should do
     lets_go     how long it keeps the slot after it has answered the end of a stream, in seconds
     is_free     whether it has let go of the slot
+    startups    the parameters of each connection
     """
 
     play: Callable[[Session, int], None]
@@ -72,6 +76,7 @@ class Walsender:
     password: str | None = None
     lets_go: float = 0
     is_free: bool = True
+    startups: list[dict[str, str]] = field(default_factory=list)
     starts: list[str] = field(default_factory=list)
     flushed: list[int] = field(default_factory=list)
     statuses: list[bytes] = field(default_factory=list)
@@ -204,6 +209,8 @@ class Session:
             if struct.unpack_from(">i", body)[0] not in (_SSL, _GSS):
                 break
             self._connection.sendall(b"N")
+        words = body[4:].decode().split("\0")
+        self._server.startups.append(dict(zip(words[::2], words[1::2], strict=False)))
         if self._server.password is not None:
             self._send(b"R", struct.pack(">i", 3))
             _, given = next(self._messages())
@@ -281,7 +288,7 @@ def serving(server: Walsender) -> Iterator[Walsender]:
 
         def talk(connection: socket.socket) -> None:
             with connection, suppress(Cut, ConnectionError):
-                connection.settimeout(20)
+                connection.settimeout(PATIENCE_SECONDS)
                 try:
                     Session(server, connection).run()
                 except (Cut, ConnectionError):
@@ -302,7 +309,7 @@ def serving(server: Walsender) -> Iterator[Walsender]:
         yield server
         listener.shutdown(socket.SHUT_RDWR)
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE_SECONDS)
     assert server.errors == []
 
 

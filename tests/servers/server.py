@@ -23,8 +23,8 @@ SETTINGS = {
     "logical_decoding_work_mem": "64kB",  # the least: transactions stream early
     "max_prepared_transactions": 10,
     "max_replication_slots": 20,
-    "max_wal_senders": 5,
-    "max_connections": 20,
+    "max_wal_senders": 20,  # those of connections that were closed a moment ago count
+    "max_connections": 50,
     "listen_addresses": "",
     "shared_buffers": "16MB",
     "fsync": "off",
@@ -34,7 +34,7 @@ SETTINGS = {
     "intervalstyle": "postgres",
     "lc_messages": "C",
 }
-START_SECONDS = 30
+START_SECONDS = 120
 
 
 class Server:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import spark_udfs
 import wireformat as wf
+from wireformat.sources.find import natural_order
 
 from ..chunks.test_records import events_of_users
 from .raw_streams import OFFSET, PLACE, STREAM, assert_same, expected, write, write_in_order, write_shuffled
@@ -44,6 +45,14 @@ def test_answers(spark: SparkSession, tmp_path: Path, layout: str) -> None:
     assert_same(capture.committed().toArrow(), committed)
 
 
+def assert_same_place(error: wf.OrderError, wanted: wf.OrderError, folder: Path) -> None:
+    """Compares the errors of files of one message each with that of the messages in a list."""
+    assert (error.message, error.open, error.expected) == (wanted.message, wanted.open, wanted.expected)
+    assert error.source is not None
+    assert Path(error.source) == sorted(folder.iterdir(), key=natural_order)[error.message or 0]
+    assert error.source_message == 0
+
+
 def test_errors(spark: SparkSession, tmp_path: Path) -> None:
     """A COMMIT that is lost: the BEGIN after it is out of order, in another chunk."""
     messages = events_of_users(3)
@@ -58,7 +67,14 @@ def test_errors(spark: SparkSession, tmp_path: Path) -> None:
     for ask in (spark_udfs.Capture.tables, spark_udfs.Capture.changes):
         with pytest.raises(wf.OrderError) as other:
             ask(of_files)
-        assert str(other.value) == str(one.value)
+        assert_same_place(other.value, one.value, tmp_path / "files")
+    (tmp_path / "bin").mkdir()
+    for at, message in enumerate(messages):
+        (tmp_path / "bin" / f"{at}.bin").write_bytes(message)
+    for ask in (spark_udfs.Capture.tables, spark_udfs.Capture.changes):
+        with pytest.raises(wf.OrderError) as in_file:
+            ask(spark_udfs.capture(paths=tmp_path / "bin", format=FORMAT, strict=True))
+        assert_same_place(in_file.value, one.value, tmp_path / "bin")
     df = spark.read.parquet(write_in_order({"one": messages}, tmp_path / "raw", Random(1)))
     with pytest.raises(wf.OrderError) as named:
         spark_udfs.capture(df, "value", FORMAT, chunks=len(messages), **PLACE, strict=True).tables()

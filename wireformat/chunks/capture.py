@@ -64,10 +64,14 @@ class ChunkCapture(Capture):
         self._plan = ChunkPlan() if plan is None else plan
         self._relations_before = relations
 
-    def noted(self) -> Iterator[pa.RecordBatch | NotedRows]:
-        """Yields the rows of all messages; each is valid until the next is requested."""
+    def noted(self, tables: Sequence[str] | None = None) -> Iterator[pa.RecordBatch | NotedRows]:
+        """Yields the rows of all messages; each is valid until the next is requested.
+
+        tables   patterns: steps over row changes of other tables, whose cells may be bad
+        """
         self._begin_reading()
-        return super()._noted(self._make_decoder(self._options, None))
+        counted = None if tables is None else self._options.filtered(tables=tables)
+        return super()._noted(self._make_decoder(self._options, counted))
 
     def all_records(self, columns: Sequence[str], tables: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yields all records, whatever their order and transactions.

@@ -30,12 +30,14 @@ class FileRange:
     column     of a Parquet file, with the messages
     groups     the first row group, and the one after the last; None for a file of messages
     messages   how many there are, if the file says so
+    first      index of the first one in the file; None if there are no other files
     """
 
     path: Path
     column: str | None = None
     groups: tuple[int, int] | None = None
     messages: int | None = None
+    first: int | None = None
 
     def source(self, format: str) -> Source:
         """Returns the source of its messages. Raises OSError and OptionError."""
@@ -73,12 +75,14 @@ def file_ranges(
     found: list[FileRange] = []
     for file, groups in files:
         if groups is None:
-            found.append(file)
+            found.append(replace(file, first=0))
             continue
+        first = 0
         for start, stop in _bounds([group.bytes for group in groups], most):
             messages = sum(group.rows for group in groups[start:stop])
-            found.append(replace(file, groups=(start, stop), messages=messages))
-    return found
+            found.append(replace(file, groups=(start, stop), messages=messages, first=first))
+            first += messages
+    return found if len(files) > 1 else [replace(file, first=None) for file in found]
 
 
 def _bounds(sizes: Sequence[int], most: int | None) -> Iterator[tuple[int, int]]:

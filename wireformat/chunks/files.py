@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..arrow.typed_tables.observations import tables_of_observations
 from ..arrow.typed_tables.tables import POSITION
+from ..errors import OrderError
 from ..formats.pgoutput.relations import Relations
 from ..formats.registry import find_format_name
 from ..options import ReadOptions
@@ -21,7 +22,7 @@ from ..stream.transactions import TransactionMachine
 from .capture import ChunkCapture
 from .file_ranges import RANGE_BYTES, FileRange, file_ranges, first_messages
 from .relations import needed_messages, of_needed_kinds, relations_before, said_of_stream
-from .summary import ChunkSummary, seen_in, summarized
+from .summary import ChunkSummary, counted_from, seen_in, summarized
 
 
 def needed_of_file(file: FileRange, format: str) -> list[bytes]:
@@ -31,18 +32,22 @@ def needed_of_file(file: FileRange, format: str) -> list[bytes]:
 
 def check_summaries(format: str, files: Sequence[FileRange], summaries: Iterable[ChunkSummary]) -> None:
     """Raises the first error of the messages in files, also if the files are not in the order of the stream."""
-    order = SourceOrder(format)
+    order, first = SourceOrder(format), 0
     for file, summary in zip(files, summaries, strict=True):
-        order.take_begin(summary.begin, str(file.path))
+        try:
+            order.take_begin(summary.begin, str(file.path))
+        except OrderError as error:
+            raise counted_from(error, first, file) from None
         if summary.error is not None:
             raise summary.error
+        first += summary.messages
 
 
-def count_through(summaries: Sequence[ChunkSummary]) -> list[int]:
+def count_through(files: Sequence[FileRange], summaries: Sequence[ChunkSummary]) -> list[int]:
     """Counts the messages in what was found through all files; returns the index of the first one of each."""
     firsts = first_messages(summary.messages for summary in summaries) or []
-    for first, summary in zip(firsts, summaries, strict=True):
-        summary.count_from(first)
+    for first, file, summary in zip(firsts, files, summaries, strict=True):
+        summary.count_from(first, file)
     return firsts
 
 
@@ -101,7 +106,7 @@ def survey(
         summarized(ChunkCapture(Sources([one.source(name)]), name, relations=relations, **options))
         for one, relations in zip(files, known, strict=True)
     ]
-    firsts = count_through(summaries)
+    firsts = count_through(files, summaries)
     check_summaries(name, files, summaries)
     seen_in(summaries).check(name)
     planned = plan_chunks([summary.items for summary in summaries], TransactionMachine())

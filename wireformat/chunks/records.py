@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -33,12 +33,12 @@ class SeenRecord(NamedTuple):
 
     facts      None stands for any number of whole transactions
     username   of BEGIN
-    name       what names its message in errors
+    message    index of its message in the chunk, or what names it in errors
     """
 
     facts: RecordFacts | None
     username: str | None = None
-    name: str = ""
+    message: int | str = 0
 
 
 @dataclass
@@ -57,16 +57,15 @@ def needs_records(options: ReadOptions) -> bool:
     return bool(options.strict or options.exclude_users or options.skip_empty_xacts)
 
 
-def seen_records(capture: ChunkCapture, tables: Sequence[str] | None, name: Callable[[int], str]) -> SeenRecords:
+def seen_records(capture: ChunkCapture, tables: Sequence[str] | None) -> SeenRecords:
     """Reads a chunk, up to its first error, which another reading raises.
 
     tables   patterns: row changes of other tables do not count
-    name     see RecordsBefore
     """
     found = SeenRecords()
     with suppress(WireformatError):
         for batch in capture.all_records(COLUMNS, tables):
-            for one in _seen(batch, name):
+            for one in _seen(batch):
                 _take(found.records, one)
     found.messages = capture.messages_read
     return found
@@ -106,7 +105,7 @@ def _loose_end(records: Sequence[SeenRecord]) -> Iterator[SeenRecord]:
         yield one
 
 
-def _seen(batch: pa.RecordBatch, name: Callable[[int], str]) -> Iterator[SeenRecord]:
+def _seen(batch: pa.RecordBatch) -> Iterator[SeenRecord]:
     """Yields the records of a batch, some that say nothing new left out."""
     whole = row_only_transactions(batch).runs
     kinds = np.asarray(batch["kind"].to_numpy(zero_copy_only=False))
@@ -125,11 +124,11 @@ def _seen(batch: pa.RecordBatch, name: Callable[[int], str]) -> Iterator[SeenRec
         else:
             cells = {column: batch[column][at].as_py() for column in COLUMNS}
             username = dict(cells["detail"] or ()).get("username")
-            yield SeenRecord(record_facts(cells), username, name(cells["message"]))
+            yield SeenRecord(record_facts(cells), username, cells["message"])
 
 
 def records_before(chunks: Iterable[SeenRecords], format: str, options: ReadOptions) -> Iterator[RecordsBefore]:
-    """Yields what each chunk of a stream must know, in order.
+    """Yields what each chunk of a stream must know, in order. Messages without names are counted through all chunks.
 
     format    name of the format
     options   whose strict, exclude_users and skip_empty_xacts are applied
@@ -137,11 +136,14 @@ def records_before(chunks: Iterable[SeenRecords], format: str, options: ReadOpti
     order = Order(format)
     filter: TransactionFilter[int] = TransactionFilter(options.exclude_users, options.skip_empty_xacts)
     found: list[RecordsBefore] = []
+    first = 0
     for number, chunk in enumerate(chunks):
         found.append(RecordsBefore(order.before_next, filter.before_next) if number else NOTHING_BEFORE)
         for one in chunk.records:
-            for kept in {*_take_record(order, filter, one, number)} - {number}:
+            message = one.message if isinstance(one.message, str) else first + one.message
+            for kept in {*_take_record(order, filter, one._replace(message=message), number)} - {number}:
                 found[kept] = found[kept]._replace(keeps_held=True)
+        first += chunk.messages
     yield from found
 
 
@@ -152,5 +154,5 @@ def _take_record(order: Order, filter: TransactionFilter[int], one: SeenRecord, 
         filter.pass_transactions()
         return
     with suppress(OrderError, LimitExceeded):  # the chunk raises it
-        order.take(one.facts, message=one.name, number=0, lsn=None)
+        order.take(one.facts, message=one.message, number=0, lsn=None)
     yield from filter.take(one.facts, one.username, chunk)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -24,6 +24,7 @@ from ..stream.chunk_plan import ChunkItem
 from ..stream.positions import Position
 from ..stream.reader import BEFORE_ALL, Located
 from .capture import ChunkCapture
+from .file_ranges import FileRange
 from .row_facts import ChunkObservations, RowFacts
 
 
@@ -50,16 +51,14 @@ class ChunkSummary:
     begin: SourceBegin | None = None
     error: WireformatError | None = None
 
-    def count_from(self, first: int) -> None:
-        """Counts messages from `first` in what was found, in place of 0."""
+    def count_from(self, first: int, file: FileRange) -> None:
+        """Counts messages from `first` in what was found in a file, in place of 0."""
         self.observed = [
             one._replace(first=_counted(one.first, first), last=_counted(one.last, first)) for one in self.observed
         ]
-        if self.begin is not None:
-            self.begin = self.begin._replace(message=self.begin.message + first)
         for error in (self.error, *self.items[-1:]):
             if isinstance(error, WireformatError):
-                counted_from(error, first)
+                counted_from(error, first, file)
 
 
 def seen_in(summaries: Iterable[ChunkSummary]) -> ReadSummary:
@@ -71,31 +70,36 @@ def _counted(position: dict[str, Any], first: int) -> dict[str, Any]:
     return {**position, "message": position["message"] + first}
 
 
-def counted_from(error: WireformatError, first: int) -> WireformatError:
-    """Returns an error whose message is counted from `first`, in place of 0."""
+def counted_from(error: WireformatError, first: int, file: FileRange | None = None) -> WireformatError:
+    """Returns an error whose message is counted from `first`, in place of 0, with the file if there are others."""
     if isinstance(error, (DecodeError, OrderError)) and error.message is not None:
+        if file is not None and file.first is not None:
+            error.add(source=str(file.path), source_message=error.message + file.first)
         error.add(message=error.message + first)
     return error
 
 
-def summarized(capture: ChunkCapture, delivered: Position | None = None) -> ChunkSummary:
+def summarized(
+    capture: ChunkCapture, delivered: Position | None = None, tables: Sequence[str] | None = None
+) -> ChunkSummary:
     """Reads a chunk and returns its summary.
 
     delivered   see ChunkItems
+    tables      patterns: steps over row changes of other tables, of which the summary says nothing
     """
     summary = ChunkSummary()
     items, observations = ChunkItems(delivered), ChunkObservations()
-    tables = NotedTables(observations)
+    noted_tables = NotedTables(observations)
     try:
-        for rows in capture.noted():
+        for rows in capture.noted(tables):
             is_batch = isinstance(rows, pa.RecordBatch)
             summary.seen = summary.seen.and_of(rows) if is_batch else summary.seen.and_of_source(rows)
             summary.begin = summary.begin or begin_of(other_records_of(rows))
             items.take(rows)
-            tables.take(rows)
+            noted_tables.take(rows)
     except WireformatError as error:
         summary.error = error
-    tables.finish()
+    noted_tables.finish()
     summary.messages = capture.messages_read
     summary.dropped = capture.rows_dropped
     summary.items = items.items

@@ -82,6 +82,8 @@ def text_of_os_error(error: OSError) -> str:
 _WORDS = {
     "pass it, for example encoding='gbk'": "pass it, for example --encoding gbk",
     ", or on Spark pass order_by to decode, or use spark_udfs.capture": "",
+    ", see reconnect_seconds": ", see --reconnect-seconds",
+    "such as publication='p'": "--publication p",
     "pass the format of the messages": "pass it with --format",
     "pass the one with the messages as column": "pass the one with the messages as --column",
     "pass the format ": "pass --format ",

@@ -19,6 +19,7 @@ def check(
     slot: str,
     publication: str | Iterable[str] | None = None,
     position: CapturePosition | None = None,
+    via: str = "streaming",
     driver: str = "psycopg",
 ) -> list[Finding]:
     """Returns what keeps a stream from starting, and what may harm it later, each with what to do about it.
@@ -28,27 +29,39 @@ def check(
     The other options are those of `follow`. Raises ServerError if there is no connection, and OptionError.
     """
     names = publication_names(publication)
-    with Connection(dsn, driver) as connection:
+    with Connection(dsn, driver, via=via) as connection:
         found = slots.find_slot(connection, slot)
         return all_findings(connection, Wanted(slot, names, position), slots.find_system(connection), found)
 
 
 @checks_keywords
 def create_slot(
-    dsn: str, slot: str, *, plugin: str = "pgoutput", failover: bool = False, driver: str = "psycopg"
+    dsn: str,
+    slot: str,
+    *,
+    plugin: str = "pgoutput",
+    failover: bool = False,
+    via: str = "streaming",
+    driver: str = "psycopg",
 ) -> None:
     """Creates a slot. From then on the server keeps its log until the slot is read or dropped.
 
     failover   standbys keep a copy of it; needs PostgreSQL 17
+    via        sql where no replication connection can be had, as in `follow`
 
     Raises ServerError, for example if the name is taken.
     """
-    with Connection(dsn, driver) as connection:
+    with Connection(dsn, driver, via=via) as connection:
         slots.create_slot(connection, slot, plugin, failover=failover)
 
 
 @checks_keywords
-def drop_slot(dsn: str, slot: str, *, driver: str = "psycopg") -> None:
-    """Drops a slot. Changes that it has kept are lost. Raises ServerError, for example if the slot is in use."""
-    with Connection(dsn, driver) as connection:
+def drop_slot(dsn: str, slot: str, *, via: str = "streaming", driver: str = "psycopg") -> None:
+    """Drops a slot. Changes that it has kept are lost.
+
+    via    sql where no replication connection can be had, as in `follow`
+
+    Raises ServerError, for example if the slot is in use.
+    """
+    with Connection(dsn, driver, via=via) as connection:
         slots.drop_slot(connection, slot)

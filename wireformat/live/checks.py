@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import ServerError, counted
 from ..lsn import lsn_text
+from ..options import ReadOptions
+from ..options.table_names import MOST_NAMES, suggestion, written
 from ..stream.capture_position import CapturePosition
 from .connection import Connection
-from .plugins import READ
+from .plugins import CSN_ORDER, READ
 from .slots import Slot, System, described, find_slot, retained_bytes
 
 
@@ -29,8 +32,13 @@ class Finding(NamedTuple):
     advice: str = ""
     passes: bool = False
 
+    @property
+    def sentence(self) -> str:
+        """All but the level."""
+        return f"{self.check}: {self.text}" + (f"; {self.advice}" if self.advice else "")
+
     def __str__(self) -> str:
-        return f"{self.level:7} {self.check}: {self.text}" + (f"; {self.advice}" if self.advice else "")
+        return f"{self.level:7} {self.sentence}"
 
 
 class Keeper(NamedTuple):
@@ -72,6 +80,9 @@ class Wanted(NamedTuple):
     position      where it goes on; None at its beginning
     creates_slot  a slot that is not there is created
     keeper        what keeps the position
+    reading       has the patterns of the tables that are wanted
+    copied        tables whose rows have been copied, if the others are to be copied; None if none are
+    named         patterns of tables, as ReadOptions has them, by the option that has them
     """
 
     slot: str
@@ -79,6 +90,9 @@ class Wanted(NamedTuple):
     position: CapturePosition | None = None
     creates_slot: bool = False
     keeper: Keeper = LAKE
+    reading: ReadOptions = ReadOptions()
+    copied: Collection[tuple[str, str]] | None = None
+    named: Mapping[str, Collection[tuple[str | None, str | None]]] = MappingProxyType({})
 
 
 def all_findings(connection: Connection, wanted: Wanted, system: System, slot: Slot | None) -> list[Finding]:
@@ -89,7 +103,7 @@ def all_findings(connection: Connection, wanted: Wanted, system: System, slot: S
         *position_findings(wanted.position, wanted, system, slot),
     ]
     if wanted.publications and (slot is None or slot.plugin == "pgoutput"):
-        found += _publications(connection, wanted.publications)
+        found += _publications(connection, wanted)
     return found
 
 
@@ -97,8 +111,7 @@ def raise_errors(found: Iterable[Finding]) -> None:
     """Raises ServerError with all findings that keep a stream from starting."""
     errors = [one for one in found if one.level == "error"]
     if errors:
-        texts = (f"{one.check}: {one.text}" + (f"; {one.advice}" if one.advice else "") for one in errors)
-        raise ServerError(" | ".join(texts), is_temporary=all(one.passes for one in errors))
+        raise ServerError(" | ".join(one.sentence for one in errors), is_temporary=all(one.passes for one in errors))
 
 
 def check_start(connection: Connection, name: str, lsn: int) -> None:
@@ -159,7 +172,7 @@ def position_findings(
             "by somebody else, or dropped and created again",
             gap,
         )
-    elif there.lsn > system.flushed and system.is_standby:
+    elif is_behind(position, system):
         yield Finding(
             "error",
             "position",
@@ -187,6 +200,12 @@ def position_findings(
         )
     else:
         yield Finding("ok", "position", f"continues at {lsn_text(there.lsn)}")
+
+
+def is_behind(position: CapturePosition, system: System) -> bool:
+    """Whether a server is a standby that has not yet received or replayed what comes before a position."""
+    there = position.slot
+    return there is not None and there.system == system.system and system.is_standby and there.lsn > system.flushed
 
 
 def _server(connection: Connection, system: System) -> Iterator[Finding]:
@@ -225,7 +244,7 @@ def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding
                 "error",
                 "slot",
                 f"{wanted.slot} does not exist",
-                wanted.keeper.new_slot,
+                "" if wanted.position is not None else wanted.keeper.new_slot,
             )
         return
     if slot.facts.get("slot_type") == "physical":
@@ -233,6 +252,13 @@ def _slot(wanted: Wanted, slot: Slot | None, system: System) -> Iterator[Finding
         return
     if slot.plugin not in READ:
         yield Finding("error", "plugin", f"the plugin {slot.plugin} is not supported", f"use one of {', '.join(READ)}")
+    if slot.is_in_csn_order:
+        yield Finding(
+            "error",
+            "slot",
+            f"{slot.name} is in CSN order: {CSN_ORDER}",
+            "create one in LSN order on a data node: pg_create_logical_replication_slot(name, plugin, 0)",
+        )
     if slot.facts.get("two_phase") == "t":
         yield Finding(
             "error",
@@ -293,7 +319,7 @@ def _retention(slot: Slot, system: System) -> Iterator[Finding]:
         )
 
 
-def _publications(connection: Connection, names: Sequence[str]) -> Iterator[Finding]:
+def _publications(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
     keep = connection.query("select setting from pg_catalog.pg_settings where name = 'max_slot_wal_keep_size'")
     if keep and keep[0]["setting"] == "-1":
         yield Finding(
@@ -315,7 +341,7 @@ def _publications(connection: Connection, names: Sequence[str]) -> Iterator[Find
             f"{idle[0]['setting']} {idle[0]['unit']}: a slot that is not read for so long is lost",
             "set it to more than the longest time for which the stream may be stopped",
         )
-    for name in names:
+    for name in wanted.publications:
         rows = connection.query(f"select * from pg_catalog.pg_publication where pubname = {connection.literal(name)}")
         if not rows:
             yield Finding(
@@ -325,22 +351,54 @@ def _publications(connection: Connection, names: Sequence[str]) -> Iterator[Find
                 f"CREATE PUBLICATION {connection.identifier(name)} FOR TABLE …",
             )
             continue
-        yield from _tables(connection, name, rows[0])
+        yield from _tables(connection, name, rows[0], wanted)
+    yield from _named(connection, wanted)
 
 
-def _tables(connection: Connection, name: str, publication: dict[str, str | None]) -> Iterator[Finding]:
-    tables = connection.query(
-        "select t.schemaname, t.tablename, c.relreplident, exists (select from pg_catalog.pg_index i "
-        "where i.indrelid = c.oid and i.indisprimary) as has_key "
-        "from pg_catalog.pg_publication_tables t "
-        "join pg_catalog.pg_namespace n on n.nspname = t.schemaname "
-        "join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename "
-        f"where t.pubname = {connection.literal(name)} order by 1, 2"
+def _named(connection: Connection, wanted: Wanted) -> Iterator[Finding]:
+    """Yields the tables that options name and no publication has. They may come later: this is no error."""
+    if not any(wanted.named.values()):
+        return
+    names = ", ".join(map(connection.literal, wanted.publications))
+    rows = connection.query(
+        f"select schemaname, tablename from pg_catalog.pg_publication_tables where pubname in ({names})"
     )
+    tables = [(row["schemaname"] or "", row["tablename"] or "") for row in rows]
+    there = [written(table) for table in tables]
+    for option, patterns in wanted.named.items():
+        for pattern in patterns:
+            if not any(map(ReadOptions(tables=(pattern,)).keeps_table, tables)):
+                yield Finding(
+                    "warning",
+                    option,
+                    f"no table of the publication is {written(pattern)}{suggestion(written(pattern), there)}",
+                    "correct the name, or add the table to the publication",
+                )
+
+
+_TABLES = """
+select t.schemaname, t.tablename, c.relreplident,
+    exists (select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary) as has_key,
+    pg_catalog.has_schema_privilege(n.oid, 'USAGE') and not exists (select from pg_catalog.pg_attribute a
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and {published}
+        and not pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')) as may_select,
+    pg_catalog.row_security_active(c.oid) as lacks_rows
+from pg_catalog.pg_publication_tables t
+join pg_catalog.pg_namespace n on n.nspname = t.schemaname
+join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename
+where t.pubname = {publication} order by 1, 2
+"""
+
+
+def _tables(connection: Connection, name: str, publication: dict[str, str | None], wanted: Wanted) -> Iterator[Finding]:
+    version = connection.version
+    published = "a.attname = any (t.attnames)" if version >= 15 else "a.attgenerated = ''" if version >= 12 else "true"
+    tables = connection.query(_TABLES.format(published=published, publication=connection.literal(name)))
     if tables:
         yield Finding("ok", "publication", f"{name} has {counted(len(tables), 'table')}")
     else:
         yield Finding("warning", "publication", f"{name} has no tables", "ALTER PUBLICATION … ADD TABLE …")
+    yield from _privileges(tables, wanted)
     if "t" not in (publication.get("pubupdate"), publication.get("pubdelete")):
         return
     for row in tables:
@@ -354,6 +412,38 @@ def _tables(connection: Connection, name: str, publication: dict[str, str | None
                 f"{label} has none: its UPDATE and DELETE fail in the database while it is published",
                 f"add a primary key, or ALTER TABLE {quoted} REPLICA IDENTITY FULL",
             )
+
+
+def _privileges(tables: Sequence[dict[str, str | None]], wanted: Wanted) -> Iterator[Finding]:
+    """Yields whether the rows of tables can be copied: else a slot that was created for it would keep the log."""
+    lacks: dict[str, list[str]] = {"select": [], "rows": []}
+    for row in tables:
+        table = (row["schemaname"] or "", row["tablename"] or "")
+        if wanted.reading.keeps_table(table) and table not in (wanted.copied or ()):
+            if row["may_select"] == "f":
+                lacks["select"].append(written(table))
+            elif row["lacks_rows"] == "t":
+                lacks["rows"].append(written(table))
+    level, needs = ("note", "only a snapshot needs it") if wanted.copied is None else ("error", "the snapshot needs it")
+    if lacks["select"]:
+        yield Finding(
+            level,
+            "privileges",
+            f"the role may not read {_listed(lacks['select'])}: {needs}",
+            "GRANT USAGE on the schema and SELECT on the tables to it",
+        )
+    if lacks["rows"]:
+        yield Finding(
+            level,
+            "privileges",
+            f"row-level security may hide rows of {_listed(lacks['rows'])} from the role: {needs}",
+            "ALTER ROLE … BYPASSRLS",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
 
 
 def _setting(connection: Connection, name: str) -> str | None:

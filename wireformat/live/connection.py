@@ -5,23 +5,25 @@ Source: PostgreSQL manual, "Streaming Replication Protocol" and "Logical Streami
 
 from __future__ import annotations
 
+import re
 import selectors
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
 from ..errors import OptionError, ServerError
 from ..lsn import lsn_text
-from .driver import Target, find_target
+from ..options.checks import one_of
+from ..options.rules import FOLLOWED_VIA
+from .driver import Target, find_target, server_version
 from .feedback import Feedback, feedback_of
 from .messages import Gathered
 
 EPOCH_SECONDS = 946_684_800
 """2000-01-01 UTC, from which servers count."""
-
 
 STEADY_SECONDS = 30.0
 """A connection that has lasted so long was no failure, also if nothing was written: attempts are counted anew."""
@@ -39,20 +41,22 @@ class Connection:
 
     dsn            connection string or URL of libpq
     driver         psycopg or gaussdb
-    replicates     False makes a plain connection, for SQL alone
+    via            streaming, or sql: a plain connection, for queries alone
     stop           a connection or statement that waits is cancelled, and a copy ends, when it is set
 
-    `feedback` is how the server lays out keepalives and status updates.
+    `version` is the major version of the server; GaussDB and openGauss say 9. `feedback` is how the server lays out
+    keepalives and status updates; `on_wait` is called now and then while an answer is waited for.
 
     Raises Stopped, ServerError, whose texts have no password, and what `find_target` raises.
     """
 
     def __init__(
-        self, dsn: str, driver: str = "psycopg", *, replicates: bool = True, stop: threading.Event | None = None
+        self, dsn: str, driver: str = "psycopg", *, via: str = "streaming", stop: threading.Event | None = None
     ) -> None:
-        self.replicates = replicates
+        self.replicates = one_of("via", via, FOLLOWED_VIA) == "streaming"
         self._stop = stop or threading.Event()
-        self.target: Target = find_target(dsn, driver, **({"replication": "database"} if replicates else {}))
+        self.on_wait: Callable[[], None] = lambda: None
+        self.target: Target = find_target(dsn, driver, **({"replication": "database"} if self.replicates else {}))
         self._pq = self.target.pq
         connection = self._pq.PGconn.connect_start(self.target.conninfo.encode())
         self._connection: Any = connection
@@ -64,12 +68,15 @@ class Connection:
             failure = self._connect(connection)
             if failure is not None:
                 raise ServerError(f"connection to {self.target.shown}: {failure}", is_temporary=_may_pass(failure))
+            self._set_datestyle()
         except BaseException:
             connection.finish()
             raise
         connection.notice_handler = self._take_notice
         self._escaping = self._pq.Escaping(connection)
-        self.feedback: Feedback = feedback_of(int(connection.server_version))
+        number = server_version(connection)
+        self.version = number // 10_000
+        self.feedback: Feedback = feedback_of(number)
 
     def _connect(self, connection: Any) -> str | None:
         """Connects, without holding Python's lock as `PGconn.connect` does. Returns why not, if it fails."""
@@ -90,6 +97,12 @@ class Connection:
             status = connection.connect_poll()
         return None if status == polling.OK else self._words(connection.get_error_message())
 
+    def _set_datestyle(self) -> None:
+        """Sets the style of dates again if PGDATESTYLE is set: libpq sends it after the settings of the driver."""
+        style = self._connection.parameter_status(b"DateStyle") or b"ISO"
+        if not style.startswith(b"ISO"):
+            self._check(self._result("SET datestyle = ISO"), self._pq.ExecStatus.COMMAND_OK)
+
     def __enter__(self) -> Connection:
         return self
 
@@ -99,9 +112,9 @@ class Connection:
         self.close()
 
     @property
-    def version(self) -> int:
-        """The major version of the server; GaussDB and openGauss say 9."""
-        return int(self._connection.server_version) // 10000
+    def process(self) -> int:
+        """The process of the server."""
+        return int(self._connection.backend_pid)
 
     @property
     def socket(self) -> int:
@@ -147,14 +160,22 @@ class Connection:
     def check_stopped(self) -> None:
         """Cancels what the server does and raises Stopped, if that is asked for."""
         if self._stop.is_set():
-            with suppress(Exception):  # a courtesy: the server would notice the end of the connection later
-                self._connection.get_cancel().cancel()
+            self._cancel()
             raise Stopped
+
+    def _cancel(self) -> None:
+        with suppress(Exception):  # a courtesy: the server would notice the end of the connection later
+            self._connection.get_cancel().cancel()
 
     def _wait_for_answer(self, selector: selectors.BaseSelector) -> None:
         """Waits for bytes from the server, however long it takes."""
         while not self.wait(selector, STOP_SECONDS):
             self.check_stopped()
+            try:
+                self.on_wait()
+            except BaseException:
+                self._cancel()
+                raise
 
     def start(self, slot: str, lsn: int, options: Mapping[str, str]) -> None:
         """Starts to stream a logical slot.
@@ -291,11 +312,16 @@ class Connection:
         text = self._words(result.get_error_message()) or f"unexpected answer {result.status}"
         if code == _DISK_FULL:
             text = f"the server's disk is full: {text}"
-        may_pass = code is None or code in _TEMPORARY or (code == "XX000" and _DROPPED in text)
+        may_pass = (
+            code is None
+            or code in _TEMPORARY
+            or (code == "XX000" and _DROPPED in text)
+            or (code == _BROKEN_PROTOCOL and _may_pass(text) and any(words in text for words in _POOLER))
+        )
         raise ServerError(text, sqlstate=code, is_temporary=may_pass)
 
     def _words(self, text: str) -> str:
-        return self.target.masked(text)
+        return self.target.masked(re.sub(r"\s*\n\s*", "; ", text.strip()))
 
 
 _NOT_READY = b"55000"
@@ -321,6 +347,16 @@ _TEMPORARY = (
 """SQLSTATEs that may pass: a lost connection, a server that starts or stops, too many connections, an active slot, a
 full disk. Of the same classes, a broken protocol (08P01), a refusal (08004) and a dropped database (57P04) stay."""
 
+_BROKEN_PROTOCOL = "08P01"
+
+_POOLER = (
+    "server conn crashed?",
+    "server login has been failing",
+    "server shutting down",
+    "query_wait_timeout",
+)
+"""Errors of PgBouncer that may pass, which have the SQLSTATE of a broken protocol: its connection to the server was
+lost, or it gets none. Source: pgbouncer, src/server.c, objects.c and janitor.c; send_pooler_error of proto.c."""
 
 _DROPPED = "could not open relation with OID"
 """An error of the view of published tables, if one of them is dropped meanwhile."""

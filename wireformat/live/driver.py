@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -13,13 +16,18 @@ from ..options.checks import one_of
 DRIVERS = ("psycopg", "gaussdb")
 
 CONNECT_SECONDS = 10
-"""How long a connection may take, where neither the connection string nor PGCONNECT_TIMEOUT says it."""
+"""How long a connection may take, where neither the connection string, its service nor PGCONNECT_TIMEOUT says it."""
 
 _SETTINGS = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c client_min_messages=warning"
-"""Settings on which the text of values depends, as PostgreSQL's own subscriptions ask for them; and plugins warn."""
+"""Settings on which the text of values depends, as PostgreSQL's own subscriptions ask for them; and plugins warn.
+They come after those of the user, and the last one counts."""
 
 _KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
-"""So soon the kernel takes a server for lost that is gone without a word while an answer is waited for."""
+"""So soon the kernel takes a server for lost that is gone without a word while an answer is waited for; unless the user
+says it."""
+
+_NO_SSLMODE = "unknown"
+"""A value of sslmode that libpq refuses before it looks for the server."""
 
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 _SHOWN = ("service", "host", "hostaddr", "port", "dbname", "user")
@@ -57,7 +65,8 @@ class Target(NamedTuple):
 
 
 def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
-    """Returns the server that a connection string or URL of libpq names. `service=…` and PGPASSFILE work.
+    """Returns the server that a connection string or URL of libpq names. `service=…`, PGPASSFILE and the other
+    variables of libpq work. Our timeouts are defaults; settings of `options` that decoding needs are added to it.
 
     driver       psycopg or gaussdb
     parameters   take precedence over those of the string
@@ -81,14 +90,14 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
             "option dsn: expected a connection string such as 'host=db.example dbname=shop user=reader' or "
             "postgresql://reader@db.example/shop, got another text (not shown here, since it may have a password)"
         ) from None
-    secrets = {str(given[name]) for name in _SECRETS if given.get(name)} | {os.environ.get("PGPASSWORD", "")}
-    options = " ".join(filter(None, (given.get("options") or os.environ.get("PGOPTIONS"), _SETTINGS)))
+    known = _known(pq, conninfo.make_conninfo, given)
+    secrets = {known.get(name, "") for name in _SECRETS} | {os.environ.get("PGPASSWORD", "")}
     found = {
-        "application_name": "wireformat",
-        **_KEEPALIVES,
+        "fallback_application_name": "wireformat",
+        **{name: value for name, value in _KEEPALIVES.items() if name not in known},
         **given,
         "client_encoding": "UTF8",
-        "options": options,
+        "options": " ".join(filter(None, (known.get("options"), _SETTINGS))),
         **parameters,
     }
     shown = " ".join(f"{name}={given[name]}" for name in _SHOWN if given.get(name))
@@ -96,9 +105,44 @@ def find_target(dsn: Any, driver: str, **parameters: str) -> Target:
         conninfo.make_conninfo("", **found),
         shown or "the default server",
         _masks(secrets),
-        _seconds(given.get("connect_timeout") or os.environ.get("PGCONNECT_TIMEOUT"), str(given.get("host"))),
+        _seconds(known.get("connect_timeout"), known.get("host", "")),
         pq,
     )
+
+
+def _known(pq: Any, make_conninfo: Any, given: Mapping[str, Any]) -> dict[str, str]:
+    """Returns what libpq makes of the parameters of a connection string, of its service and of the environment.
+
+    Only a connection knows it. This one ends before it looks for the server. The package gaussdb says of a service that
+    the string names nothing but its `options`.
+    """
+    known = {name: str(value) for name, value in given.items()}
+    attempt = pq.PGconn.connect_start(make_conninfo("", **{**known, "sslmode": _NO_SSLMODE}).encode())
+    try:
+        return {**known, **_values(attempt.info)}
+    except NotImplementedError:
+        known = {**_values(pq.Conninfo.get_defaults()), **known}
+        with suppress(AssertionError):  # there is no such service: the connection will say so
+            known["options"] = attempt.options.decode("utf-8", "replace")
+        return known
+    finally:
+        attempt.finish()
+
+
+def _values(options: Iterable[Any]) -> dict[str, str]:
+    return {one.keyword.decode(): one.val.decode("utf-8", "replace") for one in options if one.val}
+
+
+def server_version(connection: Any) -> int:
+    """Returns the version of a connection's server, as 180002 for 18.2 and 90204 for 9.2.4.
+
+    It is read from what the server says when it is connected to: the package gaussdb would ask it by a query.
+    """
+    numbers = re.match(
+        r"(\d+)(?:\.(\d+))?(?:\.(\d+))?", (connection.parameter_status(b"server_version") or b"").decode()
+    )
+    major, middle, minor = (int(number or 0) for number in numbers.groups()) if numbers else (0, 0, 0)
+    return major * 10_000 + (middle if major >= 10 else middle * 100 + minor)
 
 
 def _masks(secrets: set[str]) -> tuple[str, ...]:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any, TypeVar
 
-from ..errors import OptionError, ServerError
+from ..errors import OptionError, ServerError, counted
+from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
-from .checks import Wanted, all_findings, check_start, raise_errors
+from .blockers import blocker, waits_for_slot
+from .checks import Wanted, all_findings, check_start, is_behind, raise_errors
 from .connection import STEADY_SECONDS, Connection, Stopped
 from .intake import Intake, SqlIntake
-from .messages import is_stop
+from .messages import MessageFile
 from .plugins import Asked, ask
-from .progress import Progress
+from .progress import Progress, clock
 from .sink import Sink, is_full
 from .slots import Slot, System, claim, create_slot, find_slot, find_system, retained_bytes
 from .snapshot import Snapshot, take_snapshot
@@ -32,6 +34,9 @@ TICK_SECONDS = 0.5
 LOOK_SECONDS = 10.0
 """How often the server is asked for the end of its log and what the slot retains."""
 
+FIRST_LOOK_SECONDS = 1.0
+"""How soon it is asked what it waits for."""
+
 ASKS_SECONDS, ONCE_ASKS_SECONDS = 5.0, 0.1
 """How often the server is asked how far it is while nothing comes, and so where `once` ends."""
 
@@ -41,6 +46,8 @@ shut down asks, and waits until all that it has sent is safe."""
 
 _WAIT_SECONDS = (1.0, 2.0, 5.0, 10.0)
 """Before each attempt to connect again, or to write again when the disk is full; the last one repeats."""
+
+_DAY_SECONDS = 86_400
 
 
 @dataclass
@@ -70,6 +77,8 @@ class Follower:
     target: int | None = None
     last_write: float = field(default_factory=time.monotonic)
     last_look: float = 0.0
+    blocked_by: str | None = None
+    waits_since: float | None = None
     failures: int = 0
     lost_at: float = 0.0
     opened_at: float = 0.0
@@ -108,12 +117,24 @@ class Follower:
         now = time.monotonic()
         if self.failures == 0:
             self.lost_at = now
-        if self.progress.started is None or not error.is_temporary or now - self.lost_at > self.reconnect_seconds:
+        if self.progress.started is None or not error.is_temporary:
             raise error
+        left = self.lost_at + self.reconnect_seconds - now
+        if left < 0:
+            raise ServerError(
+                f"{error}; given up after {self.reconnect_seconds:g} seconds, see reconnect_seconds",
+                sqlstate=error.sqlstate,
+                is_temporary=True,
+            )
         wait = _WAIT_SECONDS[min(self.failures, len(_WAIT_SECONDS) - 1)]
         self.failures += 1
-        self._report(state=f"connecting again: {error}")
+        until = f" (until {clock(time.time() + left)})" if left < _DAY_SECONDS else ""
+        self._report(state=f"connecting again: {error}{until}")
         return not self.stop.wait(wait)
+
+    def _begins(self) -> None:
+        """From now on, errors that may pass are waited for: the server is the right one."""
+        self.progress = replace(self.progress, started=self.progress.started or time.time())
 
     def _lasts(self) -> None:
         """Counts failures anew once a connection has lasted: one that lives for a moment is a failure, too."""
@@ -124,7 +145,7 @@ class Follower:
         """Connects, checks that the slot goes on where the lake ends, and writes until there is a reason to stop."""
         connection = self.connect()
         try:
-            if self.via == "sql" or self._copies_tables():
+            if self.via == "sql" or self._copied() is not None:  # then the server does not keep others from the slot
                 claim(connection, self.slot)
                 self.position = self.sink.position()
             system, slot = self._checked(connection)
@@ -134,7 +155,8 @@ class Follower:
                 self.target = system.flushed if self.once else None
             if self.position is None:
                 self._begin(system, slot, asked.format)
-            self.progress = replace(self.progress, started=self.progress.started or time.time())
+            self._begins()
+            self.progress = replace(self.progress, lsn=self._reached().lsn)
             while self._reached().copied is not None:
                 self._copy_tables(asked)
         except BaseException:
@@ -142,11 +164,11 @@ class Follower:
             raise
         self._write_stream(connection, asked)
 
-    def _copies_tables(self) -> bool:
-        """Whether rows are copied before the server streams; then it does not keep others from the slot."""
+    def _copied(self) -> Collection[tuple[str, str]] | None:
+        """Returns the tables that have been copied, if others are copied before the server streams; else None."""
         if self.position is None:
-            return self.snapshot
-        return self.position.slot is not None and self.position.slot.copied is not None
+            return () if self.snapshot else None
+        return None if self.position.slot is None else self.position.slot.copied
 
     def _write_stream(self, connection: Connection, asked: Asked, until: int | None = None) -> None:
         """Writes what the slot sends until there is a reason to stop; closes the connection.
@@ -157,7 +179,7 @@ class Follower:
         try:
             start = self._reached().lsn
             self.sink.flush_all()  # the server hears `start` at once
-            self.progress = replace(self.progress, state="streaming", lsn=start)
+            self.progress = replace(self.progress, state="streaming")
             intake, batches = self._opened(connection, asked, start, until)
         except BaseException:
             connection.close()
@@ -191,12 +213,28 @@ class Follower:
 
     def _checked(self, connection: Connection) -> tuple[System, Slot]:
         system, slot = self._found(connection)
-        wanted = Wanted(self.slot, self.publications, self.position, self.creates_slot)
-        raise_errors(all_findings(connection, wanted, system, slot))
+        if self.position is not None and is_behind(self.position, system):
+            self._begins()  # it is waited for, also in the first attempt of a run
+        wanted = Wanted(
+            self.slot,
+            self.publications,
+            self.position,
+            self.creates_slot,
+            reading=ReadOptions(tables=self.sink.patterns),
+            copied=self._copied(),
+            named=self.sink.named_tables(),
+        )
+        found = all_findings(connection, wanted, system, slot)
+        self.progress = replace(self.progress, warnings=tuple(one.sentence for one in found if one.level == "warning"))
+        raise_errors(found)
         if slot is None:
             self._asked(connection, self.plugin)  # a slot that nobody reads would keep the server's log
+            state = f"creating the slot: {waits_for_slot(connection)}"
+            self._report(state=state)
+            connection.on_wait = lambda: self._works(state, waiting=connection)
             slot = create_slot(connection, self.slot, self.plugin)
             system = find_system(connection)
+            raise_errors(all_findings(connection, wanted, system, slot))  # a coordinator of GaussDB chooses CSN order
         return system, slot
 
     def _asked(self, connection: Connection, plugin: str) -> Asked:
@@ -230,8 +268,7 @@ class Follower:
                 self.sink.patterns,
                 copied,
                 self.batch_bytes,
-                self._copies,
-                self.stop,
+                self._works,
             )
         with closing(found.messages):
             if copied:
@@ -245,20 +282,24 @@ class Follower:
         self.progress = self.progress.with_rows(rows)
         self._report(state="snapshot", lsn=found.lsn)
 
-    def _copies(self, state: str) -> None:
+    def _works(self, state: str, rows: int = 0, waiting: Connection | None = None) -> None:
+        """Reports work that may take long, between two of its steps, or while the server is waited for."""
         self._lasts()
-        self._look()
-        self._report(state=state)
+        self._look(waiting)
+        self._report(state=state, rows_so_far=rows, blocked_by=self.blocked_by)
 
     def _write_copied(self, found: Snapshot, asked: Asked, at: SlotPosition) -> tuple[CapturePosition, dict[str, int]]:
         """Writes the rows of a snapshot; again, if an earlier attempt has failed."""
         self.sink.empty_unfinished(found.tables)
-        try:
+        state = f"snapshot: writes {counted(found.rows, 'row')}"
+
+        def tell(messages: int) -> None:
+            if self.stop.is_set():
+                raise Stopped
+            self._works(state, min(messages, found.rows))
+
+        with _telling(found.messages, tell):
             return self.sink.write(found.messages, asked.format, self.position, at)
-        except OSError as error:
-            if is_stop(error):
-                raise Stopped from None
-            raise
 
     def _write_batches(self, intake: Intake | SqlIntake, batches: Batches, asked: Asked, target: int | None) -> None:
         self.opened_at = time.monotonic()
@@ -300,22 +341,31 @@ class Follower:
 
     def _write(self, batch: Batch, format: str) -> None:
         at = self._reached()._replace(lsn=max(batch.lsn, self._reached().lsn), timeline=self.timeline)
-        self.position, rows = self._with_room(
-            lambda: self.sink.write(batch.messages, format, self.position, at, at.copied)
-        )
+
+        def write() -> tuple[CapturePosition, dict[str, int]]:
+            with _telling(batch.messages, lambda count: self._works("streaming: writes a large batch", count)):
+                return self.sink.write(batch.messages, format, self.position, at, at.copied)
+
+        self.position, rows = self._with_room(write)
         self.last_write = time.monotonic()
         self.failures = 0
         self.progress = self.progress.after(batch, rows, self._position())
         self._report(state="streaming")
 
-    def _look(self) -> None:
-        """Asks the server on a connection of its own, now and then."""
+    def _look(self, waiting: Connection | None = None) -> None:
+        """Asks the server on a connection of its own, now and then; soon after another one has begun to wait."""
         now = time.monotonic()
-        if now - self.last_look >= LOOK_SECONDS:
+        if waiting is None:
+            self.waits_since = self.blocked_by = None
+        elif self.waits_since is None:
+            self.waits_since = now
+        is_new = self.waits_since is not None and self.last_look <= self.waits_since
+        if now - self.last_look >= min(LOOK_SECONDS, FIRST_LOOK_SECONDS if is_new else LOOK_SECONDS):
             self.last_look = now
             # The stream itself notices a server that is gone.
             with suppress(ServerError), self.connect() as connection:
                 self._found(connection)
+                self.blocked_by = None if waiting is None else blocker(connection, waiting.process)
 
     def _found(self, connection: Connection) -> tuple[System, Slot | None]:
         """Returns what the server says, which is reported next."""
@@ -324,6 +374,23 @@ class Follower:
         self.progress = replace(self.progress, server_lsn=system.flushed, retained_bytes=kept)
         return system, slot
 
-    def _report(self, **facts: Any) -> None:
-        self.progress = replace(self.progress, **facts)
+    def _report(self, *, rows_so_far: int = 0, blocked_by: str | None = None, **facts: Any) -> None:
+        self.progress = replace(self.progress, rows_so_far=rows_so_far, blocked_by=blocked_by, **facts)
         self.tell(self.progress)
+
+
+@contextmanager
+def _telling(messages: Any, tell: Callable[[int], None]) -> Iterator[None]:
+    """Calls `tell` with the number of messages that have been read so far, if they are in a file; raises what it
+    raises."""
+    if not isinstance(messages, MessageFile):
+        yield
+        return
+    messages.tell = tell
+    try:
+        yield
+    except OSError as error:
+        raised = messages.ended_by(error)
+        if raised is None:
+            raise
+        raise raised from None

@@ -111,7 +111,7 @@ def follow(
         "memory_limit": memory_limit // 6,  # for open transactions, and again for what is being written
     }
     follower = Follower(
-        connect=lambda: Connection(dsn, driver, replicates=via == "streaming", stop=stop),
+        connect=lambda: Connection(dsn, driver, via=via, stop=stop),
         via=one_of("via", via, FOLLOWED_VIA),
         slot=slot,
         publications=names,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow as pa
 
 _COLUMN = "payload"
 
-_STOPPED = "the messages are not read to their end: stopped"
+_ENDED = "the messages are not read to their end"
 
 _SLICE_BYTES = 1 << 20
 """Messages are read in slices of about this size: what a scan notes of small ones is many times as large."""
@@ -71,11 +70,13 @@ class Gathered:
 class MessageFile:
     """Messages in a temporary file, which can be read more than once.
 
-    stop   reading fails when it is set; see `is_stop`
+    tell    is called with the number of messages read so far, in the thread that reads. What it raises ends the
+            reading, see `ended_by`
     """
 
-    def __init__(self, stop: threading.Event | None = None) -> None:
-        self._stop = stop or threading.Event()
+    def __init__(self) -> None:
+        self.tell: Callable[[int], None] = lambda count: None
+        self._ended_by: BaseException | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="wireformat-")
         self._path = Path(self._folder.name) / "messages.arrow"
         self._schema = pa.schema([(_COLUMN, pa.large_binary())])
@@ -97,11 +98,17 @@ class MessageFile:
         """Reads the messages, one record batch after the other. `end` comes before."""
 
         def batches() -> Iterator[pa.RecordBatch]:
+            count = 0
             with pa.OSFile(str(self._path)) as file, pa.ipc.open_file(file) as reader:
                 for index in range(reader.num_record_batches):
-                    if self._stop.is_set():
-                        raise InterruptedError(_STOPPED)
-                    yield reader.get_batch(index)
+                    try:
+                        self.tell(count)
+                    except BaseException as error:
+                        self._ended_by = error
+                        raise InterruptedError(_ENDED) from None
+                    batch = reader.get_batch(index)
+                    count += batch.num_rows
+                    yield batch
 
         return pa.RecordBatchReader.from_batches(self._schema, batches()).__arrow_c_stream__(requested_schema)
 
@@ -116,7 +123,6 @@ class MessageFile:
             self._file.close()
         self._folder.cleanup()
 
-
-def is_stop(error: BaseException) -> bool:
-    """Whether reading a MessageFile has failed because it was to stop. Arrow raises it as an error with its text."""
-    return isinstance(error, OSError) and _STOPPED in str(error)
+    def ended_by(self, error: OSError) -> BaseException | None:
+        """Returns what `tell` has raised, if that is why reading failed: of it, Arrow only keeps a text."""
+        return self._ended_by if _ENDED in str(error) else None

@@ -41,6 +41,14 @@ class Asked(NamedTuple):
     is_parallel: bool = False
 
 
+CSN_ORDER = (
+    "positions are LSNs, and in CSN order a transaction may come after one with a higher LSN. After a restart at that "
+    "LSN it would be missing"
+)
+"""Why streams in CSN order are not read. Source: GaussDB's documentation, "Logical Replication Functions": the
+confirmed_flush of a CSN-based slot is meaningless."""
+
+
 def ask(
     connection: Connection, plugin: str, publications: Sequence[str], given: Mapping[str, object], via: str
 ) -> Asked:
@@ -69,6 +77,8 @@ def ask(
     usual_options = _PARALLEL if plugin == "mppdb_decoding" and via == "streaming" and not is_serial else {}
     options = {**usual_options, **given}
     checked = Options.gaussdb(options, plugin=plugin, via=via)
+    if checked.values["output-order"] == 1:
+        raise OptionError(f"option options: output-order 1 is not supported here: {CSN_ORDER}")
     return Asked(checked.format, _texts(options), checked.mode == "parallel")
 
 

@@ -13,13 +13,20 @@ from .batches import Batch
 from .connection import EPOCH_SECONDS
 
 
+def clock(seconds: float) -> str:
+    """Returns the local time of day, of seconds since 1970."""
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a stream has been read and written.
 
     state           snapshot, streaming, or what is waited for
+    rows_so_far     of the table that is being copied, or of the rows that are being written; 0 if there is no such work
+    blocked_by      the transaction that the server waits for; None if there is none that it knows
     started         when it began, in seconds since 1970
-    lsn             everything before it is in the lake
+    lsn             everything before it is in the lake; 0 until that is known
     server_lsn      the end of the server's log when it was last asked
     transactions    that the lake has
     rows            that were written by this run; `tables`: by table
@@ -30,9 +37,12 @@ class Progress:
     lag_seconds     from the commit of the last transaction to its arrival in the lake, by the clocks of both machines
     retained_bytes  of the log that the server keeps for the slot
     open_messages   of a transaction that has not ended
+    warnings        what the checks warn of, when it last connected
     """
 
     state: str = "connecting"
+    rows_so_far: int = 0
+    blocked_by: str | None = None
     started: float | None = None
     lsn: int = 0
     server_lsn: int | None = None
@@ -47,12 +57,13 @@ class Progress:
     lag_seconds: float = 0.0
     retained_bytes: int | None = None
     retained_alarm: int | None = None
+    warnings: tuple[str, ...] = ()
     open_messages: int = 0
 
     @property
     def lag_bytes(self) -> int | None:
         """How much of the server's log is not in the lake."""
-        return None if self.server_lsn is None else max(self.server_lsn - self.lsn, 0)
+        return None if self.server_lsn is None or not self.lsn else max(self.server_lsn - self.lsn, 0)
 
     @property
     def is_alarming(self) -> bool:
@@ -89,11 +100,14 @@ class Progress:
         facts: dict[str, Any] = {
             "time": round(time.time(), 3),
             "state": self.state,
+            "rows_so_far": self.rows_so_far,
+            "blocked_by": self.blocked_by,
             "lsn": lsn_text(self.lsn),
             "lag_bytes": self.lag_bytes,
             "lag_seconds": round(self.lag_seconds, 3),
             "retained_bytes": self.retained_bytes,
             "alarm": self.is_alarming,
+            "warnings": self.warnings,
             "rows": self.rows,
             "rows_per_second": round(self.rows_per_second, 1),
             "bytes": self.bytes,

@@ -15,7 +15,7 @@ from ..errors import OptionError, ServerError
 from ..lake.delta import DeltaFolder
 from ..lake.names import folder_of
 from ..lake.options import LakeOptions
-from ..options.table_names import written
+from ..options.table_names import one_table, written
 from ..stream.capture_position import CapturePosition, SlotPosition
 
 
@@ -42,6 +42,15 @@ class Sink:
             if "expected a lake" not in str(error):
                 raise
             return None
+
+    def named_tables(self) -> dict[str, list[tuple[str | None, str | None]]]:
+        """Returns the tables that options name, by option, as patterns of ReadOptions."""
+        options = {name: getattr(self.lake, name) for name in ("keys", "partition_by", "schemas")}
+        named: dict[str, list[tuple[str | None, str | None]]] = {"tables": list(self.patterns or ())}
+        for name, given in options.items():
+            if isinstance(given, dict):
+                named[name] = [one_table(table) for table in given]
+        return named
 
     def flush_all(self) -> None:
         """Waits until what an earlier run has written is on the disk: it may have ended before it waited itself."""

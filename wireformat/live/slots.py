@@ -63,6 +63,11 @@ class Slot(NamedTuple):
     facts: dict[str, str | None]
 
     @property
+    def is_in_csn_order(self) -> bool:
+        """Whether GaussDB sends the transactions of the slot in the order of their CSNs."""
+        return self.facts.get("confirmed_csn") not in (None, "", "0")
+
+    @property
     def is_lost(self) -> str | None:
         """Why the slot cannot be used any more; None if it can."""
         if self.facts.get("invalidation_reason"):
@@ -157,8 +162,8 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
             row.get("plugin") or "",
             row.get("database") or "",
             row.get("active") == "t",
-            None if confirmed is None else lsn_value(confirmed),
-            None if restart is None else lsn_value(restart),
+            lsn_value(confirmed) if confirmed else None,
+            lsn_value(restart) if restart else None,
             row,
         )
     return None

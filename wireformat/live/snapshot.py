@@ -11,17 +11,17 @@ from __future__ import annotations
 import json
 import secrets
 import struct
-import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..api import encode
-from ..errors import ServerError, counted
+from ..errors import ServerError
 from ..events import Begin, Commit, Event, Relation, Type
 from ..lsn import lsn_value
 from ..options import ReadOptions
 from ..options.table_names import written
+from .blockers import waits_for_slot
 from .connection import Connection
 from .messages import Gathered, MessageFile
 
@@ -74,14 +74,27 @@ class Snapshot(NamedTuple):
 
     messages   one transaction
     lsn        its rows are there before the changes of transactions that are committed from there on
+    rows       their number
     tables     schema and name of those that were copied
     is_last    whether all tables have been copied then
     """
 
     messages: MessageFile
     lsn: int
+    rows: int
     tables: list[tuple[str, str]]
     is_last: bool
+
+
+class Tell(Protocol):
+    """Is told what is being done.
+
+    rows       how many have been copied
+    waiting    a connection that waits for an answer
+    """
+
+    def __call__(self, state: str, rows: int = 0, waiting: Connection | None = None) -> None:
+        """See above."""
 
 
 def take_snapshot(
@@ -90,8 +103,7 @@ def take_snapshot(
     patterns: tuple[tuple[str | None, str | None], ...] | None,
     copied: Collection[tuple[str, str]],
     most_bytes: int,
-    tell: Callable[[str], None],
-    stop: threading.Event,
+    tell: Tell,
 ) -> Snapshot:
     """Copies published tables to a temporary file.
 
@@ -99,12 +111,12 @@ def take_snapshot(
     patterns     of the tables, as ReadOptions has them
     copied       tables that have been copied
     most_bytes   no further table begins when there are so many
-    tell         is called with what is being done
-    stop         ends it
 
-    Raises Stopped, ServerError.
+    Raises Stopped, ServerError, and what `tell` raises.
     """
-    tell("snapshot: waits for transactions that are open")
+    state, count, rows = f"snapshot: {waits_for_slot(connection)}", 0, 0
+    connection.on_wait = lambda: tell(state, count, connection)
+    tell(state)
     connection.query("SET row_security = off")  # an error where policies would leave rows out
     connection.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     lsn = _begin(connection)
@@ -116,7 +128,7 @@ def take_snapshot(
         if keeps(name := (table.relation.table_schema, table.relation.table_name)) and name not in copied
     }
     done: list[tuple[str, str]] = []
-    file = MessageFile(stop)
+    file = MessageFile()
     try:
         # One byte before the LSN, where no record begins: a transaction may be committed at the LSN itself.
         facts = {"commit_lsn": lsn - 1, "commit_time": row["now"]}
@@ -124,9 +136,11 @@ def take_snapshot(
         for name, table in left.items():
             if done and file.size >= most_bytes:
                 break
+            state, count = f"snapshot: {'.'.join(name)}", 0
             with _explained(connection, table):
                 for count in _copied(connection, table, file):
-                    tell(f"snapshot: {'.'.join(name)}, {counted(count, 'row')}")
+                    tell(state, count)
+            rows += count
             done.append(name)
         _write(file, [Commit(end_lsn=lsn, **facts)])  # type: ignore[arg-type]
         file.end()
@@ -134,7 +148,7 @@ def take_snapshot(
     except BaseException:
         file.close()
         raise
-    return Snapshot(file, lsn, done, len(done) == len(left))
+    return Snapshot(file, lsn, rows, done, len(done) == len(left))
 
 
 def _begin(connection: Connection) -> int:

@@ -165,5 +165,5 @@ def as_inserts(
 def _and_more(lists: pa.Array, names: list[str]) -> pa.Array:
     """Returns lists of names with more names in each."""
     if lists.null_count == len(lists):
-        return pa.repeat(pa.scalar(names, lists.type), len(lists))
+        return pa.array([names] * len(lists), lists.type)  # Arrow cannot repeat a list no times
     return pa.array([[*(one or ()), *names] for one in lists.to_pylist()], lists.type)

@@ -70,11 +70,13 @@ def _switched_keys(listed: pa.Table) -> dict[tuple[str, str, int], list[list[str
     return {(schema, table, version): keys for schema, table, version, keys in found}
 
 
-def replica_identity(listed: pa.Table, table: str) -> list[str]:
-    """Returns the columns of the replica identity; [] if it is the whole row.
+def states_identity(listed: pa.Table, table: str) -> bool:
+    """Whether the stream states the replica identity of a table."""
+    return any(row["key_columns"] is not None for row in rows_of(listed, table))
 
-    Raises OptionError if it is unknown, or changed.
-    """
+
+def _identities(listed: pa.Table, table: str) -> set[tuple[str, ...] | None]:
+    """Returns the columns of all replica identities that a table has had; None is the whole row."""
     switched = _switched_keys(listed)
     keys: set[tuple[str, ...] | None] = set()
     for row in rows_of(listed, table):
@@ -83,6 +85,30 @@ def replica_identity(listed: pa.Table, table: str) -> list[str]:
                 # With REPLICA IDENTITY FULL the key has all columns. Without an identity, it has none, and the server
                 # does not publish updates and deletes. In both cases equal rows are counted.
                 keys.add(None if len(names) in (0, len(row["columns"])) else tuple(names))
+    return keys
+
+
+def lasting_identity(listed: pa.Table, table: str) -> list[str] | None:
+    """Returns the columns that identified the rows of a table all the time; [] for the whole row.
+
+    None if they changed. If the whole row identifies them, they are its columns. Where the stream states no identity,
+    it is the whole row.
+    """
+    keys = _identities(listed, table) or {None}
+    names = keys.pop()
+    if keys:
+        return None
+    if names is None and len({frozenset(row["columns"]) for row in rows_of(listed, table)}) > 1:
+        return None
+    return list(names or ())
+
+
+def replica_identity(listed: pa.Table, table: str) -> list[str]:
+    """Returns the columns of the replica identity; [] if it is the whole row.
+
+    Raises OptionError if it is unknown, or changed.
+    """
+    keys = _identities(listed, table)
     if len(keys) == 1:
         return list(keys.pop() or ())
     if not keys:

@@ -13,11 +13,18 @@ from ..screen import print_lines, say
 
 
 def check(
-    dsn: str, *, slot: str, publication: Sequence[str] | None, folder: str | None, driver: str, as_json: bool = False
+    dsn: str,
+    *,
+    slot: str,
+    publication: Sequence[str] | None,
+    folder: str | None,
+    via: str,
+    driver: str,
+    as_json: bool = False,
 ) -> None:
     """Prints what was found, a line each; raises Failed if no stream can start."""
     position = None if folder is None else lake.position(folder)
-    found = live.check(dsn, slot=slot, publication=publication or None, position=position, driver=driver)
+    found = live.check(dsn, slot=slot, publication=publication or None, position=position, via=via, driver=driver)
     if as_json:
         print_lines(finding._asdict() for finding in found)
     else:
@@ -28,13 +35,13 @@ def check(
         raise Failed(f"{errors} of {len(found)} checks keep the stream from starting", BAD_DATA)
 
 
-def create(dsn: str, slot: str, *, plugin: str, failover: bool, driver: str) -> None:
+def create(dsn: str, slot: str, *, plugin: str, failover: bool, via: str, driver: str) -> None:
     """Creates the slot."""
-    live.create_slot(dsn, slot, plugin=plugin, failover=failover, driver=driver)
+    live.create_slot(dsn, slot, plugin=plugin, failover=failover, via=via, driver=driver)
     say(f"created slot {slot}")
 
 
-def drop(dsn: str, slot: str, *, driver: str) -> None:
+def drop(dsn: str, slot: str, *, via: str, driver: str) -> None:
     """Drops the slot."""
-    live.drop_slot(dsn, slot, driver=driver)
+    live.drop_slot(dsn, slot, via=via, driver=driver)
     say(f"dropped slot {slot}")

@@ -28,6 +28,14 @@ Driver = Annotated[
     str,
     typer.Option(metavar="psycopg|gaussdb", autocompletion=one_of("psycopg", "gaussdb"), help="Package that connects."),
 ]
+Via = Annotated[
+    str,
+    typer.Option(
+        metavar="streaming|sql",
+        autocompletion=one_of("streaming", "sql"),
+        help="A replication connection and START_REPLICATION, or only SQL functions.",
+    ),
+]
 Lake = Annotated[
     str | None, typer.Option("--to", "-t", metavar="FOLDER", help="The lake that the stream is to continue.")
 ]
@@ -38,6 +46,7 @@ def check(
     slot: Slot,
     publication: Publication = None,
     to: Lake = None,
+    via: Via = "streaming",
     driver: Driver = "psycopg",
     create_slot: Annotated[bool, typer.Option("--create-slot", help="Create the slot first.")] = False,
     drop_slot: Annotated[
@@ -54,11 +63,11 @@ def check(
         from . import check as command
 
         if drop_slot:
-            command.drop(dsn, slot, driver=driver)
+            command.drop(dsn, slot, via=via, driver=driver)
             return
         if create_slot:
-            command.create(dsn, slot, plugin=plugin, failover=failover, driver=driver)
-        command.check(dsn, slot=slot, publication=publication, folder=to, driver=driver, as_json=as_json)
+            command.create(dsn, slot, plugin=plugin, failover=failover, via=via, driver=driver)
+        command.check(dsn, slot=slot, publication=publication, folder=to, via=via, driver=driver, as_json=as_json)
 
 
 def follow(
@@ -119,14 +128,7 @@ def follow(
     encoding: Encoding = "utf-8",
     encoding_errors: EncodingErrors = "strict",
     threads: Threads = None,
-    via: Annotated[
-        str,
-        typer.Option(
-            metavar="streaming|sql",
-            autocompletion=one_of("streaming", "sql"),
-            help="Read by START_REPLICATION, or by SQL functions.",
-        ),
-    ] = "streaming",
+    via: Via = "streaming",
     driver: Driver = "psycopg",
 ) -> None:
     """Write what a slot sends to a lake, until SIGTERM or Ctrl-C: the current batch is then finished."""

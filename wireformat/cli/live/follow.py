@@ -14,9 +14,13 @@ from typing import Any
 from ... import live
 from ...errors import counted
 from ...live import Progress
+from ...live.progress import clock
 from ...lsn import lsn_text
 from ...printable import printable
 from ..screen import say
+
+LINES_SECONDS = 30.0
+"""How often a plain line says that something that takes long goes on."""
 
 METRICS_SECONDS = 1.0
 """How often a line of metrics is written while nothing is committed."""
@@ -80,34 +84,51 @@ class _Lines:
 
     def __init__(self) -> None:
         self._told: tuple[Any, ...] = ()
+        self._last = 0.0
+        self._warned = set[str]()
 
     def show(self, progress: Progress) -> None:
         """Prints progress if there is something new."""
-        facts = (progress.state, progress.batches, progress.is_alarming)
-        if facts != self._told:
-            self._told = facts
+        for warning in progress.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                say(f"warning: {warning}")
+        facts, now = _news(progress), time.monotonic()
+        if facts != self._told or (_is_work(progress) and now - self._last >= LINES_SECONDS):
+            self._told, self._last = facts, now
             say(_described(progress)[0])
 
 
+def _news(progress: Progress) -> tuple[Any, ...]:
+    """Returns what is worth a line at once, if it changes."""
+    return progress.state, progress.blocked_by, progress.batches, progress.is_alarming
+
+
+def _is_work(progress: Progress) -> bool:
+    """Whether something is done or waited for that may take hours: a line now and then says that it goes on."""
+    return progress.state != "streaming"
+
+
 def _described(progress: Progress) -> list[str]:
-    """Returns one line, and a line for each table."""
+    """Returns one line, and a line for each table and each warning."""
     lag = "" if progress.lag_bytes is None else f", {progress.lag_bytes / 1e6:.1f} MB behind"
     kept = "" if progress.retained_bytes is None else f", slot keeps {progress.retained_bytes / 1e6:.1f} MB"
-    alarm = " (ALARM)" if progress.is_alarming else ""
+    so_far = f", {counted(progress.rows_so_far, 'row')}" if progress.rows_so_far else ""
+    blocked = f"; blocked by {progress.blocked_by}" if progress.blocked_by else ""
+    alarm = f" (ALARM: more than {(progress.retained_alarm or 0) / 1e6:.1f} MB)" if progress.is_alarming else ""
     open_messages = (
         f", {counted(progress.open_messages, 'message')} of an open transaction" if progress.open_messages else ""
     )
-    commit = "" if progress.last_commit is None else f", last commit {_clock(progress.last_commit)}"
+    commit = "" if progress.last_commit is None else f", last commit {clock(progress.last_commit)}"
     rate = f"{counted(round(progress.rows_per_second), 'row')}/s{lag}, {progress.lag_seconds:.1f} s lag"
-    first = (
-        f"{progress.state}: {lsn_text(progress.lsn)}, {counted(progress.rows, 'row')} in "
-        f"{counted(progress.batches, 'commit')}, {rate}{kept}{alarm}{open_messages}{commit}"
-    )
-    return [first, *(f"  {name}: {rows}" for name, rows in sorted(progress.tables.items()))]
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(seconds))
+    first = f"{progress.state}{so_far}{blocked}"
+    if progress.lsn:
+        first += (
+            f": {lsn_text(progress.lsn)}, {counted(progress.rows, 'row')} in {counted(progress.batches, 'commit')}, "
+            f"{rate}{kept}{alarm}{open_messages}{commit}"
+        )
+    tables = (f"  {name}: {rows}" for name, rows in sorted(progress.tables.items()))
+    return [first, *tables, *(f"  warning: {warning}" for warning in progress.warnings)]
 
 
 @contextmanager
@@ -123,7 +144,7 @@ def _metrics(path: str | None) -> Iterator[Callable[[Progress], None]]:
 
         def write(progress: Progress) -> None:
             nonlocal told, last
-            facts, now = (progress.state, progress.batches, progress.is_alarming), time.monotonic()
+            facts, now = _news(progress), time.monotonic()
             if facts != told or now - last >= METRICS_SECONDS:
                 told, last = facts, now
                 put(progress.to_json() + "\n")

@@ -115,15 +115,16 @@ def write_float(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int
     while digits % 10 == 0:
         digits //= 10
         power += 1
-    end = write_number(text, to, digits, 10, False)
-    count = end - to
+    start = to + 1  # most floats have few digits before the point: these are moved, the others stay
+    end = write_number(text, start, digits, 10, False)
+    count = end - start
     exponent = count - 1 + power
     if exponent < -4 or exponent >= plain:
+        text[to] = text[start]
         if count > 1:
-            for digit in range(end, to + 1, -1):
-                text[digit] = text[digit - 1]
-            text[to + 1] = DOT
-            end += 1
+            text[start] = DOT
+        else:
+            end = start
         text[end] = LOWER_E
         text[end + 1] = MINUS if exponent < 0 else PLUS
         exponent = abs(exponent)
@@ -132,20 +133,20 @@ def write_float(data: Array, at: Int, size: Int, form: Int, text: Array, to: Int
             text[end] = DIGIT_0
             end += 1
         return write_number(text, end, exponent, 10, False)
-    if power >= 0:
-        for _ in range(power):
-            text[end] = DIGIT_0
-            end += 1
-        return end
     shift = max(1 - power - count, 0)  # zeros before the digits: one of them is before the point
     if shift > 0:
-        for digit in range(end - 1, to - 1, -1):
+        for digit in range(end - 1, start - 1, -1):
             text[digit + shift] = text[digit]
-        for digit in range(to, to + shift):
+        for digit in range(to, start + shift):
             text[digit] = DIGIT_0
-        end += shift
-    point = end + power
-    for digit in range(end, point, -1):
-        text[digit] = text[digit - 1]
-    text[point] = DOT
-    return end + 1
+        text[start] = DOT
+        return end + shift
+    whole = min(count + power, count)
+    for digit in range(to, to + whole):
+        text[digit] = text[digit + 1]
+    if power < 0:
+        text[to + whole] = DOT
+        return end
+    for digit in range(end - 1, end - 1 + power):
+        text[digit] = DIGIT_0
+    return end - 1 + power

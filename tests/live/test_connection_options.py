@@ -1,0 +1,147 @@
+"""What a connection string, its service and the environment say of a connection, and what is said without them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import psycopg.conninfo
+import pytest
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
+
+import wireformat as wf
+from wireformat.live.driver import Target, find_target
+
+from .databases import Database, changes_of
+from .walsender import Walsender, plays, serving
+
+WAYS = ["dsn", "service", "PGSERVICE", "environment"]
+VARIABLES = {"options": "PGOPTIONS", "application_name": "PGAPPNAME", "connect_timeout": "PGCONNECT_TIMEOUT"}
+OURS = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c client_min_messages=warning"
+
+
+def said(how: str, dsn: str, options: dict[str, str], folder: Path, patch: pytest.MonkeyPatch) -> str:
+    """Says the options in one of the ways; returns the connection string."""
+    if how == "dsn":
+        return make_conninfo(dsn, **options)
+    if how == "environment":
+        for name, value in options.items():
+            patch.setenv(VARIABLES[name], value)
+        return dsn
+    services = folder / "services"
+    services.write_text("[shop]\n" + "".join(f"{name}={value}\n" for name, value in options.items()))
+    patch.setenv("PGSERVICEFILE", str(services))
+    if how == "PGSERVICE":
+        patch.setenv("PGSERVICE", "shop")
+        return dsn
+    return make_conninfo(dsn, service="shop")
+
+
+def used(target: Target) -> dict[str, str]:
+    """What libpq makes of the connection string of a target."""
+    connection = pq.PGconn.connect_start(target.conninfo.encode())
+    try:
+        return {one.keyword.decode(): one.val.decode() for one in connection.info if one.val is not None}
+    finally:
+        connection.finish()
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_settings_of_the_user_stay(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that decoding needs come after them: of two, the server takes the last one."""
+    options = {"options": "-c work_mem=1MB -c datestyle=German", "application_name": "loader"}
+    with serving(Walsender(plays([]), end=1)) as server:
+        dsn = said(how, server.dsn, options, tmp_path, monkeypatch)
+        wf.live.check(dsn, slot="s", publication="p")
+    (given,) = server.startups
+    assert given["options"] == f"-c work_mem=1MB -c datestyle=German {OURS}"
+    assert given["application_name"] == "loader"
+
+
+def test_what_is_said_where_the_user_says_nothing() -> None:
+    with serving(Walsender(plays([]), end=1)) as server:
+        wf.live.check(server.dsn, slot="s", publication="p")
+    (given,) = server.startups
+    assert (given["options"], given["application_name"]) == (OURS, "wireformat")
+    target = find_target("host=127.0.0.1 port=1", "psycopg")
+    assert target.seconds == 10
+    assert used(target)["keepalives_idle"] == "30"
+
+
+@pytest.mark.parametrize("how", ["dsn", "service", "PGSERVICE"])
+def test_keepalives_of_the_user(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"keepalives": "1", "keepalives_idle": "7", "keepalives_count": "2", "tcp_user_timeout": "3000"}
+    target = find_target(said(how, "host=127.0.0.1 port=1", options, tmp_path, monkeypatch), "psycopg")
+    found = used(target)
+    assert {name: found[name] for name in options} == options
+    assert found["keepalives_interval"] == "10"
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_the_timeout_of_the_user(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dsn = said(how, "", {"connect_timeout": "3"}, tmp_path, monkeypatch)
+    assert find_target(dsn, "psycopg").seconds == 3
+
+
+def test_each_host_of_a_service_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dsn = said("service", "", {"host": "a,b", "connect_timeout": "3", "sslpassword": "sesame"}, tmp_path, monkeypatch)
+    target = find_target(dsn, "psycopg")
+    assert target.seconds == 6
+    assert target.shown == "service=shop"
+    assert target.masked("open sesame") == "open ****"
+
+
+def test_a_service_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said("service", "", {}, tmp_path, monkeypatch)
+    with pytest.raises(wf.ServerError, match=r"service=store: definition of service .store. not found"):
+        wf.live.check("service=store", slot="s")
+
+
+def test_a_style_of_dates_in_the_environment(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """libpq sends PGDATESTYLE after `options`, and the last one counts."""
+    monkeypatch.setenv("PGDATESTYLE", "German")
+    db.execute("create table u (id int primary key, day date)", "alter publication p add table u")
+    lake = tmp_path / "lake"
+    db.execute("insert into u values (1, '2025-01-31')")
+    db.follow(lake, create_slot=True, snapshot=True)
+    db.execute("insert into u values (2, '2025-02-01')")
+    db.follow(lake)
+    days = [str(row["day"]) for row in changes_of(lake, "public.u").to_pylist()]
+    assert days == ["2025-01-31", "2025-02-01"]
+
+
+def install_gaussdb(patch: pytest.MonkeyPatch) -> None:
+    """Makes a package gaussdb as version 1.0.4 is: it asks for the server's version by a query, and has no `info`."""
+
+    class PGconn(pq.PGconn):  # type: ignore[misc, valid-type]
+        @property
+        def info(self) -> Any:
+            raise NotImplementedError
+
+        @property
+        def server_version(self) -> str:
+            raise AssertionError("a query")
+
+    module = ModuleType("gaussdb.pq")
+    module.__dict__.update({name: getattr(pq, name) for name in pq.__all__}, Escaping=pq.Escaping, PGconn=PGconn)
+    for name, one in (("gaussdb", ModuleType("gaussdb")), (module.__name__, module)):
+        patch.setitem(sys.modules, name, one)
+    patch.setitem(sys.modules, "gaussdb.conninfo", psycopg.conninfo)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_the_package_gaussdb(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It connects, streams, and keeps what the user says, but for timeouts of a service that the string names."""
+    install_gaussdb(monkeypatch)
+    with serving(Walsender(plays([]), "mppdb_decoding", end=1, version="9.2.4")) as server:
+        dsn = said(how, server.dsn, {"options": "-c work_mem=1MB", "application_name": "loader"}, tmp_path, monkeypatch)
+        wf.live.follow(dsn, tmp_path / "lake", slot="s", once=True, threads=1, driver="gaussdb")
+    assert {one["options"] for one in server.startups} == {f"-c work_mem=1MB {OURS}"}
+    assert {one["application_name"] for one in server.startups} == {"loader"}
+    timeout = said("environment", "", {"connect_timeout": "3"}, tmp_path, monkeypatch)
+    assert find_target(timeout, "gaussdb").seconds == 3
+    with pytest.raises(wf.ServerError, match="not found"):
+        wf.live.check("service=store", slot="s", driver="gaussdb")

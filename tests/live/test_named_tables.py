@@ -1,0 +1,58 @@
+"""Tables that options name and the publication does not have: `follow` warns of them, since they may come later."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wireformat.live import Progress
+
+from ..cli.commands import run
+from .databases import Database, told
+
+SAID = "no table of the publication is public.tt, did you mean public.t?; correct the name, or add the table"
+
+
+def warned(db: Database, lake: Path, **options: Any) -> set[str]:
+    """What `follow` warns of, in all that it reports."""
+    found: list[Progress] = []
+    db.follow(lake, create_slot=True, on_progress=found.append, **options)
+    assert found
+    return {warning for progress in found for warning in progress.warnings}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("keys", {"public.tt": ["id"], "public.t": ["id"]}),
+        ("partition_by", {"public.tt": "id", "public.t": "name"}),
+        ("schemas", {"public.tt": None}),
+        ("tables", ["public.t", "public.tt"]),
+    ],
+)
+def test_a_misspelt_table_is_told(db: Database, tmp_path: Path, name: str, value: Any) -> None:
+    more = {"format": "delta", "state": "latest"} if name == "keys" else {}
+    (warning,) = warned(db, tmp_path / "lake", **{name: value}, **more)
+    assert warning.startswith(f"{name}: {SAID}")
+
+
+def test_tables_that_are_there_are_no_reason_to_warn(db: Database, tmp_path: Path) -> None:
+    db.execute('create table "odd Name" (id int primary key)', 'alter publication p add table "odd Name"')
+    options = {"tables": ["public.*"], "partition_by": {'public."odd Name"': "id"}}
+    assert warned(db, tmp_path / "lake", **options) == set()
+
+
+def test_on_the_command_line(db: Database, tmp_path: Path) -> None:
+    """Each warning is printed once, and the run goes on."""
+    db.execute(
+        f"select pg_create_logical_replication_slot('{db.slot}', 'pgoutput')", "insert into t values (1, 'a', 1)"
+    )
+    options = ("--slot", db.slot, "--publication", "p", "--to", tmp_path / "lake", "--once", "--threads", 1)
+    done = run("follow", db.dsn, *options, "--tables", "public.t,public.tt", "--metrics", "-")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count(f"warning: tables: {SAID}") == 1
+    assert all(len(json.loads(line)["warnings"]) == 1 for line in done.stdout.splitlines())
+    assert told(tmp_path / "lake") == [("insert", 1)]

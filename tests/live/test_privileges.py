@@ -1,0 +1,116 @@
+"""Roles that may not read all rows of the published tables: it is said before a slot is created for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wireformat as wf
+from wireformat.live import snapshot
+
+from .databases import Database, changes_of, told
+from .test_snapshot_faults import check_lake
+
+LACKS = {
+    "rows": ["grant select on t to {role}"],
+    "select": [],
+    "usage": ["grant select on t to {role}", "alter table t set schema hidden"],
+    "column": ["grant select (id, name) on t to {role}"],
+}
+SAID = {
+    "rows": r"privileges: row-level security may hide rows of public\.t from the role: the snapshot .*BYPASSRLS",
+    "select": r"privileges: the role may not read public\.t: the snapshot needs it; GRANT",
+    "usage": r"privileges: the role may not read hidden\.t: ",
+    "column": r"privileges: the role may not read public\.t: ",
+}
+
+
+@pytest.fixture
+def role(db: Database) -> Iterator[str]:
+    name = f"reader_{db.name}"
+    db.execute(
+        f"create role {name} login replication",
+        "create schema hidden",
+        "insert into t values (1, 'a', 1), (2, 'b', 1)",
+        "alter table t enable row level security",
+        "create policy part on t using (id = 1)",
+    )
+    yield name
+    db.execute(f"drop owned by {name}", f"drop role {name}")
+
+
+def follow(db: Database, role: str, lake: Path, **options: Any) -> None:
+    usual = {"slot": db.slot, "publication": "p", "once": True, "threads": 1, "create_slot": True}
+    wf.live.follow(db.dsn.replace("user=postgres", f"user={role}"), lake, **{**usual, **options})
+
+
+def slots_of(db: Database) -> list[str]:
+    return [name for (name,) in db.rows(f"select slot_name from pg_replication_slots where database = '{db.name}'")]
+
+
+@pytest.mark.parametrize("lacks", LACKS)
+def test_no_slot_is_created_for_a_snapshot_that_would_fail(db: Database, role: str, tmp_path: Path, lacks: str) -> None:
+    """With row-level security, the server would leave rows out without a word."""
+    db.execute(*(statement.format(role=role) for statement in LACKS[lacks]))
+    lake = tmp_path / "lake"
+    with pytest.raises(wf.ServerError, match=SAID[lacks]) as raised:
+        follow(db, role, lake, snapshot=True)
+    assert not raised.value.is_temporary
+    assert slots_of(db) == []
+    assert not lake.exists()
+    db.execute(
+        f"alter role {role} bypassrls",
+        f"grant usage on schema hidden to {role}",
+        f"grant select on {'hidden.t' if lacks == 'usage' else 't'} to {role}",
+    )
+    follow(db, role, lake, snapshot=True)
+    check_lake(db, lake)
+
+
+def test_privileges_on_what_is_copied_are_enough(db: Database, role: str, tmp_path: Path) -> None:
+    """Those on the published columns, of tables that are wanted."""
+    db.execute(
+        "create table u (id int primary key, name text, secret text)",
+        "insert into u values (1, 'a', 'x')",
+        "alter publication p add table u (id, name)",
+        f"grant select (id, name) on u to {role}",
+    )
+    follow(db, role, tmp_path / "lake", tables=["public.u"], snapshot=True)
+    assert told(tmp_path / "lake", "public.u") == [("insert", 1)]
+
+
+def test_without_a_snapshot_no_privilege_is_needed(db: Database, role: str, tmp_path: Path) -> None:
+    dsn = db.dsn.replace("user=postgres", f"user={role}")
+    wf.live.create_slot(dsn, db.slot)
+    found = wf.live.check(dsn, slot=db.slot, publication="p")
+    (note,) = [one for one in found if one.check == "privileges"]
+    assert (note.level, note.text) == ("note", "the role may not read public.t: only a snapshot needs it")
+    db.execute("insert into t values (3, 'c', 1)")
+    follow(db, role, tmp_path / "lake")
+    assert told(tmp_path / "lake") == [("insert", 3)]
+
+
+def test_a_privilege_that_is_revoked_meanwhile(
+    db: Database, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published_tables = snapshot.published_tables
+
+    def late(*given: Any) -> Any:
+        db.execute(f"revoke select on t from {role}")
+        return published_tables(*given)
+
+    db.execute(f"grant select on t to {role}", f"alter role {role} bypassrls")
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "published_tables", late)
+        with pytest.raises(wf.ServerError, match=r"snapshot of public\.t: .* needs SELECT .* BYPASSRLS") as raised:
+            follow(db, role, tmp_path / "lake", snapshot=True)
+    assert not raised.value.is_temporary
+    assert changes_of(tmp_path / "lake").num_rows == 0
+    with pytest.raises(wf.ServerError, match="privileges: the role may not read"):
+        follow(db, role, tmp_path / "lake")
+    db.execute(f"grant select on t to {role}")
+    follow(db, role, tmp_path / "lake")
+    check_lake(db, tmp_path / "lake")

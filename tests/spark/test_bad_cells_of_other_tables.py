@@ -1,0 +1,66 @@
+"""Rows of tables that a filter leaves out may have cells that cannot be read, as in wf.Capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import spark_udfs
+import wireformat as wf
+
+from .raw_streams import OFFSET, assert_same, write, write_in_order
+
+pytestmark = pytest.mark.spark
+
+TABLE, OTHER = "shop.orders_1", "shop.orders_0"
+
+
+def with_a_bad_cell(format: str) -> list[bytes]:
+    """Returns a stream in which the first row of OTHER has text that is not UTF-8."""
+    messages = [*map(bytes, wf.encode(wf.testing.stream(2, 12, seed=3, format=format), format))]
+    rows = wf.arrow.changes(messages, format, columns=["message", "kind", "table_name"]).to_pylist()
+    bad = next(row["message"] for row in rows if (row["kind"], row["table_name"]) == ("INSERT", "orders_0"))
+    assert b"2026-" in messages[bad]
+    messages[bad] = messages[bad].replace(b"2026-", b"\xff026-", 1)
+    return messages
+
+
+def make(kind: str, spark: SparkSession, messages: list[bytes], format: str, folder: Path) -> spark_udfs.Capture:
+    if kind == "files":
+        parts = [pa.table({"payload": pa.array(messages[at : at + 30], pa.binary())}) for at in range(0, 90, 30)]
+        parts.append(pa.table({"payload": pa.array(messages[90:], pa.binary())}))
+        return spark_udfs.capture(paths=write(parts, folder), format=format)
+    df = spark.read.parquet(write_in_order({"one": messages}, folder, Random(4)))
+    return spark_udfs.capture(df, "value", format, order_by=[OFFSET])
+
+
+@pytest.mark.parametrize("format", ["pgoutput", "test-decoding"])
+@pytest.mark.parametrize("kind", ["files", "rows"])
+def test_answers(spark: SparkSession, tmp_path: Path, format: str, kind: str) -> None:
+    messages = with_a_bad_cell(format)
+    capture, one = make(kind, spark, messages, format, tmp_path / "raw"), wf.Capture(messages, format)
+    wanted = one.changes(tables=[TABLE], columns=["message", "kind", "table_name", "new"]).read_all()
+    found = capture.changes(tables=[TABLE], columns=["kind", "table_name", "new"]).toArrow()
+    assert_same(found.rename_columns(wanted.column_names), wanted)
+    committed = one.committed(tables=[TABLE]).read_all().drop_columns(["message"])
+    assert len(committed) > 3
+    assert_same(capture.committed(tables=[TABLE]).toArrow(), committed)
+    assert_same(capture.typed(TABLE).toArrow(), one.typed(TABLE).read_all())
+    assert_same(capture.latest(TABLE, keys=["id"]).toArrow(), one.latest(TABLE, keys=["id"]))
+    assert capture.messages().count() == 0
+    asks: list[Callable[[Any], Any]] = [
+        lambda any_capture: any_capture.changes(tables=["shop.*"]),
+        lambda any_capture: any_capture.committed(),
+        lambda any_capture: any_capture.typed(OTHER),
+        lambda any_capture: any_capture.tables(),
+    ]
+    for ask in asks:
+        with pytest.raises(wf.BadText) as error:
+            ask(capture)
+        assert error.value.names == ("shop", "orders_0")
