@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -61,9 +61,6 @@ from .streams.answers import StreamAnswers, check_stream
 from .tables.latest import checked_rows, latest_of_whole_rows, latest_rows
 from .tables.typed_columns import arrow_columns, spark_columns
 from .tables.typed_rows import TypedRows
-
-if TYPE_CHECKING:
-    pass
 
 
 @checks_keywords
@@ -379,8 +376,8 @@ class Capture:
         relations = self._relations_in({chunk for chunk in oldest.values() if chunk is not None})
         found = dict(self._after)
         for key, plan in planned.items():
-            said = self._light.reading.said.get(key, ())
-            reached = plan.position(self._format, said, relations.get((oldest[key], key)))
+            changes = self._light.reading.relation_changes.get(key, ())
+            reached = plan.position(self._format, changes, relations.get((oldest[key], key)))
             found[key] = reached._replace(slot=found[key].slot) if key in found else reached
         return found
 

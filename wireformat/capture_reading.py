@@ -15,7 +15,7 @@ from .arrow.committed.assembler import Transactions
 from .arrow.noted.changes import CommittedRows, take_rows
 from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.unread import judged_rows
-from .errors import DecodeError, OptionError, OrderError, add_hint
+from .errors import BadRows, DecodeError, OptionError, OrderError, add_hint
 from .formats.base import Format
 from .formats.pgoutput.relations import Relations
 from .formats.registry import find_format, find_format_name
@@ -176,9 +176,10 @@ class CaptureReading:
         if guess is not None:
             raise wrong_format(self._name, "no record that could be read", guess)
         if decoder.messages < (self._messages or 0):
-            raise OptionError(
-                f"messages: expected as many as an earlier reading had, at least {self._messages}, got "
-                f"{decoder.messages}; give a list, an Arrow table or files that stay as they are"
+            raise BadRows(
+                f"as many messages as an earlier reading had, at least {self._messages}",
+                f"{decoder.messages}",
+                hint="give a list, an Arrow table or files that stay as they are",
             )
         self._messages = decoder.messages
         self._dropped = decoder.dropped

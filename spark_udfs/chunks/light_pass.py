@@ -130,10 +130,10 @@ class LightPass:
 
     @cached_property
     def _reading(self) -> Reading:
-        """How the workers read the messages, with what pgoutput says of relations."""
+        """How the workers read the messages, with what messages of pgoutput change of relations."""
         if self._format != "pgoutput":
             return self.first_reading
-        from wireformat.chunks.relations import said_of_stream
+        from wireformat.chunks.relations import relation_changes
 
         parts = self._parts(lambda: partial(needed_batches, self.first_reading), relations_only=True)
         reading = self.first_reading
@@ -143,9 +143,9 @@ class LightPass:
             dialect=self._options["dialect"],
             mode="PERMISSIVE",
         )
-        said = {
+        changes = {
             stream: tuple(
-                said_of_stream(
+                relation_changes(
                     [(reading.rank(stream, chunk), found) for chunk, found in parts.get(stream, {}).items()],
                     options,
                     self._after[stream].relations if stream in self._after else (),
@@ -153,7 +153,7 @@ class LightPass:
             )
             for stream in {*parts, *self._after}
         }
-        return replace(reading, said=said)
+        return replace(reading, relation_changes=changes)
 
     @cached_property
     def summaries(self) -> dict[str, dict[int, ChunkSummary]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wireformat.chunks.relations import SaidInChunk, relations_after
+from wireformat.chunks.relations import RelationChanges, relations_after
 from wireformat.events import Relation
 from wireformat.sources.resumption import Resumption
 from wireformat.stream.capture_position import CapturePosition, OpenTransaction
@@ -48,18 +48,18 @@ class StreamPlan:
             raise self.planned.error
 
     def position(
-        self, format: str, said: Iterable[SaidInChunk], relations: tuple[Relation, ...] | None = None
+        self, format: str, changes: Iterable[RelationChanges], relations: tuple[Relation, ...] | None = None
     ) -> CapturePosition:
         """Returns the position at the end of the stream.
 
-        said        what all messages say of relations
+        changes     of relations, by all messages
         relations   before the oldest message that is needed; None takes those at the end
         """
         self.check()
         if self.after is not None and self.planned.machine.is_behind(self.after.delivered):
             return self.after  # the messages only repeat what comes before it
         if relations is None:
-            relations = relations_after(said).newest
+            relations = relations_after(changes).newest
         return CapturePosition(format, self.planned.machine.position, (*self._open(), *self.unseen), relations)
 
     def _open(self) -> Iterable[OpenTransaction]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 import wireformat as wf
-from wireformat.chunks.relations import SaidInChunk, relations_before
+from wireformat.chunks.relations import RelationChanges, relations_before
 from wireformat.errors import counted
 from wireformat.stream.capture_position import CapturePosition
 from wireformat.stream.positions import Position
@@ -37,7 +37,7 @@ class Reading:
     options     of wf.Capture
     streams     the names of stream_by
     order       the names of order_by
-    said        of pgoutput: what messages say of relations, by the stream; see wireformat.chunks.relations
+    relation_changes   of pgoutput, by the stream; see wireformat.chunks.relations
     before      what chunks must know of the records of the others, by stream and chunk, if an option needs it
     delivered   how far the streams were delivered at the positions after which they go on
     is_planned  whether each chunk has a plan
@@ -51,7 +51,7 @@ class Reading:
     options: Mapping[str, Any]
     streams: tuple[str, ...]
     order: tuple[str, ...]
-    said: Mapping[str, Sequence[SaidInChunk]] = field(default_factory=dict)
+    relation_changes: Mapping[str, Sequence[RelationChanges]] = field(default_factory=dict)
     before: Mapping[str, Mapping[int, RecordsBefore]] = field(default_factory=dict)
     delivered: Mapping[str, Position] = field(default_factory=dict)
     is_planned: bool = False
@@ -94,7 +94,7 @@ class Reading:
             group.messages.source(),
             self.format,
             plan=group.plan,
-            relations=relations_before(self.rank(group.key, group.chunk), self.said.get(group.key, ())),
+            relations=relations_before(self.rank(group.key, group.chunk), self.relation_changes.get(group.key, ())),
             before=self.before.get(group.key, {}).get(group.chunk, NOTHING_BEFORE)._replace(name=group.messages.name),
             skips_unread=self.skips_unread,
             threads=1,

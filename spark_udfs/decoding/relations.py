@@ -13,10 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql.types import StringType, StructField, StructType
 
 import wireformat as wf
-from wireformat.chunks.relations import NEEDED_TAGS, said_in
+from wireformat.chunks.relations import NEEDED_TAGS, event_of
 from wireformat.formats.pgoutput.messages import RECORDS
 from wireformat.formats.pgoutput.reader import PgOutput
-from wireformat.formats.pgoutput.relations import CLOSES, OPENS, TELLS, Relations, Said, role_of
+from wireformat.formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, role_of
 from wireformat.framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 
 from ..position_errors import no_position, not_unique
@@ -68,7 +68,7 @@ class _Stream(NamedTuple):
     """The state messages of one stream, sorted by position."""
 
     positions: list[Key]
-    events: list[Said]
+    events: list[RelationEvent]
 
 
 class Timeline:
@@ -211,7 +211,7 @@ def _broken(messages: Sequence[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, An
     return found
 
 
-def _after(relations: Relations, events: Sequence[Said]) -> Relations:
+def _after(relations: Relations, events: Sequence[RelationEvent]) -> Relations:
     result = relations.copy()
     for event in events:
         result.take(event)
@@ -221,5 +221,5 @@ def _after(relations: Relations, events: Sequence[Said]) -> Relations:
 def _read(given: Sequence[tuple[Key, bytes]], options: wf.ReadOptions) -> _Stream:
     """Returns the events of a stream's messages."""
     reader = PgOutput()
-    events = [said_in(reader, message, options) for _, message in given]
+    events = [event_of(reader, message, options) for _, message in given]
     return _Stream([position for position, _ in given], events)

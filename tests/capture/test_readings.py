@@ -80,7 +80,9 @@ def test_a_second_reading_that_has_fewer_messages_is_an_error() -> None:
     messages, format = stream("18-pgoutput-1")
     capture = wf.Capture(OneReading(messages), format)
     assert capture.tables().num_rows
-    with pytest.raises(wf.OptionError, match=r"expected as many as an earlier reading had, at least \d+, got 0"):
+    with pytest.raises(
+        wf.BadRows, match=r"expected as many messages as an earlier reading had, at least \d+, got 0; give a list"
+    ):
         capture.committed().read_all()
 
 

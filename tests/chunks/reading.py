@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import wireformat as wf
 from wireformat.chunks.capture import ChunkCapture
 from wireformat.chunks.records import needs_records, records_before, seen_records
-from wireformat.chunks.relations import needed_messages, relations_before, said_of_stream
+from wireformat.chunks.relations import needed_messages, relation_changes, relations_before
 from wireformat.chunks.summary import ChunkSummary, counted_from, summarized
 from wireformat.options import ReadOptions
 from wireformat.stream.chunk_plan import PlannedStream, plan_chunks
@@ -44,7 +44,7 @@ class ChunkedReading:
         self._options = {**options, "two_phase": two_phase, "drop_resent": drop_resent, "threads": 1}
         reading = ReadOptions.check(**options)
         needed = [(number, needed_messages(chunk)) for number, chunk in enumerate(chunks) if format == "pgoutput"]
-        self._said = [*said_of_stream(needed, reading)]
+        self._relation_changes = [*relation_changes(needed, reading)]
         self._firsts = [0, *accumulate(map(len, chunks))]
         self._before = self.before(None)
 
@@ -111,7 +111,7 @@ class ChunkedReading:
             self.chunks[number],
             self._format,
             plan=None if planned is None else planned.plans[number],
-            relations=relations_before(number, self._said),
+            relations=relations_before(number, self._relation_changes),
             before=self._before[number],
             **self._options,
         )

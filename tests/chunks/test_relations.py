@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireformat.chunks.relations import needed_messages, relations_after, relations_before, said_in, said_of_stream
+from wireformat.chunks.relations import event_of, needed_messages, relation_changes, relations_after, relations_before
 from wireformat.formats.pgoutput.reader import PgOutput
 from wireformat.formats.pgoutput.relations import Relations
 from wireformat.options import ReadOptions
@@ -63,13 +63,13 @@ def known(relations: Relations) -> Any:
 @given(chunks=st.lists(st.lists(MESSAGES, max_size=4), max_size=6))
 def test_relations_before_each_chunk(chunks: list[list[bytes]]) -> None:
     needed = [(index, needed_messages(chunk)) for index, chunk in enumerate(chunks)]
-    said = [*said_of_stream(needed, OPTIONS)]
+    changes = [*relation_changes(needed, OPTIONS)]
     reader = PgOutput()
     for index, chunk in enumerate(chunks):
-        assert known(relations_before(index, said)) == known(reader.relations), index
+        assert known(relations_before(index, changes)) == known(reader.relations), index
         for message in chunk:
-            said_in(reader, message, OPTIONS)
-    assert known(relations_after(said)) == known(reader.relations)
+            event_of(reader, message, OPTIONS)
+    assert known(relations_after(changes)) == known(reader.relations)
 
 
 @pytest.mark.parametrize("repeats", [1, 50])
@@ -77,18 +77,18 @@ def test_what_travels_grows_with_tables_not_with_blocks(repeats: int) -> None:
     """Each block describes the table again, as a server does after each new connection."""
     block = [b"S" + number(7) + b"\1", relation(7, 1, "a"), b"E", b"A" + number(7) + number(7)]
     chunks = [[begin(5), relation(None, 1, "a"), *chain.from_iterable([block] * repeats)] for _ in range(20)]
-    said = [*said_of_stream(enumerate(map(needed_messages, chunks)), OPTIONS)]
-    assert len(said) == 1
-    assert sum(map(len, said[0].said.values())) == 1
+    changes = [*relation_changes(enumerate(map(needed_messages, chunks)), OPTIONS)]
+    assert len(changes) == 1
+    assert sum(map(len, changes[0].changed.values())) == 1
 
 
 def test_relations_that_were_known_before() -> None:
     reader = PgOutput()
-    said_in(reader, relation(None, 1, "a"), OPTIONS)
-    said = [
-        *said_of_stream(
+    event_of(reader, relation(None, 1, "a"), OPTIONS)
+    changes = [
+        *relation_changes(
             [(0, [relation(None, 1, "a")]), (1, [relation(None, 1, "b")])], OPTIONS, reader.relations.newest
         )
     ]
-    assert [one.chunk for one in said] == [-1, 1]
-    assert known(relations_before(0, said)) == known(reader.relations)
+    assert [one.chunk for one in changes] == [-1, 1]
+    assert known(relations_before(0, changes)) == known(reader.relations)

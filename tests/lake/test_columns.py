@@ -36,7 +36,9 @@ def test_a_type_that_widens(tmp_path: Path) -> None:
         write(messages[:1], tmp_path / format, format, "changes")
     write(messages, tmp_path / "parquet", "parquet", "changes")
     assert read(tmp_path / "parquet", ("a", "t"))["v"].to_pylist() == [1, 2, 3]
-    with pytest.raises(wf.OptionError, match=r"table a\.t: column v is int32 in the lake and int64 in the stream"):
+    with pytest.raises(
+        wf.BadRows, match=r"type int32 in column v, as in the lake, got int64 in the stream \[table a\.t\]; deltalake"
+    ):
         write(messages, tmp_path / "delta", "delta", "changes")
     table = deltalake.DeltaTable(tmp_path / "delta" / "a" / "t")
     found = table.to_pyarrow_table()
@@ -85,7 +87,7 @@ def test_an_empty_text_is_no_partition_of_a_delta_table(state: str, sql_type: st
             capture_of(before).write(tmp_path / "delta", format="delta", **given)
         there = files_of(tmp_path / "delta")
         for mode in ("FAILFAST", "PERMISSIVE", "DROPMALFORMED"):
-            with pytest.raises(wf.OptionError, match=r"option partition_by: table a\.t: column v is empty"):
+            with pytest.raises(wf.BadRows, match=r"no empty text in column v, .*, got one \[table a\.t\]; Delta reads"):
                 capture_of(messages, mode=mode).write(tmp_path / "delta", format="delta", **given)
             assert files_of(tmp_path / "delta") == there
     capture_of(messages).write(tmp_path / "parquet", **given)

@@ -86,7 +86,7 @@ class RowSource(Protocol):
     def stepped(self) -> Array | None:
         """See the class."""
 
-    def place_of_stepped(self, row: int) -> tuple[int, int]:
+    def position_of_stepped(self, row: int) -> tuple[int, int]:
         """Returns message and record of the first row change that was stepped over directly before a row.
 
         row   a row after a row change that was stepped over, or n
@@ -96,7 +96,7 @@ class RowSource(Protocol):
     def xids(self) -> tuple[Array, Array]:
         """The xid of each row, int64[n], and whether it has one, bool[n]."""
 
-    def places(self, rows: Array) -> Iterator[tuple[int, int]]:
+    def positions(self, rows: Array) -> Iterator[tuple[int, int]]:
         """Yields the indexes of message and record of these rows."""
 
     def batch_of(self, rows: Array) -> pa.RecordBatch:

@@ -21,7 +21,7 @@ from ..stream.chunk_plan import ChunkPlan, plan_chunks
 from ..stream.transactions import TransactionMachine
 from .capture import ChunkCapture
 from .file_ranges import RANGE_BYTES, FileRange, file_ranges, first_messages
-from .relations import needed_messages, of_needed_kinds, relations_before, said_of_stream
+from .relations import needed_messages, of_needed_kinds, relation_changes, relations_before
 from .summary import ChunkSummary, counted_from, seen_in, summarized
 
 
@@ -100,8 +100,8 @@ def survey(
     if name == "pgoutput":
         needed = ((number, needed_of_file(one, name)) for number, one in enumerate(files))
         reading = {key: options[key] for key in ("encoding", "encoding_errors", "dialect") if key in options}
-        said = [*said_of_stream(needed, ReadOptions.check(mode="PERMISSIVE", **reading))]
-        known = [relations_before(number, said) for number in range(len(files))]
+        changes = [*relation_changes(needed, ReadOptions.check(mode="PERMISSIVE", **reading))]
+        known = [relations_before(number, changes) for number in range(len(files))]
     summaries = [
         summarized(ChunkCapture(Sources([one.source(name)]), name, relations=relations, **options))
         for one, relations in zip(files, known, strict=True)

@@ -150,7 +150,7 @@ def records_before(chunks: Iterable[SeenRecords], format: str, options: ReadOpti
 def _take_record(order: Order, filter: TransactionFilter[int], one: SeenRecord, chunk: int) -> Iterator[int]:
     """Yields the chunks of the records that are kept, now that this one is known."""
     if one.facts is None:
-        order.passes_transactions()
+        order.pass_transactions()
         filter.pass_transactions()
         return
     with suppress(OrderError, LimitExceeded):  # the chunk raises it

@@ -14,7 +14,7 @@ from ..errors import DecodeError
 from ..events import Begin, Relation, StreamStart, Unknown
 from ..formats.pgoutput.messages import RECORDS
 from ..formats.pgoutput.reader import PgOutput
-from ..formats.pgoutput.relations import CLOSES, OPENS, TELLS, Relations, Said, role_of
+from ..formats.pgoutput.relations import CLOSES, OPENS, TELLS, RelationEvent, Relations, role_of
 from ..framing.copy_data import ENVELOPE, ENVELOPE_BYTES
 from ..options import ReadOptions
 
@@ -37,23 +37,23 @@ Scopes = dict[int | None, dict[int, Relation | None]]
 """See Relations.scopes."""
 
 
-class SaidInChunk(NamedTuple):
+class RelationChanges(NamedTuple):
     """What the messages of a chunk have changed of the relations and blocks.
 
-    chunk   index of the chunk; -1 for what was known before the first one
-    block   see Relations
-    ended   the scopes that are not there any more, or were begun anew
-    said    the relations that are other ones than before, or lost, by scope and number
+    chunk     index of the chunk; -1 for what was known before the first one
+    block     see Relations
+    ended     the scopes that are not there any more, or were begun anew
+    changed   the relations that are other ones than before, or lost, by scope and number
     """
 
     chunk: int
     block: int | None
     ended: tuple[int | None, ...]
-    said: Scopes
+    changed: Scopes
 
 
 def needed_messages(messages: Iterable[bytes]) -> list[bytes]:
-    """Returns the messages of one chunk that say something of relations and blocks, without repetitions."""
+    """Returns the messages of one chunk that describe relations and blocks, without repetitions."""
     found: list[bytes] = []
     recent: dict[tuple[int, bytes], bytes] = {}  # the last descriptions since a block may have begun or ended
     may_be_in_block = True
@@ -86,9 +86,9 @@ def of_needed_kinds(messages: pa.Array) -> list[bytes]:
     return found
 
 
-def said_of_stream(
+def relation_changes(
     chunks: Iterable[tuple[int, Sequence[bytes]]], options: ReadOptions, known: Iterable[Relation] = ()
-) -> Iterator[SaidInChunk]:
+) -> Iterator[RelationChanges]:
     """Yields what the needed messages of all chunks of a stream change, of the chunks that change something.
 
     chunks   their indices, ascending, and messages
@@ -101,27 +101,27 @@ def said_of_stream(
     block: int | None = None
     for number, messages in chain([(-1, ())], chunks):
         for message in messages:
-            said_in(reader, message, options)
+            event_of(reader, message, options)
         after = reader.relations.scopes
         found = _changes(number, reader.relations.block, before, after)
-        if found.ended or found.said or found.block != block:
+        if found.ended or found.changed or found.block != block:
             yield found
         before, block = after, found.block
 
 
-def _changes(chunk: int, block: int | None, before: Scopes, after: Scopes) -> SaidInChunk:
+def _changes(chunk: int, block: int | None, before: Scopes, after: Scopes) -> RelationChanges:
     ended = tuple(scope for scope, known in before.items() if not known.keys() <= after.get(scope, {}).keys())
-    said: Scopes = {}
+    changed: Scopes = {}
     for scope, known in after.items():
         there = {} if scope in ended else before.get(scope, {})
-        changed = {
+        of_scope = {
             number: relation and replace(relation, lsn=None)
             for number, relation in known.items()
             if number not in there or _differ(there[number], relation)
         }
-        if changed:
-            said[scope] = changed
-    return SaidInChunk(chunk, block, ended, said)
+        if of_scope:
+            changed[scope] = of_scope
+    return RelationChanges(chunk, block, ended, changed)
 
 
 def _differ(one: Relation | None, other: Relation | None) -> bool:
@@ -130,7 +130,7 @@ def _differ(one: Relation | None, other: Relation | None) -> bool:
     return replace(one, lsn=None) != replace(other, lsn=None)
 
 
-def said_in(reader: PgOutput, message: bytes, options: ReadOptions) -> Said:
+def event_of(reader: PgOutput, message: bytes, options: ReadOptions) -> RelationEvent:
     """Returns the event of a message. An unreadable one becomes what a decoder of the whole stream makes of it."""
     frame = None
     try:
@@ -140,19 +140,19 @@ def said_in(reader: PgOutput, message: bytes, options: ReadOptions) -> Said:
         return (frame and reader.lost(message, frame, options)) or Unknown(raw=b"")
 
 
-def relations_before(chunk: int, all_said: Iterable[SaidInChunk]) -> Relations:
+def relations_before(chunk: int, all_changes: Iterable[RelationChanges]) -> Relations:
     """Returns the relations before the first message of a chunk."""
-    return relations_after(takewhile(lambda one: one.chunk < chunk, all_said))
+    return relations_after(takewhile(lambda one: one.chunk < chunk, all_changes))
 
 
-def relations_after(all_said: Iterable[SaidInChunk]) -> Relations:
+def relations_after(all_changes: Iterable[RelationChanges]) -> Relations:
     """Returns the relations after these chunks, the first ones of a stream."""
     block: int | None = None
     scopes: Scopes = {}
-    for one in all_said:
+    for one in all_changes:
         block = one.block
         for scope in one.ended:
             scopes.pop(scope, None)
-        for scope, changed in one.said.items():
+        for scope, changed in one.changed.items():
             scopes.setdefault(scope, {}).update(changed)
     return Relations.of_scopes(block, scopes)

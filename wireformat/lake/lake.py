@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.typed_tables.versions import TableVersions
-from ..errors import OptionError
+from ..errors import BadRows, OptionError
 from ..options.checks import shown
 from ..options.table_names import ALL_TABLES, one_table, written
 from ..stream.capture_position import CapturePosition
@@ -278,16 +278,18 @@ class TableFolder:
         return found
 
     def stored_rows(self, typed: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns typed rows as they are stored; raises OptionError for a value that no Delta partition can have."""
+        """Returns typed rows as they are stored; raises BadRows for a value that no Delta partition can have."""
         rows = self.stored.stored(typed)
         if self.delta is not None and self._partition_name in rows.schema.names:
             values = rows[self._partition_name]
             is_text = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
             if is_text and pc.min(pc.binary_length(values)).as_py() == 0:
-                raise OptionError(
-                    f"option partition_by: table {written(self.name)}: column {self._partition} is empty in a row. "
-                    "Delta reads an empty text in a partition as NULL: partition the table by another column, or "
-                    "write format='parquet'"
+                raise BadRows(
+                    f"no empty text in column {self._partition}, by which the table is partitioned",
+                    "one",
+                    table=written(self.name),
+                    hint="Delta reads an empty text in a partition as NULL: pass another column as partition_by, or "
+                    "write format='parquet'",
                 )
         return rows
 

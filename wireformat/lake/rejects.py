@@ -61,12 +61,12 @@ class Rejects:
         self._store = Store.of(folder, filesystem, storage_options, durable=durable)
         earlier = self._earlier(name)
         self._file = ParquetFile(self._store, name, SCHEMA, {})
-        self._there: set[bytes] = set()
+        self._earlier_digests: set[bytes] = set()
         self._lock = threading.Lock()
         self.unread = 0
         for found in () if earlier is None else earlier.iter_batches():
             for batch in pa.Table.from_batches([found]).cast(SCHEMA).to_batches():
-                self._there.update(_keys(batch))
+                self._earlier_digests.update(_digests(batch))
                 self._file.write(batch)
 
     def _earlier(self, name: str) -> pq.ParquetFile | None:
@@ -141,15 +141,15 @@ class Rejects:
     def _write(self, columns: Mapping[str, pa.Array], count: int) -> None:
         arrays = [columns.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in SCHEMA]
         batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-        if self._there:
-            batch = batch.filter(pa.array([key not in self._there for key in _keys(batch)], pa.bool_()))
+        if self._earlier_digests:
+            batch = batch.filter(pa.array([one not in self._earlier_digests for one in _digests(batch)], pa.bool_()))
         if len(batch):
             with self._lock:
                 self._file.write(batch)
 
 
-def _keys(rows: pa.RecordBatch) -> list[bytes]:
-    """Returns what identifies rejects: a digest of all of a row, with its message. Rows may be large."""
+def _digests(rows: pa.RecordBatch) -> list[bytes]:
+    """Returns what identifies each reject: a digest of the whole row, with its message. Rows may be large."""
     return [digest(repr(row).encode()) for row in rows.to_pylist()]
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ..arrow.typed_tables.columns import wider
 from ..arrow.typed_tables.versions import TableVersions, Version
-from ..errors import OptionError
+from ..errors import BadRows, OptionError
 from ..options.table_names import written
 from .manifest import StoredTable, StoredVersion
 
@@ -114,7 +114,10 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def type_onto(table: tuple[str, str], column: str, there: pa.DataType, new: pa.DataType) -> pa.DataType:
-    """Returns the type of a column that a Delta table has; raises OptionError if it does not hold the new values."""
+    """Returns the type of a column that a Delta table has.
+
+    Raises OptionError if it is text, and BadRows if it does not hold the new values.
+    """
     if there == new or (wider(there, new) == there and not _is_text(there)):
         return there
     if _is_text(there):
@@ -122,9 +125,12 @@ def type_onto(table: tuple[str, str], column: str, there: pa.DataType, new: pa.D
             f"table {written(table)}: column {column} is text in the lake and {new} in this write; give it as text "
             "in the option schemas"
         )
-    raise OptionError(
-        f"table {written(table)}: column {column} is {there} in the lake and {new} in the stream. deltalake cannot "
-        "widen a column: write the table to a new lake, or rewrite its Delta table with the wider type"
+    raise BadRows(
+        f"values of type {there} in column {column}, as in the lake",
+        f"{new} in the stream",
+        table=written(table),
+        hint="deltalake cannot widen a column: write the table to a new lake, or rewrite its Delta table with the "
+        "wider type",
     )
 
 

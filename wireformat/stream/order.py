@@ -121,7 +121,7 @@ class Order:
             step is not None and step.next in (None, self._state) and not step.needs and kind not in _MAY_END_STREAMED
         )
 
-    def passes_transactions(self) -> bool:
+    def pass_transactions(self) -> bool:
         """Passes row-only transactions: BEGIN, row changes and a COMMIT of the same transaction, without gid.
 
         Returns whether they are allowed here; if not, their first record is to be taken, which raises.

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from wireformat.arrow.committed.batch import PlainTransactions, Rows
+from wireformat.arrow.committed.batch import InputRows, PlainTransactions
 from wireformat.arrow.committed.cells import ControlCells
 from wireformat.arrow.committed.facts import plain_transactions_facts
 from wireformat.arrow.committed.plain_transactions import are_plain, is_plain
@@ -64,7 +64,7 @@ def test_resent_transactions_and_their_facts() -> None:
             for xid, (csn_kind, (lsn, csn)) in enumerate(zip(("BEGIN", "COMMIT"), (first, second), strict=True))
             for kind in ("BEGIN", "COMMIT")
         ]
-        rows = Rows.of(batch_of(controls))
+        rows = InputRows.of(batch_of(controls))
         for position in positions:
             many = plain_transactions_facts(rows, PlainTransactions(np.array([0, 2]), np.array([1, 3])), position)
             after, resent, facts = position, [], []

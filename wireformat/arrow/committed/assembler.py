@@ -27,7 +27,7 @@ from ..arrays import Array
 from ..row_changes import RowSource, record_batches
 from ..schemas import CHANGES, POSITION, committed_schema
 from ..unread import judged_rows
-from .batch import ControlRow, PlainTransactions, Rows, RowsBetween, check_columns
+from .batch import ControlRow, InputRows, PlainTransactions, RowsBetween, check_columns
 from .cells import NumberColumn
 from .chunk_end import ChunkEnd, end_of_chunk
 from .facts import counted_transactions, plain_transactions_facts
@@ -92,7 +92,7 @@ class Transactions:
         if not isinstance(batch, pa.RecordBatch):
             raise TypeError(f"row changes: expected a pyarrow record batch, got {type(batch).__name__}")
         schema = self._check(batch.schema)
-        for found in self._taken(lambda: Rows.of(batch), schema):
+        for found in self._taken(lambda: InputRows.of(batch), schema):
             assert isinstance(found, pa.RecordBatch), "rows of a batch are copied"
             yield found
 
@@ -101,9 +101,9 @@ class Transactions:
 
         schema   of the rows with all columns
         """
-        return self._taken(lambda: Rows.of_source(source), self._check(schema))
+        return self._taken(lambda: InputRows.of_source(source), self._check(schema))
 
-    def _taken(self, read: Callable[[], Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch | SettledRows]:
+    def _taken(self, read: Callable[[], InputRows], schema: pa.Schema) -> Iterator[pa.RecordBatch | SettledRows]:
         self._check_is_read("take")
         self._is_taking = True
         rows = read()
@@ -182,7 +182,7 @@ class Transactions:
         """
         self._check_is_read("later fates")
         machine = self._machine
-        rows = Rows.of(pa.RecordBatch.from_pylist([], self.schema.remove_metadata()))
+        rows = InputRows.of(pa.RecordBatch.from_pylist([], self.schema.remove_metadata()))
         output = CommittedOutput(rows, committed_schema(self.schema), self._rows_of_held, self._open_rows.row_bytes)
         open: list[tuple[str, str | None, Attempt[RowRange]]] = []
         for stage, gid, attempt in machine.staged():
@@ -294,7 +294,7 @@ class Transactions:
         self._open_rows.schema = pa.schema([*self.schema, *self._held_fields])
 
     def _item(
-        self, item: ControlRow | RowsBetween | PlainTransactions, rows: Rows, output: CommittedOutput
+        self, item: ControlRow | RowsBetween | PlainTransactions, rows: InputRows, output: CommittedOutput
     ) -> list[Fate[RowRange]]:
         machine = self._machine
         if isinstance(item, ControlRow):
@@ -308,14 +308,14 @@ class Transactions:
         output.add_plain_transactions(item, found.facts, found.resent & machine.drop_resent)
         return machine.take_transactions(counted_transactions(rows, item, found.highest))
 
-    def _rows_of_held(self, number: int) -> Rows:
+    def _rows_of_held(self, number: int) -> InputRows:
         """Returns a held batch without its last columns, since a kept column may have the same name."""
         batch = self._open_rows.get(number)
         own = batch.num_columns - len(self._held_fields)
         ordinals = NumberColumn.of(batch.column(own)).values if ORDINAL in self._held_fields else None
-        return Rows.of(batch.select(range(own)), ordinals)
+        return InputRows.of(batch.select(range(own)), ordinals)
 
-    def _hold(self, rows: Rows) -> None:
+    def _hold(self, rows: InputRows) -> None:
         """Moves the rows of open transactions from the batch into the store."""
         touched = self._machine.take_touched()
         ordinals = _ordinals(rows, touched) if touched and ORDINAL in self._held_fields else None
@@ -383,7 +383,7 @@ def open_transactions(
         return found.open
 
 
-def _ordinals(rows: Rows, attempts: Iterable[Attempt[RowRange]]) -> Array:
+def _ordinals(rows: InputRows, attempts: Iterable[Attempt[RowRange]]) -> Array:
     """Returns int64[n]: the ordinals of the rows of these attempts that are delivered, and anything for other rows."""
     ordinals = np.zeros(len(rows.kind_codes), np.int64)
     ranges = []

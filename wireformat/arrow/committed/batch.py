@@ -86,7 +86,7 @@ Item = ControlRow | RowsBetween | PlainTransactions
 
 
 @dataclass
-class Rows:
+class InputRows:
     """Row changes, as input of the machine.
 
     batch             all rows; of a source, those that are no row changes
@@ -122,16 +122,16 @@ class Rows:
             self.counted_through[1:] += stepped[:-1]
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, ordinals: Array | None = None) -> Rows:
+    def of(cls, batch: pa.RecordBatch, ordinals: Array | None = None) -> InputRows:
         """Returns the rows of a batch; raises OrderError at a CORRUPT row, BadRows at a row of an unknown kind."""
         return cls(batch, _kind_codes(batch), None, ordinals)._checked()
 
     @classmethod
-    def of_source(cls, source: RowSource) -> Rows:
+    def of_source(cls, source: RowSource) -> InputRows:
         """Returns the rows of a source; raises OrderError at a CORRUPT row."""
         return cls(source.other_records, source.kind_codes, source)._checked()
 
-    def _checked(self) -> Rows:
+    def _checked(self) -> InputRows:
         corrupt = np.flatnonzero(self.kind_codes == _CODE["CORRUPT"])
         if len(corrupt):
             lsn = self.numbers("lsn", corrupt[:1])
@@ -299,7 +299,7 @@ class Rows:
         row = item.start + int(np.argmax(self.counted_before[rows] > self.counted_through[item.start]))
         if self.source is None or self.counted_through[row] > self.counted_through[item.start]:
             return self.position_of(row - 1)
-        message, record = self.source.place_of_stepped(row)
+        message, record = self.source.position_of_stepped(row)
         return {"message": message, "record": record, "note": None}
 
     def position_of(self, row: int) -> RowPosition:
@@ -310,7 +310,7 @@ class Rows:
         """Returns message, record, and the kept columns that are integers or strings."""
         if self.source is not None:
             return [
-                {"message": message, "record": record, "note": None} for message, record in self.source.places(rows)
+                {"message": message, "record": record, "note": None} for message, record in self.source.positions(rows)
             ]
         fields = [field for field in self.batch.schema if field.name not in CHANGES.names]
         kept = [field.name for field in fields if pa.types.is_integer(field.type) or pa.types.is_string(field.type)]
@@ -394,7 +394,7 @@ def _kind_codes(batch: pa.RecordBatch) -> Array:
     found = pc.index_in(kinds.cast(pa.string()) if kinds.type != pa.string() else kinds, value_set=pa.array(KINDS))
     if found.null_count:
         row = int(np.flatnonzero(flags(found.is_null()))[0])
-        rows = Rows(batch, np.zeros(len(kinds), np.uint8))
+        rows = InputRows(batch, np.zeros(len(kinds), np.uint8))
         raise BadRows(f"one of the kinds {', '.join(KINDS)}", repr(kinds[row].as_py()), **rows.position_of(row))
     codes: Array = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found)].astype(
         np.uint8

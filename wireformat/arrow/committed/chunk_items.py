@@ -11,7 +11,7 @@ from ...stream.controls import Control
 from ...stream.positions import Position
 from ...stream.transactions import CountedTransactions
 from ..row_changes import RowSource
-from .batch import ControlRow, PlainTransactions, Rows, RowsBetween
+from .batch import ControlRow, InputRows, PlainTransactions, RowsBetween
 from .facts import counted_transactions, plain_transactions_facts
 from .plain_transactions import is_plain
 
@@ -33,11 +33,11 @@ class ChunkItems:
         """Takes the next rows."""
         if not (self.items and isinstance(self.items[-1], OrderError)):
             try:
-                self._take(Rows.of(rows) if isinstance(rows, pa.RecordBatch) else Rows.of_source(rows))
+                self._take(InputRows.of(rows) if isinstance(rows, pa.RecordBatch) else InputRows.of_source(rows))
             except OrderError as error:
                 self.items.append(error)
 
-    def _take(self, rows: Rows) -> None:
+    def _take(self, rows: InputRows) -> None:
         for item in rows.items():
             if isinstance(item, RowsBetween):
                 self._take_rows(CountedRows(item.count, item.lone))
@@ -46,7 +46,7 @@ class ChunkItems:
             else:
                 self._take_plain_transactions(rows, item)
 
-    def _take_plain_transactions(self, rows: Rows, plain: PlainTransactions) -> None:
+    def _take_plain_transactions(self, rows: InputRows, plain: PlainTransactions) -> None:
         count = len(plain.begins)
         known = 0
         if self._delivered is not None:

@@ -13,7 +13,7 @@ from ...stream.attempts import TransactionFacts
 from ...stream.positions import Position
 from ...stream.transactions import CountedTransactions
 from ..arrays import Array
-from .batch import PlainTransactions, Rows
+from .batch import InputRows, PlainTransactions
 from .cells import NumberColumn
 from .settled import SettledRows
 
@@ -52,7 +52,7 @@ class PlainTransactionsFacts(NamedTuple):
     highest: tuple[int | None, int | None]
 
 
-def plain_transactions_facts(rows: Rows, plain: PlainTransactions, position: Position) -> PlainTransactionsFacts:
+def plain_transactions_facts(rows: InputRows, plain: PlainTransactions, position: Position) -> PlainTransactionsFacts:
     """Returns the facts of plain transactions, as `facts_of` returns them for one transaction.
 
     position   of the stream before them
@@ -78,13 +78,13 @@ def plain_transactions_facts(rows: Rows, plain: PlainTransactions, position: Pos
 
 
 def counted_transactions(
-    rows: Rows, plain: PlainTransactions, highest: tuple[int | None, int | None]
+    rows: InputRows, plain: PlainTransactions, highest: tuple[int | None, int | None]
 ) -> CountedTransactions:
     """Returns plain transactions as the machine takes them."""
     return CountedTransactions(rows.control(int(plain.begins[0])), len(plain.begins), *highest)
 
 
-def _names(rows: Rows, begins: Array, commits: Array, first: int, last: int) -> tuple[pa.Array, pa.Array]:
+def _names(rows: InputRows, begins: Array, commits: Array, first: int, last: int) -> tuple[pa.Array, pa.Array]:
     """Returns username and origin: of the COMMIT, or else of an ORIGIN record, or else of the BEGIN."""
     columns = []
     for key in ("username", "origin"):

@@ -174,14 +174,14 @@ class OpenRows:
             if not batch.open:
                 self._drop(number)
 
-    def hold(self, here: pa.RecordBatch, kept: Array, attempts: Iterable[Attempt[RowRange]]) -> None:
+    def hold(self, current: pa.RecordBatch, kept: Array, attempts: Iterable[Attempt[RowRange]]) -> None:
         """Moves the open rows of the batch that has been read into the store.
 
-        here       the batch, with the column ROW
+        current    the batch, with the column ROW
         kept       bool[n]: whether the row is kept
         attempts   the attempts with row ranges CURRENT_BATCH, which follow all their other row ranges
         """
-        self._move_all(*_moves(attempts, {CURRENT_BATCH}), {CURRENT_BATCH: here}, kept)
+        self._move_all(*_moves(attempts, {CURRENT_BATCH}), {CURRENT_BATCH: current}, kept)
 
     def hold_taken(
         self, take: Callable[[Array], pa.RecordBatch], kept: Array, attempts: Iterable[Attempt[RowRange]]

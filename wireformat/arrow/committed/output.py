@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...stream.attempts import Attempt, TransactionFacts
 from ..arrays import Array
-from .batch import RECORDS_AT_ONCE, PlainTransactions, Rows
+from .batch import RECORDS_AT_ONCE, InputRows, PlainTransactions
 from .facts import committed_rows, facts_batch
 from .row_ranges import CURRENT_BATCH, RowRange, gathered, row_indices
 from .settled import SettledRows
@@ -36,9 +36,9 @@ class CommittedOutput:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: InputRows,
         schema: pa.Schema,
-        held: Callable[[int], Rows],
+        held: Callable[[int], InputRows],
         row_bytes: Callable[[int], int],
     ) -> None:
         self._rows = rows
@@ -164,7 +164,7 @@ class CommittedOutput:
             settled = SettledRows(indices[rows_of_batch], facts, own, ordinals[rows_of_batch])
             yield committed_rows(batch, settled, self._schema)
 
-    def _delivered(self, rows: Rows, ranges: Array, own: Array) -> tuple[Array, Array, Array]:
+    def _delivered(self, rows: InputRows, ranges: Array, own: Array) -> tuple[Array, Array, Array]:
         """Returns the indices of the delivered rows of one batch, and for each the index of its range, and its ordinal.
 
         own   int64[k]: indices of the ranges of this batch
@@ -180,7 +180,7 @@ class CommittedOutput:
         ordinals = (firsts - rows.counted_through[starts])[range_of] + rows.counted_before[indices]
         return indices, own[range_of], ordinals
 
-    def _is_undone(self, rows: Rows, indices: Array, transactions: Array) -> Array:
+    def _is_undone(self, rows: InputRows, indices: Array, transactions: Array) -> Array:
         """Returns bool[n]: whether the row belongs to a subtransaction that was rolled back.
 
         transactions   int64[n]: the transaction of each row, ascending

@@ -79,7 +79,7 @@ class OrderChecked:
         row = 0
         while row < len(kinds):
             end = runs.get(row)
-            if end is not None and self._rows.passes_transactions():
+            if end is not None and self._rows.pass_transactions():
                 row = end
                 continue
             if not self._rows.passes(kinds[row]):

@@ -25,7 +25,7 @@ from ..typed_tables.rows import check_tables_are_named, chosen_of_batch, rows_of
 from ..typed_tables.selections import BatchSelection
 from ..typed_tables.tables import indices_by_table
 from .rows import NotedRows
-from .selection import NotedSelection, copied_rows, places_of, selection_of
+from .selection import NotedSelection, copied_rows, position_columns, selection_of
 
 
 class NotedChanges(NamedTuple):
@@ -90,7 +90,7 @@ class NotedChanges(NamedTuple):
         ordered = self if order is None else self._chosen(order)
         settled = ordered.settled
         columns = {
-            **places_of(noted.scanned, notes if order is None else notes[order]),
+            **position_columns(noted.scanned, notes if order is None else notes[order]),
             "sequence": settled.sequence,
             "xid": settled.of_transactions("xid"),
             "commit_time": settled.of_transactions("commit_time").cast(pa.timestamp("us", "UTC")),

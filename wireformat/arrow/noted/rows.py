@@ -132,7 +132,7 @@ class NotedRows:
             before = np.repeat(before, _row_counts(self.scanned))
         return np.append(before, stepped.after) - stepped.before
 
-    def place_of_stepped(self, row: int) -> tuple[int, int]:
+    def position_of_stepped(self, row: int) -> tuple[int, int]:
         """See RowSource."""
         scanned, stepped, count = self.scanned, self.scanned.stepped, self.scanned.row_count
         notes = np.arange(count + 1)
@@ -145,7 +145,7 @@ class NotedRows:
             return stepped.message, stepped.record
         return int(scanned.rows[STEPPED_MESSAGE, note]), int(scanned.rows[STEPPED_RECORD, note])
 
-    def places(self, rows: Array) -> Iterator[tuple[int, int]]:
+    def positions(self, rows: Array) -> Iterator[tuple[int, int]]:
         """See RowSource."""
         notes, count = self.scanned.rows, self.scanned.row_count
         message = self._joined(notes[MESSAGE, :count], lambda built: _numbers(built["message"]))

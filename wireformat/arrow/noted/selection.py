@@ -158,10 +158,10 @@ def copied_rows(
     counts, sizes = np.empty((len(rows), 2), np.int64), np.empty(len(rows), np.int64)
     _measure_values(scanned.rows, rows, scanned.cells, counts, sizes)
     if order is None:
-        order = places = np.arange(len(rows))
+        order = target_rows = np.arange(len(rows))
     else:
-        counts, sizes, places = counts[order], sizes[order], np.empty(len(rows), np.int64)
-        places[order] = np.arange(len(rows))
+        counts, sizes, target_rows = counts[order], sizes[order], np.empty(len(rows), np.int64)
+        target_rows[order] = np.arange(len(rows))
     ends, byte_ends = np.cumsum(counts).reshape(-1, 2), np.cumsum(sizes)
     starts = ends - counts
     count, size = (int(ends[-1, 1]), int(byte_ends[-1])) if len(rows) else (0, 0)
@@ -169,7 +169,7 @@ def copied_rows(
     target = unused(size, np.uint8)
     first_bytes = byte_ends - sizes
     _copy_values(
-        scanned.rows, rows, scanned.cells, scanned.source, scanned.text, places, starts, first_bytes, pairs, target
+        scanned.rows, rows, scanned.cells, scanned.source, scanned.text, target_rows, starts, first_bytes, pairs, target
     )
     return NotedSelection(layout_codes, layouts, _noted_texts(pairs, target), np.ascontiguousarray(starts.T), columns)
 
@@ -179,10 +179,12 @@ def rows_without_values(
 ) -> NotedSelection:
     """Returns row changes with their layouts, but not their values; see `copied_rows`."""
     nothing = _noted_texts(np.empty((0, 2), np.int32), np.empty(0, np.uint8))
-    return NotedSelection(layout_codes, layouts, nothing, np.zeros((2, len(rows)), np.int64), places_of(scanned, rows))
+    return NotedSelection(
+        layout_codes, layouts, nothing, np.zeros((2, len(rows)), np.int64), position_columns(scanned, rows)
+    )
 
 
-def places_of(scanned: ScannedRows, rows: Array) -> dict[str, pa.Array]:
+def position_columns(scanned: ScannedRows, rows: Array) -> dict[str, pa.Array]:
     """Returns the columns `message` and `record` of rows of the notes."""
     return {name: pa.array(scanned.rows[field, rows]) for name, field in (("message", MESSAGE), ("record", RECORD))}
 
@@ -301,7 +303,7 @@ def _copy_values(
     cells: Array,
     source: Array,
     text: Array,
-    places: Array,
+    target_rows: Array,
     starts: Array,
     first_bytes: Array,
     pairs: Array,
@@ -309,14 +311,14 @@ def _copy_values(
 ) -> None:
     """Copies the values that `_measure_values` has measured into target, and fills their pairs.
 
-    places        int64[n]: which row of the result each of the rows chosen[n] is
+    target_rows   int64[n]: which row of the result each of the rows chosen[n] is
     starts        int64[n, 2]: for a row of the result, the index of the first value of its images
     first_bytes   int64[n]: and where its values begin in target
     """
     # The rows are read in their order, since the notes of rows that follow each other are beside each other.
     for index in range(len(chosen)):
-        row, place = chosen[index], places[index]
-        count, at = starts[place, 0], first_bytes[place]
+        row, target_row = chosen[index], target_rows[index]
+        count, at = starts[target_row, 0], first_bytes[target_row]
         for map_index in range(NEW, OLD + 1):
             for cell in range(rows[ENDS + map_index, row - 1] if row > 0 else 0, rows[ENDS + map_index, row]):
                 start = np.int64(cells[map_index, VALUE, cell, 0])

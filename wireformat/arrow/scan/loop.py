@@ -130,7 +130,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
             start, stop = starts[message], stops[message]
             if record == 0:
                 at = start
-            framing, framed = at, record
+            framing_at, framing_record = at, record
             body, end, lsn, has_lsn = open_record(buffer, start, stop, at, record)
             size = end - body if end >= 0 else 0
             cursor[TEXT_NEEDED] = max_text_bytes(size, cells.shape[2])
@@ -180,7 +180,7 @@ def make_scan(name: str, open_record: Scan, close_record: Scan, read_record: Sca
             if outcome == LOST:
                 begin_row(rows, row, indexes[message], record, start, stop - start, DECLINED_REST)
                 _note_stepped(rows, row, cursor)
-                rows[FRAMING, row], rows[FRAMING + 1, row] = framing - start, framed
+                rows[FRAMING, row], rows[FRAMING + 1, row] = framing_at - start, framing_record
                 row += 1
                 cursor[FIRST_STEPPED_RECORD] = NONE_STEPPED
             if outcome != MORE:

@@ -109,11 +109,11 @@ def find_line_ends(data: Array, at: Int, heads: Array, sizes: Array, ends: Array
         while stop < 0 and cursor + BLOCK <= size:
             marks = line_marks(data, cursor)
             while marks != 0:
-                place = cursor + lowest_bit(marks)
+                mark_at = cursor + lowest_bit(marks)
                 marks &= marks - 1
-                byte = int(data[place])
+                byte = int(data[mark_at])
                 if quote == 0 and byte == LINE_FEED:
-                    stop = place + 1
+                    stop = mark_at + 1
                     break
                 # A quote begins where none is open, and its like ends it.
                 quote = byte if quote == 0 else 0 if byte == quote else quote

@@ -169,7 +169,7 @@ def _join_texts(
 
 
 @compiled
-def _place(
+def _note_decoded(
     rows: Array, begin: Int, end: Int, cells: Array, found: Array, pairs: Int, offsets: Array, bad: Array
 ) -> None:
     """Notes the decoded texts in the rows in which all of them are good, which then need no TRANSCODE.
@@ -251,7 +251,7 @@ class Transcoder:
             text[used : used + len(data)] = data
             offsets += used
             used += len(data)
-            _place(rows, begin, row, flat_cells, self._found, pairs, offsets, bad)
+            _note_decoded(rows, begin, row, flat_cells, self._found, pairs, offsets, bad)
         return text, used
 
 

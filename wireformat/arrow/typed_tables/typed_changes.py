@@ -307,9 +307,9 @@ class Scopes:
         return scopes[found]
 
     def ranks(self) -> Array:
-        """Returns the place of each scope's stream among the streams, sorted by their columns."""
-        places = {self._streams[stream]: place for place, stream in enumerate(sorted(self._streams))}
-        return np.array([places[stream] for stream in self.streams.tolist()], np.int64)
+        """Returns the rank of each scope's stream among the streams, sorted by their columns."""
+        rank_of = {self._streams[stream]: rank for rank, stream in enumerate(sorted(self._streams))}
+        return np.array([rank_of[stream] for stream in self.streams.tolist()], np.int64)
 
     def _scope(self, stream: int, oid: int | None) -> int:
         if oid is not None:

@@ -120,7 +120,7 @@ def _continues(batch: pa.RecordBatch) -> Array:
     found = np.zeros(batch.num_rows, bool)
     found[1:] = is_truncate[1:] & is_truncate[:-1]
     for name in ("message", "record"):
-        place = batch.column(name)
-        numbers = place.fill_null(-1).to_numpy()
-        found[1:] &= (numbers[1:] == numbers[:-1]) & _flags(place.is_valid())[1:] & _flags(place.is_valid())[:-1]
+        column = batch.column(name)
+        numbers = column.fill_null(-1).to_numpy()
+        found[1:] &= (numbers[1:] == numbers[:-1]) & _flags(column.is_valid())[1:] & _flags(column.is_valid())[:-1]
     return found

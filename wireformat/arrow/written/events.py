@@ -157,8 +157,8 @@ def _image(pairs: Pairs, types: Row) -> TupleData:
 
 def _is_same_record(row: Row, other: Row) -> bool:
     """Whether both are of one TRUNCATE."""
-    place = [row.get(name) for name in ("message", "record")]
-    return None not in place and row["kind"] == other["kind"] and place == [other["message"], other["record"]]
+    position = [row.get(name) for name in ("message", "record")]
+    return None not in position and row["kind"] == other["kind"] and position == [other["message"], other["record"]]
 
 
 def _nothing(found: Row, rows: list[Row]) -> None:
@@ -194,9 +194,9 @@ def _fields(kind: type[Event]) -> frozenset[str]:
 
 def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """The rows as Python values, times as microseconds since 1970."""
-    place = batch.schema.names.index("commit_time")
-    micros = batch.column(place).cast(pa.int64())
-    rows: list[dict[str, Any]] = batch.set_column(place, "commit_time", micros).to_pylist()
+    index = batch.schema.names.index("commit_time")
+    micros = batch.column(index).cast(pa.int64())
+    rows: list[dict[str, Any]] = batch.set_column(index, "commit_time", micros).to_pylist()
     return rows
 
 

@@ -104,8 +104,8 @@ class Outside(NamedTuple):
     """A message of one of the kinds OUTSIDE that cannot be read: no block is open after it."""
 
 
-Said = Event | Lost | Outside
-"""What a message says of relations and blocks."""
+RelationEvent = Event | Lost | Outside
+"""What a message may change of relations and blocks: an event, or what is known of one that cannot be read."""
 
 
 class Relations:
@@ -168,24 +168,24 @@ class Relations:
             found if found is not None and (found.table_schema, found.table_name) == name else None
         )  # it may be renamed
 
-    def take(self, said: Said) -> None:
+    def take(self, event: RelationEvent) -> None:
         """Learn from what a message says; most say nothing about relations and change nothing."""
-        if isinstance(said, Relation):
-            self.describe([said])
-        elif isinstance(said, Lost):
-            self._known(self.block).lose(said.relation_id)
-        elif isinstance(said, StreamStop):
+        if isinstance(event, Relation):
+            self.describe([event])
+        elif isinstance(event, Lost):
+            self._known(self.block).lose(event.relation_id)
+        elif isinstance(event, StreamStop):
             self.block = None
-        elif isinstance(said, StreamStart):
+        elif isinstance(event, StreamStart):
             self._end_block()
-            self.block = said.xid
-        elif isinstance(said, (*OUTSIDE, Outside)) or (isinstance(said, Message) and said.xid is None):
+            self.block = event.xid
+        elif isinstance(event, (*OUTSIDE, Outside)) or (isinstance(event, Message) and event.xid is None):
             self._end_block()
-            if isinstance(said, (StreamCommit, StreamPrepare)) and said.xid is not None:
-                self._newest.add_all(self._known(said.xid).by_number)
-                del self._streamed[said.xid]
-            elif isinstance(said, StreamAbort) and said.xid is not None and aborts_whole(said.xid, said.subxid):
-                self._streamed.pop(said.xid, None)
+            if isinstance(event, (StreamCommit, StreamPrepare)) and event.xid is not None:
+                self._newest.add_all(self._known(event.xid).by_number)
+                del self._streamed[event.xid]
+            elif isinstance(event, StreamAbort) and event.xid is not None and aborts_whole(event.xid, event.subxid):
+                self._streamed.pop(event.xid, None)
 
     def describe(self, relations: Sequence[Relation | RelationMessage]) -> None:
         """Learns relations that follow each other."""

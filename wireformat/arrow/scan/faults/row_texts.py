@@ -60,6 +60,8 @@ JSON_HEAD, JSON_KIND, TEXT_HEAD = (
     np.frombuffer(token, np.uint8) for token in (tokens.JSON_HEAD, tokens.JSON_KIND, tuple_text.TABLE)
 )
 ROW_KINDS = np.frombuffer("".join(ROW_CHANGES).encode(), np.uint8)
+LAST_OF_INSERT, LAST_OF_OTHERS = b"TE"
+"""The last letters of INSERT, and of UPDATE and DELETE."""
 
 JSON_ORDER, TEXT_ORDER = np.array([NAME, VALUE, TYPE]), np.array([NAME, TYPE, VALUE])
 """In which order the texts of a cell are read."""
@@ -173,12 +175,12 @@ def _is_a_clear_table(buffer: Array, rows: Array, row: Int, at: Int, stop: Int) 
     like this; see formats/signatures.py."""
     if rows[TABLE_SCHEMA + 1, row] + rows[TABLE_NAME + 1, row] >= MOST_TABLE_BYTES or buffer[at] == QUOTE:
         return False
-    for place in range(at, at + rows[TABLE_SCHEMA + 1, row]):
-        if buffer[place] == DOT:
+    for offset in range(at, at + rows[TABLE_SCHEMA + 1, row]):
+        if buffer[offset] == DOT:
             return False
     marks = 0
-    for place in range(at, min(stop - 1, at + MARK_BYTES)):
-        if buffer[place + 1] == COLON and (buffer[place] == ROW_KINDS[5] or buffer[place] == ROW_KINDS[11]):
+    for offset in range(at, min(stop - 1, at + MARK_BYTES)):
+        if buffer[offset + 1] == COLON and (buffer[offset] == LAST_OF_INSERT or buffer[offset] == LAST_OF_OTHERS):
             marks += 1
     return marks == 1
 

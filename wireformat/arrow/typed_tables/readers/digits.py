@@ -116,18 +116,18 @@ def decimal(data: Array, start: Int, length: Int, whole: Int, scale: Int, values
         return number >= 0 and fraction >= 0
     # Each step appends digits: those before the point, those after it, and zeros up to the scale.
     values[at], values[at + 1] = 0, 0
-    place = first
+    begin = first
     last = end + scale - after
-    while place < last:
-        stop = dot if place < dot else (end if place < end else last)
-        count = stop - place if stop - place < _CHUNK else _CHUNK
-        number = digits(data, place, count) if place < end else 0
+    while begin < last:
+        stop = dot if begin < dot else (end if begin < end else last)
+        count = stop - begin if stop - begin < _CHUNK else _CHUNK
+        number = digits(data, begin, count) if begin < end else 0
         if number < 0:
             return False
         append(values, at, POWERS[count], sign * number)
-        place += count
-        if place == dot and dot < end:
-            place += 1
+        begin += count
+        if begin == dot and dot < end:
+            begin += 1
     return True
 
 
