@@ -121,7 +121,7 @@ class Group(str, Enum):
     python = "python"
     text = "text"
     pgoutput = "pgoutput"
-    encode = "encode"
+    encode = "encode"  # type: ignore[assignment]  # nobody calls str.encode of it
     typed = "typed"
     committed = "committed"
     capture = "capture"

@@ -77,7 +77,11 @@ def items(number: int) -> list[ChunkItem]:
     if number:
         found += block(first - OPEN_IN_CHUNK, False)
     lsn = number * 1000
-    prepared = [Control("BEGIN", xid=5, commit_lsn=lsn), CountedRows(5), Control("PREPARE", lsn=lsn, gid=f"g{number}")]
+    prepared: list[ChunkItem] = [
+        Control("BEGIN", xid=5, commit_lsn=lsn),
+        CountedRows(5),
+        Control("PREPARE", lsn=lsn, gid=f"g{number}"),
+    ]
     return [*found, *prepared, CountedTransactions(Control("BEGIN", commit_lsn=lsn + 1), 100, lsn + 100, None)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain, repeat
 from statistics import median
 
@@ -48,7 +49,7 @@ def measure(capture: Capture, rounds: int, say: Say) -> dict[str, Result]:
 
         return timed(lambda: count_rows(stream(messages, factor)), check)
 
-    seconds = interleaved({name_of(factor): lambda factor=factor: run(factor) for factor in FACTORS}, rounds, say)
+    seconds = interleaved({name_of(factor): partial(run, factor) for factor in FACTORS}, rounds, say)
     results = {}
     for factor in FACTORS:
         name = name_of(factor)

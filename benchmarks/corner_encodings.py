@@ -41,11 +41,11 @@ def in_language(language: str, event: wf.Event) -> wf.Event:
     """The event with names and texts of a language, in every row."""
     words = WORDS[language]
     if isinstance(event, wf.Relation):
-        names = {"table_name": f"{words[-1]}_{event.table_name}", "columns": words[:-1], "key_columns": words[:1]}
-        return replace(event, **names)
+        table_name = f"{words[-1]}_{event.table_name}"
+        return replace(event, table_name=table_name, columns=words[:-1], key_columns=words[:1])
     if not isinstance(event, wf.RowChange):
         return event
-    sides = {side: _in_language(words, getattr(event, side)) for side in ("new", "old")}
+    sides: dict[str, Any] = {side: _in_language(words, getattr(event, side)) for side in ("new", "old")}
     return replace(event, table_name=f"{words[-1]}_{event.table_name}", **sides)
 
 

@@ -225,7 +225,7 @@ def with_keepalives(rows: int) -> pa.Array:
 
 def two_phase(rows: int) -> pa.Array:
     """Prepared transactions without rows, committed and rolled back."""
-    lsns = {"end_lsn": 10, "xid": 7, "gid": "gid-7"}
+    lsns: dict[str, Any] = {"end_lsn": 10, "xid": 7, "gid": "gid-7"}
     events: list[wf.Event] = [
         wf.Begin(commit_lsn=9, commit_time=TIME, xid=7),
         wf.Prepare(lsn=9, prepare_time=TIME, **lsns),

@@ -22,7 +22,7 @@ WORDS = {"null": None, "true": "t", "false": "f"}
 def read_line(line: bytes) -> Change:
     """The row change of one line."""
     change = orjson.loads(line)
-    schema, table = split_table(change["table_name"]).groups()
+    schema, table = split_table(change["table_name"]).groups()  # type: ignore[union-attr]  # each name has a schema
     return (
         change["op_type"],
         unquoted(schema),

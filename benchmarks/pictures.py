@@ -83,8 +83,8 @@ def growth(results: Mapping[str, Result], path: Path) -> None:
     times = [result.median for result in results.values()]
     axes.plot(sizes, times, marker="o", color=OURS)
     axes.set(xlabel="MB of input", ylabel="seconds", xlim=(0, None), ylim=(0, 1.1 * max(times)))
-    peaks = [result.peak_bytes for result in results.values()]
-    if None not in peaks:
+    peaks = [result.peak_bytes for result in results.values() if result.peak_bytes is not None]
+    if len(peaks) == len(results):
         memory = axes.twinx()
         memory.plot(sizes, [peak / 1e6 for peak in peaks], marker="s", linestyle="--", color=OTHERS)
         memory.set(ylabel="peak memory, MB (dashed)", ylim=(0, 1.5 * max(peaks) / 1e6))

@@ -27,6 +27,7 @@ from . import (
     pictures,
 )
 from .bench_growth import FACTORS, name_of
+from .generate import BINARY
 from .kept import Run
 from .measure import Result
 from .targets import TARGETS, Results
@@ -141,7 +142,7 @@ SECTIONS: dict[str, Section] = {
             **INPUT,
             "rows/s": SPEED["rows/s"],
             **PEAK,
-            **ratio_to(bench_encode.by_events(bench_encode.BINARY)),
+            **ratio_to(bench_encode.by_events(BINARY)),
             **SPREAD,
         },
         pictures.changes_per_second,

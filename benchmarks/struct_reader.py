@@ -24,7 +24,7 @@ read_cell = Struct(">II").unpack_from  # type, length of the value
 
 def read_message(message: bytes) -> list[Row]:
     """The rows of one message."""
-    rows = []
+    rows: list[Row] = []
     at = 0
     while True:
         length, lsn, code = read_head(message, at)

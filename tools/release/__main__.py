@@ -121,8 +121,9 @@ def main() -> None:
         print(f"Python {name}: not found, left out")
     if not found:
         raise SystemExit("None of the Pythons was found.")
-    for name, interpreter in {"lowest": next(iter(found.values())), **found}.items():
-        python = check_installation(programs, wheel, name, interpreter)
+    interpreters = {"lowest": next(iter(found.values())), **found}
+    installed = [check_installation(programs, wheel, name, interpreter) for name, interpreter in interpreters.items()]
+    python = installed[-1]
     run(programs / "mypy", "--strict", "--python-executable", python, SAMPLE, cwd=WORK)
     run(programs / "basedpyright", "--level", "error", "--pythonpath", python, SAMPLE, cwd=WORK)
     print(f"{wheel.name} and {source.name} are ready in {DIST}. Upload them with: twine upload dist/*")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from wireformat.events import ROW_CHANGES, Delete, Insert, Update
 from wireformat.formats.registry import find_format
@@ -32,8 +33,14 @@ def text_sections() -> Iterator[tuple[str, str]]:
     for name, shown in PAGES.items():
         format = find_format(name)
         assert isinstance(format, TextFormat)
-        made = {"batch": _batch, "lines": lambda lines=format.lines: _lines(lines), "rows": _rows, "json": _json}
-        yield name, "\n\n".join({**made, "truncate": _truncate}[part]() for part in shown)
+        made: dict[str, Callable[[], str]] = {
+            "batch": _batch,
+            "lines": partial(_lines, format.lines),
+            "rows": _rows,
+            "json": _json,
+            "truncate": _truncate,
+        }
+        yield name, "\n\n".join(made[part]() for part in shown)
 
 
 def code(text: bytes) -> str:
@@ -82,7 +89,7 @@ def _rows() -> str:
         Delete: f"{columns} of the old row",
     }
     rows = ["### Row changes by mark", "", "| mark after the table | event | then |", "|---|---|---|"]
-    rows += [f"| {code(mark)} | {event.__name__} | {after[event]} |" for mark, event in CHANGE_OF_MARK.items()]  # type: ignore[index]
+    rows += [f"| {code(mark)} | {event.__name__} | {after[event]} |" for mark, event in CHANGE_OF_MARK.items()]
     return "\n".join([*rows, "", f"In place of columns, {code(NO_TUPLE)} means no row."])
 
 

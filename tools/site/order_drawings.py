@@ -76,7 +76,7 @@ def _drawn(edges: list[Edge], title: str) -> str:
         state: [(edge, _label(edge, letters)) for edge in edges if {edge.source, edge.target} == {state, BETWEEN}]
         for state in sides
     }
-    height = {state: LINE * (1 + len(stays[state])) + 2 * PADDING for state in used}
+    height: dict[str, float] = {state: LINE * (1 + len(stays[state])) + 2 * PADDING for state in used}
     for state in sides:
         height[state] = max(height[state], sum(LINE * len(label) + 16 for _, label in across[state]) + PADDING)
     top, bottoms = dict[str, float](), dict[int, float]()
