@@ -16,12 +16,14 @@ from wireformat.formats.registry import find_format_name
 from wireformat.options import TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
+from wireformat.options.table_names import one_table
 
 from ..schemas import arrow_types, as_declared, change_fields, change_names
 from ..tables.typed_columns import spark_columns, typed_part
 from .options import SlotOptions, names_slot
 
 if TYPE_CHECKING:
+    from wireformat.arrow.typed_tables.table import TypedPart
     from wireformat.chunks.files import FileChunk, Survey
 
 
@@ -155,15 +157,20 @@ class _SparkTable:
 
         assert options.table is not None, "one table is read"
         check_listed(listed, options.table, options.format)
-        columns = spark_columns(listed, options.table, options.format)
-        self.part = typed_part(columns, options.table, options.mode, options.format, listed)
+        self._columns = spark_columns(listed, options.table, options.format)
+        self._options, self._listed, self._table = options, listed, options.table
         self.latest: LatestRows | None = None
-        self.schema = self.part.schema
+        self.schema = self.part(-1).schema
         if options.state == "latest":
             keys = replica_identity(listed, options.table) if options.keys is None else split(options.keys)
             self.latest = LatestRows(keys)
             self.latest.take(pa.RecordBatch.from_pylist([], self.schema))
             self.schema = self.latest.result().schema
+
+    def part(self, version: int) -> TypedPart:
+        """Returns what reads the rows of a chunk, which begin with this version; -1 if it is not known."""
+        options = self._options
+        return typed_part(self._columns, self._table, options.mode, options.format, self._listed, version)
 
 
 @dataclass
@@ -225,4 +232,5 @@ class WireformatReader(DataSourceReader):
         if table is None:
             return iter(capture.changes())
         assert options.table is not None, "its list of tables is there"
-        return capture.typed_by(table.part, options.table)
+        version = chunk.versions.get(one_table(options.table), -1)
+        return capture.typed_by(table.part(version), options.table)
