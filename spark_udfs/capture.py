@@ -348,11 +348,12 @@ class Capture:
         if state == "latest":
             reading = replace(light.first_reading, ranges=None)  # a task has all messages, not its own range
             rows = self._messages.in_streams().mapInArrow(partial(current_batches, reading, writes), PARTS)
-            done = {key: found for key, of_stream in sorted(collected(rows).items()) for found in of_stream.values()}
+            parts = sorted(collected(rows.collect()).items())
+            done = {key: found for key, of_stream in parts for found in of_stream.values()}
         else:
             reading = capture._reading_with(capture._plans)
             rows = self._messages.in_chunks(capture._plans).mapInArrow(partial(file_batches, reading, writes), PARTS)
-            done = lakes.publish(light.parts_of(rows), light, capture._positions)
+            done = lakes.publish(light.parts_of(rows.collect()), light, capture._positions)
         log_written(done, light)
         streams = arrow_types(StructType([*self._messages.positions.stream_by]))
         return self._spark.createDataFrame(with_streams(done, streams, RESULT))
@@ -431,6 +432,7 @@ class Capture:
             table,
             spark_columns(given, table, self._format),
             self._versions(table),
+            self._versions_before(table),
             self._format,
             str(self._options["mode"]),
             {
@@ -459,6 +461,9 @@ class Capture:
         own = {key: of_table(self._light.listed_of(key), one_table(asked.table)) for key in self._light.summaries}
         answer = partial(latest_batches, reading, self._after, asked, keys, own, schema)
         return self._messages.in_streams().mapInArrow(answer, fields)
+
+    def _versions_before(self, table: str) -> Mapping[tuple[str, int | None], int]:
+        return self._light.versions_before(self._light.all_streams).get(one_table(table), {})
 
     @property
     def _plans(self) -> Plans:
@@ -510,7 +515,7 @@ class Capture:
         """Returns the reading with the plans of chunks, if they are not among the messages."""
         own = plans if self._messages.are_chunks else None
         reading = self._light.reading if tables is None else self._light.reading_of(tables)
-        return replace(reading, is_planned=plans is not None, plans=own)
+        return replace(reading, is_planned=plans is not None, plans=own, has_empty=self._light.has_empty)
 
 
 class StreamCapture(StreamAnswers, Capture):

@@ -170,9 +170,11 @@ class Capture(CaptureTables):
         one_of("evolution", evolution, ("union", "error"))
         kept = kept_fields(keep, committed_schema(self._schema))
         names = [field.name for field in kept]
+        current = -1
         if schema is None:
             self._check_repeatable("without a schema this call may read it twice: pass schema")
             schema = self._listed_table(table, names)
+            current = self._version_before(one_table(table))
             if evolution == "error":
                 check_one_version(schema, table)
         part = TypedPart(
@@ -182,6 +184,7 @@ class Capture(CaptureTables):
             evolution=evolution,
             kept=kept,
             format=self._name,
+            current=current,
         )
         self._begin_handing_out()
         wanted = one_table(table)
@@ -398,6 +401,7 @@ class Capture(CaptureTables):
             identities,
             self._listed_table,
             self._known_versions,
+            self._version_before,
             lambda: self._dropped or 0,
             self._threads,
             self._memory_limit,

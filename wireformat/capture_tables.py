@@ -113,8 +113,20 @@ class CaptureTables(CaptureReading):
         self._dropped = (self._dropped or 0) + all_dropped
 
     def _typed_part(self, table: str, options: TypedOptions, schema: Any = None) -> TypedPart:
-        schema = self._listed_table(table) if schema is None else schema
-        return TypedPart(table, schema=schema, options=options, evolution="union", kept=(), format=self._name)
+        current = self._version_before(one_table(table)) if schema is None else -1
+        return TypedPart(
+            table,
+            schema=self._listed_table(table) if schema is None else schema,
+            options=options,
+            evolution="union",
+            kept=(),
+            format=self._name,
+            current=current,
+        )
+
+    def _version_before(self, table: TableName) -> int:
+        """Returns the index in the list of tables of the version that a table has before its first row."""
+        return self._known_versions[table].current if table in self._known_versions else 0
 
     def _all_tables(self) -> pa.Table:
         """Returns the list of tables. It is kept."""

@@ -92,9 +92,14 @@ class StreamLakes:
         check_named_tables({"keys": self._options.keys, "schemas": self._options.schemas}, _names(light.listed))
         found = {}
         for key, one in self._lakes.items():
-            listed = light.listed_of(key, one.lake.known_versions())
+            known = one.lake.known_versions()
+            listed = light.listed_of(key, known)
+            versions = {
+                table: {chunk: version for (_, chunk), version in of_chunks.items() if chunk is not None}
+                for table, of_chunks in light.versions_before([key], known).items()
+            }
             plan = LakePlan(one.folder, _of_tables(self._options, listed), self._format, one.lake.manifest)
-            found[key] = Write(plan, listed, tables, one.after, self._mode, self._rejects.get(key))
+            found[key] = Write(plan, listed, versions, tables, one.after, self._mode, self._rejects.get(key))
             if self._options.state == "changes":
                 one.lake.begin()  # the files of the workers become part of it
         return found

@@ -10,7 +10,7 @@ from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Row
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import wireformat as wf
@@ -23,7 +23,7 @@ from .files import FileMessages
 from .frames import Messages
 from .groups import NotSorted, OtherPartitions, stream_key
 from .plan import StreamPlan, plan_stream
-from .work import FAULTS, PARTS, Reading, needed_batches, other_rows, record_batches, summary_batches
+from .work import EMPTY, FAULTS, PARTS, Reading, needed_batches, other_rows, record_batches, summary_batches
 
 if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.observations import Observation
@@ -50,6 +50,8 @@ class LightPass:
     skips_unread   leaves out records that could not be read
     tables     patterns: steps over row changes of other tables
 
+    has_empty  whether some partitions have no messages; known after the summaries
+
     The streams are named by texts, see `stream_key`. Raises the first error of the messages, and BadRows.
     """
 
@@ -64,6 +66,7 @@ class LightPass:
     ) -> None:
         self._skips_unread = skips_unread
         self._tables = tables
+        self.has_empty = False
         self._bad_row: wf.DecodeError | None = None
         self._others: dict[tuple[str, ...], LightPass] = {}
         self._messages = messages
@@ -205,7 +208,7 @@ class LightPass:
     @cached_property
     def listed(self) -> pa.Table:
         """The list of the tables of all streams; `first` and `last` have the columns order_by and the record."""
-        return self._list(self._streams)
+        return self._list(self.all_streams)
 
     @cached_property
     def listed_of_each(self) -> pa.Table:
@@ -213,7 +216,7 @@ class LightPass:
         fields = arrow_types(StructType([*self._messages.positions.stream_by]))
         if not fields:
             return self.listed
-        found = {stream: self.listed_of(stream) for stream in self._streams}
+        found = {stream: self.listed_of(stream) for stream in self.all_streams}
         return with_streams(found, fields, self._list([]).schema)
 
     def listed_of(self, stream: str, known: Mapping[tuple[str, str], TableVersions] | None = None) -> pa.Table:
@@ -232,7 +235,8 @@ class LightPass:
         return sum(summary.messages for summary in self.summaries.get(stream, {}).values())
 
     @property
-    def _streams(self) -> list[str]:
+    def all_streams(self) -> list[str]:
+        """The streams, as the list of all tables takes them."""
         return sorted({*self.summaries, *self._after}, key=json.loads)
 
     def _list(self, streams: Iterable[str], known: Mapping[tuple[str, str], TableVersions] | None = None) -> pa.Table:
@@ -242,16 +246,35 @@ class LightPass:
         observed = (one for stream in streams for one in self._observed(stream, order.names))
         return tables_of_observations(observed, self._format, pa.struct(list(order)), known or {})
 
+    def versions_before(
+        self, streams: Sequence[str], known: Mapping[tuple[str, str], TableVersions] | None = None
+    ) -> dict[tuple[str, str], dict[tuple[str, int | None], int]]:
+        """Returns the index of the version that a table with several ones has at its first row in each chunk.
+
+        streams, known   of the list of tables that has the versions
+
+        By the table, and by stream and chunk.
+        """
+        from wireformat.arrow.typed_tables.observations import first_versions
+
+        observed = (((stream, chunk), one) for stream in streams for chunk, one in self._observed_in_chunks(stream, ()))
+        return first_versions(observed, known or {})
+
     def _observed(self, stream: str, order: Sequence[str]) -> Iterator[Observation]:
         """Yields what is known of the tables of a stream, in the order of its messages."""
+        return (one for _, one in self._observed_in_chunks(stream, order))
+
+    def _observed_in_chunks(self, stream: str, order: Sequence[str]) -> Iterator[tuple[int | None, Observation]]:
+        """Yields the same with the number of the chunk; None before the first one."""
         from wireformat.chunks.summary import observed_before
 
         after = self._after.get(stream)
         for one in () if after is None else observed_before(after.relations, self._format):
             before_all = {**dict.fromkeys(order), "record": one.first["record"]}
-            yield one._replace(first=before_all, last=before_all)
-        for summary in self.summaries.get(stream, {}).values():
-            yield from summary.observed
+            yield None, one._replace(first=before_all, last=before_all)
+        for chunk, summary in self.summaries.get(stream, {}).items():
+            for one in summary.observed:
+                yield chunk, one
 
     def row_facts(self, table: tuple[str, str]) -> RowFacts:
         """Returns what all changes of a table have in common, also of those that are not committed."""
@@ -265,7 +288,7 @@ class LightPass:
         if not _are_in(self.summaries, parts):
             raise other_rows("the same partitions as before", "less of them")
 
-    def parts_of(self, parts: DataFrame) -> dict[str, dict[int, Any]]:
+    def parts_of(self, parts: Iterable[Row]) -> dict[str, dict[int, Any]]:
         """Returns what lies in rows of PARTS, by stream and number of the chunk, in the order of the stream."""
         rank = self.first_reading.rank
         return {
@@ -285,7 +308,9 @@ class LightPass:
             try:
                 found = find()  # may sort the messages, so it comes first
                 messages = self._messages.in_chunks(relations_only=relations_only)
-                parts = self.parts_of(messages.mapInArrow(found, PARTS))
+                rows = messages.mapInArrow(found, PARTS).collect()
+                parts = self.parts_of(row for row in rows if row["stream"] != EMPTY)
+                self.has_empty |= any(row["stream"] == EMPTY for row in rows)
                 if is_whole and not _are_in(self._messages.ranges or {}, parts):
                     raise OtherPartitions
                 return parts
@@ -303,10 +328,10 @@ def _are_in(chunks: Mapping[str, Mapping[int, Any]], parts: Mapping[str, Mapping
     return all(of_stream.keys() <= parts.get(stream, {}).keys() for stream, of_stream in chunks.items())
 
 
-def collected(parts: DataFrame) -> dict[str, dict[int, Any]]:
+def collected(parts: Iterable[Row]) -> dict[str, dict[int, Any]]:
     """Returns what lies in rows of PARTS, by stream and number of the chunk."""
     found: dict[str, dict[int, Any]] = {}
-    for row in parts.collect():
+    for row in parts:
         if row["stream"] in FAULTS:
             raise FAULTS[row["stream"]]
         of_stream = found.setdefault(row["stream"], {})

@@ -42,6 +42,8 @@ class Reading:
     delivered   how far the streams were delivered at the positions after which they go on
     is_planned  whether each chunk has a plan
     plans       of the chunks, by their numbers, if they are not among the messages
+    has_empty   whether some partitions have no messages. If Spark has then joined the partitions of an answer, or those
+                of several, a task without messages cannot know whether it has lost them
     ranges      of the chunks, if they are partitions; otherwise the rank of a chunk is its number
     from_files  whether the tasks read files
     skips_unread   whether records that could not be read are left out: rejects take them
@@ -56,6 +58,7 @@ class Reading:
     delivered: Mapping[str, Position] = field(default_factory=dict)
     is_planned: bool = False
     plans: Plans | None = None
+    has_empty: bool = False
     ranges: Ranges | None = None
     from_files: bool = False
     skips_unread: bool = False
@@ -65,7 +68,7 @@ class Reading:
         if self.from_files:
             yield from file_groups(batches, self.format)
         else:
-            task = None if self.plans is None else TaskContext.get()
+            task = None if self.plans is None or self.has_empty else TaskContext.get()
             yield from groups(
                 batches,
                 self.streams,
@@ -139,6 +142,8 @@ def summary_batches(
             summary = summarized(reading.capture(group), reading.delivered.get(group.key), tables)
             group.messages.place(summary)
             parts.append(part_of(group, summary))
+        if not parts:
+            parts.append(_found_row(EMPTY))
     yield from parts
 
 
@@ -154,8 +159,16 @@ def _faults() -> Iterator[list[pa.RecordBatch]]:
         yield parts
     except (NotSorted, OtherPartitions) as error:
         (name,) = (name for name, fault in FAULTS.items() if isinstance(error, fault))
-        columns = [pa.array([0], pa.int32()), pa.array([name]), pa.array([b""])]
-        parts[:] = [pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])]
+        parts[:] = [_found_row(name)]
+
+
+EMPTY = "no messages"
+"""What is found, in place of the stream, in a partition that has no messages."""
+
+
+def _found_row(name: str) -> pa.RecordBatch:
+    columns = [pa.array([0], pa.int32()), pa.array([name]), pa.array([b""])]
+    return pa.RecordBatch.from_arrays(columns, names=["chunk", "stream", "found"])
 
 
 def part_of(group: Group, found: Any) -> pa.RecordBatch:
@@ -321,18 +334,20 @@ class TypedTable:
     table      name of the table
     columns    its columns as Spark can take them: an Arrow schema, or a mapping of column to SQL type
     listed     the list of tables
+    versions   by stream and chunk, if the table has several versions: the index of the one of the first row
     options    images, evolution, complete, split_key_changes, keys
     """
 
     table: str
     columns: Any
     listed: pa.Table | None
+    versions: Mapping[tuple[str, int | None], int]
     format: str
     mode: str
     options: Mapping[str, Any]
 
-    def part(self) -> Any:
-        """Returns what reads the rows."""
+    def part(self, group: Group | None = None) -> Any:
+        """Returns what reads the rows of a group."""
         from wireformat.arrow.typed_tables.batch import TypedOptions
         from wireformat.arrow.typed_tables.table import TypedPart
 
@@ -346,17 +361,18 @@ class TypedTable:
             kept=(),
             format=self.format,
             versions=self.listed,
+            current=-1 if group is None else self.versions.get((group.key, group.chunk), -1),
         )
 
 
 def ask_typed(table: TypedTable, capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
     """Asks for the committed changes of a table."""
-    yield from capture.typed_by(table.part(), table.table)
+    yield from capture.typed_by(table.part(group), table.table)
 
 
 def ask_keyed(table: TypedTable, keys: Sequence[str], capture: ChunkCapture, group: Group) -> Iterator[pa.RecordBatch]:
     """Asks for the committed changes of a table, as `keyed_rows` returns them."""
-    for rows in capture.typed_by(table.part(), table.table):
+    for rows in capture.typed_by(table.part(group), table.table):
         yield keyed_rows(rows, keys)
 
 

@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 class Write:
     """The arguments of `Capture.write`, pickled to the workers.
 
-    lake     the lake before the write
-    listed   the list of the tables
-    tables   patterns; None for all
-    after    the position after which the stream goes on
-    mode     for values that do not fit
-    rejects  where rejects go; None if there is no option `rejects`
+    lake       the lake before the write
+    listed     the list of the tables
+    versions   by table and chunk, of tables with several versions: the index of the one of the first row
+    tables     patterns; None for all
+    after      the position after which the stream goes on
+    mode       for values that do not fit
+    rejects    where rejects go; None if there is no option `rejects`
     """
 
     lake: LakePlan
     listed: pa.Table
+    versions: Mapping[tuple[str, str], Mapping[int, int]]
     tables: Sequence[str] | None
     after: CapturePosition | None
     mode: str
@@ -67,10 +69,11 @@ def file_batches(
         for group in reading.groups(batches):
             write = _write_of(writes, group)
             capture = replace(reading, skips_unread=False).capture(group)
+            versions = {table: of_chunks.get(group.chunk, -1) for table, of_chunks in write.versions.items()}
             lake, rejects = write.lake.lake_of_chunk(group.chunk), write.rejects_of(group)
             try:
                 files = capture.write_files(
-                    lake, write.listed, write.tables, write.lake.options.schemas, write.mode, rejects
+                    lake, write.listed, write.tables, write.lake.options.schemas, write.mode, rejects, versions
                 )
             except wf.WireformatError as error:
                 raise group.messages.located(error) from None

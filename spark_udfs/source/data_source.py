@@ -16,12 +16,14 @@ from wireformat.formats.registry import find_format_name
 from wireformat.options import TABLE_STATES
 from wireformat.options.checks import one_of
 from wireformat.options.table import nearest
+from wireformat.options.table_names import one_table
 
 from ..schemas import arrow_types, as_declared, change_fields, change_names
 from ..tables.typed_columns import spark_columns, typed_part
 from .options import SlotOptions, names_slot
 
 if TYPE_CHECKING:
+    from wireformat.arrow.typed_tables.table import TypedPart
     from wireformat.chunks.files import FileChunk, Survey
 
 
@@ -155,9 +157,9 @@ class _SparkTable:
 
         assert options.table is not None, "one table is read"
         check_listed(listed, options.table, options.format)
-        columns = spark_columns(listed, options.table, options.format)
-        self.part = typed_part(columns, options.table, options.mode, options.format, listed)
-        self.schema = self.part.schema
+        self._columns = spark_columns(listed, options.table, options.format)
+        self._options, self._listed, self._table = options, listed, options.table
+        self.schema = self.part(-1).schema
         self.keys: Sequence[str] | None = None
         """Of the rows as they stand: [] for the identity that the stream states, else see `latest`."""
         if options.state == "latest":
@@ -167,6 +169,11 @@ class _SparkTable:
                 is_stated = states_identity(listed, options.table)
                 self.keys = [] if is_stated else replica_identity(listed, options.table)
             self.schema = latest(pa.Table.from_batches([], self.schema), self.keys).schema
+
+    def part(self, version: int) -> TypedPart:
+        """Returns what reads the rows of a chunk, which begin with this version; -1 if it is not known."""
+        options = self._options
+        return typed_part(self._columns, self._table, options.mode, options.format, self._listed, version)
 
 
 @dataclass
@@ -228,7 +235,7 @@ class WireformatReader(DataSourceReader):
         assert options.table is not None, "its list of tables is there"
         files = Sources([chunk.file.source(options.format) for chunk in chunks])
         capture = wf.Capture(files, options.format, threads=1, **options.reading)
-        yield from capture.latest_by(table.part, options.table, keys).to_batches()
+        yield from capture.latest_by(table.part(0), options.table, keys).to_batches()
 
     def _rows_of(self, chunk: FileChunk, table: _SparkTable | None) -> Iterator[pa.RecordBatch]:
         options = self._options
@@ -236,4 +243,5 @@ class WireformatReader(DataSourceReader):
         if table is None:
             return iter(capture.changes())
         assert options.table is not None, "its list of tables is there"
-        return capture.typed_by(table.part, options.table)
+        version = chunk.versions.get(one_table(options.table), -1)
+        return capture.typed_by(table.part(version), options.table)

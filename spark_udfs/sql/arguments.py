@@ -15,18 +15,25 @@ OPTIONS = ("mode", "encoding", "encoding_errors", "heartbeat_unit", "tables", "k
 """The options of `wireformat.ReadOptions`, in the order in which they follow `format`."""
 
 
-def read_arguments(function: str, format: pa.Array, given: Sequence[pa.Array], named: Mapping[str, pa.Array]) -> Any:
+def read_arguments(
+    function: str, format: pa.Array | None, given: Sequence[pa.Array], named: Mapping[str, pa.Array]
+) -> Any:
     """Returns `format` and the options as `DecodingPlan.check` takes them; NULL is the default.
 
-    Each argument is an array with one item per row, all of them equal. Raises OptionError.
+    Each argument is an array with one item per row, all of them equal. As in SQL, the case of names does not matter.
+    Raises OptionError.
     """
+    by_name = {name.lower(): column for name, column in named.items()}
+    format = by_name.pop("format", None) if format is None else format
+    if format is None:
+        raise wf.OptionError(f"{function}: expected the name of a format, as in format => 'gaussdb-binary'")
     if len(given) > len(OPTIONS):
         raise wf.OptionError(f"{function}: expected at most {len(OPTIONS)} options: {', '.join(OPTIONS)}")
-    for name in named:
+    for name in by_name:
         if name not in OPTIONS:
             near = nearest(name, OPTIONS)
             raise wf.OptionError(f"{function}: unknown option {name!r}{near}; known are {', '.join(OPTIONS)}")
-    columns = {"format": format, **dict(zip(OPTIONS, given, strict=False)), **named}
+    columns = {"format": format, **dict(zip(OPTIONS, given, strict=False)), **by_name}
     values = {name: _one_value(function, name, column) for name, column in columns.items()}
     return {name: value for name, value in values.items() if value is not None or name == "format"}
 

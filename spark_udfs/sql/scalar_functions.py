@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import wireformat as wf
 from wireformat.errors import counted
+from wireformat.sources.columns import is_binary
 
 from ..decoding.task import DecodingPlan, Task
 from ..decoding.unconverted import series_of
@@ -30,7 +31,7 @@ def wal_decode_pandas(value: pd.Series, format: pd.Series, *given: pd.Series, **
     """Returns the rows of each message as a list of structs; null for null."""
     options = [pa.array(column, from_pandas=True) for column in given]
     by_name = {name: pa.array(column, from_pandas=True) for name, column in named.items()}
-    messages = pa.array(value, pa.binary(), from_pandas=True)
+    messages = pa.array(value, from_pandas=True)  # of the type that it has: numbers are no bytes
     return series_of(_decoded("wal_decode_pandas", messages, pa.array(format), options, by_name))
 
 
@@ -42,6 +43,11 @@ def _decoded(
     lists = pa.list_(pa.field("element", kind))
     if not len(messages):
         return pa.array([], lists)
+    if pa.types.is_null(messages.type):
+        messages = messages.cast(pa.binary())
+    if not is_binary(messages.type):
+        hint = "; CAST(… AS BINARY) has the bytes of a text" if pa.types.is_string(messages.type) else ""
+        raise wf.OptionError(f"{function}: the messages must be binary, they are {messages.type}{hint}")
     plan = DecodingPlan.check(**read_arguments(function, format, given, named))
     if wf.FORMATS[plan.format].relations is not None:
         raise wf.OptionError(

@@ -26,7 +26,7 @@ class WalChanges:
         self._task: Task | None = None
 
     def eval(
-        self, messages: pa.RecordBatch, format: pa.Array, *given: pa.Array, **named: pa.Array
+        self, messages: pa.RecordBatch, format: pa.Array | None = None, *given: pa.Array, **named: pa.Array
     ) -> Iterator[pa.RecordBatch]:
         """Yields the rows of one batch. Each argument is an array of equal values."""
         if not messages.num_rows:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import wireformat as wf
+from wireformat.errors import add_hint
 
 from ..logs import log_unknown_prepared
 from ..position_errors import check_positions, out_of_order
@@ -51,9 +52,13 @@ class WalTransactions:
             )
         rows = self._in_order(_rows(changes))
         self._seen = (self._seen or ReadSummary()).and_of(rows)
-        for committed in self._transactions.take(rows):
-            wanted = committed_table()
-            yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)
+        try:
+            for committed in self._transactions.take(rows):
+                wanted = committed_table()
+                yield pa.RecordBatch.from_arrays([committed[name] for name in wanted.names], schema=wanted)
+        except wf.OrderError as error:
+            add_hint(error, "without PARTITION BY and ORDER BY (seq, record), a task gets any rows of a stream")
+            raise
 
     def terminate(self) -> None:
         """Called after the last row of a stream. Open transactions are not delivered. Raises BadRows if no row could be

@@ -82,6 +82,9 @@ class StreamAnswers:
     def _versions(self, table: str) -> None:
         """Returns None: later versions are not known."""
 
+    def _versions_before(self, table: str) -> Mapping[tuple[str, int | None], int]:
+        return {}
+
     @property
     def _plans(self) -> Plans:
         return {}  # the state of the query knows what is open

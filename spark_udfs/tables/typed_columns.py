@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from wireformat.arrow.typed_tables.table import TypedPart
 
 
-def typed_part(schema: pa.Schema, table: str, mode: str, format: str, versions: pa.Table | None = None) -> TypedPart:
+def typed_part(
+    schema: pa.Schema, table: str, mode: str, format: str, versions: pa.Table | None = None, current: int = -1
+) -> TypedPart:
     """Returns what reads the changes of a table.
 
     schema     the columns of the table
     versions   the list of the tables of the stream
+    current    the index of the version before the first row; -1 if it is not known
     """
     from wireformat.arrow.typed_tables.batch import TypedOptions
     from wireformat.arrow.typed_tables.table import TypedPart
@@ -34,6 +37,7 @@ def typed_part(schema: pa.Schema, table: str, mode: str, format: str, versions: 
         kept=(),
         format=format,
         versions=versions,
+        current=current,
     )
 
 

@@ -34,6 +34,16 @@ def test_null_is_the_default() -> None:
     assert read_arguments("f", column(FORMAT), [column(None)], {"tables": column(None)}) == {"format": FORMAT}
 
 
+def test_the_case_of_names_does_not_matter() -> None:
+    named = {"FORMAT": column(FORMAT), "Mode": column("PERMISSIVE")}
+    assert read_arguments("f", None, [], named) == {"format": FORMAT, "mode": "PERMISSIVE"}
+
+
+def test_a_call_without_a_format() -> None:
+    with pytest.raises(wf.OptionError, match="wal_changes: expected the name of a format, as in format => "):
+        WalChanges().eval(pa.RecordBatch.from_pydict({"seq": [1], "payload": [b""]}))
+
+
 OF_WHOLE_STREAMS = {"exclude_users", "skip_empty_xacts", "strict"}
 """Not there on Spark, where a task sees a part of the stream."""
 

@@ -108,3 +108,9 @@ def test_the_log_tells_what_was_not_prepared(caplog: pytest.LogCaptureFixture) -
     assert first == f"wal_transactions: {words}: 'h', 'a', 'i'"
     assert second.startswith(f"stream a: {words}: '0', '1', ")
     assert second.endswith("'19' and 2 more")
+
+
+def test_an_end_without_a_beginning_names_what_the_call_needs() -> None:
+    rows = table([wf.Commit(xid=1)]).rename_columns(["seq", *wf.arrow.CHANGES.names[1:]])
+    with pytest.raises(wf.OrderError, match="without PARTITION BY and ORDER BY"):
+        [*WalTransactions().eval(rows.combine_chunks().to_batches()[0])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -46,6 +47,7 @@ class ChunkCapture(Capture):
     """
 
     _is_whole: ClassVar[bool] = False
+    _versions_before: Mapping[TableName, int] = MappingProxyType({})
 
     def __init__(
         self,
@@ -108,16 +110,18 @@ class ChunkCapture(Capture):
         schemas: Mapping[str, Any],
         mode: str | None = None,
         rejects: Rejects | None = None,
+        versions_before: Mapping[TableName, int] = MappingProxyType({}),
     ) -> list[TableFiles]:
         """Writes the committed changes of all tables to files that nobody sees yet; see `wireformat.lake.chunks`.
 
         lake      of this chunk
         listed    the list of the tables of the whole stream
         mode      for values that do not fit; None for that of the capture, which is PERMISSIVE if there are rejects
+        versions_before   of tables with several versions: the index in the list of the one before the first row
 
         The other options are those of `Capture.write`.
         """
-        self._listed = listed
+        self._listed, self._versions_before = listed, versions_before
         self._begin_reading()
         filtered = self._options.filtered(tables=tables)
         stream = self.stream_of(filtered, mode or self._options.mode)
@@ -147,6 +151,9 @@ class ChunkCapture(Capture):
                 counted(self.messages_read, "message"),
                 hint="the input gives other rows each time it is read: save it in files that stay as they are",
             )
+
+    def _version_before(self, table: TableName) -> int:
+        return self._versions_before.get(table, -1)
 
     def _relations(self) -> Relations | None:
         return None if self._relations_before is None else self._relations_before.copy()

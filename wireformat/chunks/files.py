@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from ..arrow.typed_tables.observations import tables_of_observations
+from ..arrow.typed_tables.observations import first_versions, tables_of_observations
 from ..arrow.typed_tables.tables import POSITION
 from ..errors import OrderError
 from ..formats.pgoutput.relations import Relations
 from ..formats.registry import find_format_name
 from ..options import ReadOptions
+from ..options.table_names import TableName
 from ..sources.find import Sources
 from ..sources.source_order import SourceOrder
 from ..stream.chunk_plan import ChunkPlan, plan_chunks
@@ -58,12 +59,14 @@ class FileChunk:
     first       index of its first message in the stream
     plan        what it needs of the others
     relations   of pgoutput, before its first message
+    versions    of tables with several versions: the index in the list of tables of the one of the first row
     """
 
     file: FileRange
     first: int
     plan: ChunkPlan
     relations: Relations | None
+    versions: Mapping[TableName, int]
 
     def capture(self, format: str, **options: Any) -> ChunkCapture:
         """Returns the capture of the range."""
@@ -111,8 +114,12 @@ def survey(
     seen_in(summaries).check(name)
     planned = plan_chunks([summary.items for summary in summaries], TransactionMachine())
     plans = [plan._replace(messages=summary.messages) for plan, summary in zip(planned.plans, summaries, strict=True)]
-    observed = chain.from_iterable(summary.observed for summary in summaries)
+    observed = [(number, one) for number, summary in enumerate(summaries) for one in summary.observed]
+    versions: list[dict[TableName, int]] = [{} for _ in files]
+    for table, of_chunks in first_versions(observed).items():
+        for number, version in of_chunks.items():
+            versions[number][table] = version
     return Survey(
-        [FileChunk(*of_file) for of_file in zip(files, firsts, plans, known, strict=True)],
-        tables_of_observations(observed, name, POSITION),
+        [FileChunk(*of_file) for of_file in zip(files, firsts, plans, known, versions, strict=True)],
+        tables_of_observations((one for _, one in observed), name, POSITION),
     )

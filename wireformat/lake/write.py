@@ -76,6 +76,7 @@ class LakeInput(NamedTuple):
     identities  the replica identities that the stream states, as far as it has been read
     schema_of   returns what `typed` takes as the schema of a table; raises BadRows if its columns have no types
     known       the versions with which the list of its tables begins: what the lake has, if this is one stream with it
+    version_before   returns the index of the version of a table before its first row; -1 if it is not known
     dropped     returns the number of records that DROPMALFORMED left out, after the last row
     threads     the number of threads
     memory      how many bytes of rows wait in memory
@@ -90,6 +91,7 @@ class LakeInput(NamedTuple):
     identities: Identities
     schema_of: Callable[[str], Any]
     known: Mapping[TableName, TableVersions]
+    version_before: Callable[[TableName], int]
     dropped: Callable[[], int]
     threads: int
     memory: int
@@ -289,7 +291,7 @@ class LakeWriter:
         current = -1
         if schema is None:
             schema = self._stream.schema_of(label)
-            current = self._stream.known[name].current if name in self._stream.known else -1
+            current = self._stream.version_before(name)
         options = TypedOptions(self._mode, "new", False, False, None)
         own = {column for row in listed for column in row["columns"]}
         kept, fields = (self._kept, self._kept_fields) if own.isdisjoint(_POSITION_COLUMNS) else ((), [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,11 @@ def _column_of_versions(name: str, types: Sequence[SqlType | None]) -> TypedColu
     widest = arrow_type(sources[different[0]].arrow)
     for source in sources.values():
         widest = wider(widest, arrow_type(source.arrow))
-    readers = {sql: _reader(source, widest) for sql, source in sources.items()}
+    of_names: dict[SqlType, pa.DataType] = {}  # rows name types without modifiers: a reader takes all of a name
+    for sql, source in sources.items():
+        name_alone, own = replace(sql, modifiers=()), arrow_type(source.arrow)
+        of_names[name_alone] = wider(of_names.get(name_alone, own), own)
+    readers = {sql: _reader(source, widest, of_names[replace(sql, modifiers=())]) for sql, source in sources.items()}
     latest = readers[different[-1]]
     if len(set(sources.values())) == 1:
         return TypedColumn(name, widest, str(different[-1]), (latest,))
@@ -84,12 +88,14 @@ def _column_of_versions(name: str, types: Sequence[SqlType | None]) -> TypedColu
     return TypedColumn(name, widest, " or ".join(map(str, different)), of_versions)
 
 
-def _reader(source: ColumnType, target: pa.DataType) -> ValueReader:
+def _reader(source: ColumnType, target: pa.DataType, own: pa.DataType | None = None) -> ValueReader:
     """Returns a reader of the texts of a type, for a column of another type that holds its values.
 
-    It reads values of the texts' own type, which Arrow then casts, except where the column holds texts.
+    own   the type of the values that it reads; None for that of the source
+
+    It reads values of this type, which Arrow then casts, except where the column holds texts.
     """
-    type = target if _leaf(target) == pa.string() else arrow_type(source.arrow)
+    type = target if _leaf(target) == pa.string() else own or arrow_type(source.arrow)
     reader = reader_of(type, source.reading, source.delimiter)
     assert reader is not None, "every type in the table of column types has a reader"
     return reader

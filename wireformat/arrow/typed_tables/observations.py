@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from ..row_changes import TABLE_RELATION
 from .rows import ChangeRows, chosen_of_batch, rows_of_tables
 from .tables import NOTHING_KNOWN, indices_by_table, list_of, positions_of, version_columns
 from .versions import ColumnFacts, TableVersions, image_facts, relation_facts
+
+Part = TypeVar("Part")
 
 
 class Observation(NamedTuple):
@@ -169,6 +171,24 @@ def tables_of_observations(
         for (table, number), total in sorted(totals.items(), key=itemgetter(0))
     ]
     return list_of(listed, versions, position, format)
+
+
+def first_versions(
+    observed: Iterable[tuple[Part, Observation]], known: Mapping[TableName, TableVersions] = NOTHING_KNOWN
+) -> dict[TableName, dict[Part, int]]:
+    """Returns the version of a table's first row in each part of a stream: its index in the list of tables.
+
+    observed, known   as in `tables_of_observations`; each observation with the part that has it
+
+    Tables with one version are left out.
+    """
+    versions = deepcopy({**known})
+    found: dict[TableName, dict[Part, int]] = {}
+    for part, one in observed:
+        of_table = versions.setdefault(one.table, TableVersions())
+        of_table.current = of_table.find(_from_json(one.facts))
+        found.setdefault(one.table, {}).setdefault(part, of_table.current)
+    return {table: of_parts for table, of_parts in found.items() if len(versions[table].versions) > 1}
 
 
 def _rank(position: dict[str, Any]) -> list[tuple[bool, Any]]:
