@@ -31,6 +31,9 @@ NOT_ASCII = [
     "utf-16",
     "utf-32",
     "utf-7",
+    "utf-8-sig",
+    "mac-arabic",
+    "mac-farsi",
     "cp037",
     "hz",
     "iso2022_jp",
@@ -88,6 +91,14 @@ def test_ascii_is_itself_in_every_accepted_encoding(data: bytes) -> None:
     """The scan takes bytes below 0x80 as they are, whatever the encoding."""
     for encoding in ACCEPTED:
         assert data.decode(encoding) == data.decode("ascii"), encoding
+        assert data.decode("ascii").encode(encoding) == data, encoding
+
+
+def test_no_other_byte_is_a_quote_or_a_digit() -> None:
+    """The scan finds quotes and the ends of names in the bytes; the declaration in some formats in the text."""
+    for encoding in ACCEPTED:
+        texts = [bytes([byte]).decode(encoding, "ignore") for byte in range(0x80, 0x100)]
+        assert not any(text and text.isascii() for text in texts), encoding
 
 
 REFUSED = {

@@ -147,12 +147,17 @@ _SHIFTS = r"\u0041 +AEE- ~{!!~} =41 %41" + "\x1b$B!!\x1b(B \x1b$)A\x0e!!\x0f.xn-
 
 
 def _checked_encoding(encoding: str) -> str:
+    """Returns the codec's name. ASCII must be itself in both directions: utf-8-sig writes a mark before each text, and
+    mac-arabic has second codes for quotes and digits, which would not be seen as such."""
     name, plain = str(encoding), "".join(map(chr, range(128)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of codecs that find the probe odd
         try:
             name = codecs.lookup(encoding).name
-            extends_ascii = all(text.encode("ascii").decode(name) == text for text in (plain, _SHIFTS))
+            extends_ascii = all(
+                text.encode("ascii").decode(name) == text and text.encode(name) == text.encode("ascii")
+                for text in (plain, _SHIFTS)
+            )
         except (LookupError, TypeError, ValueError, AssertionError):
             extends_ascii = False
     if not extends_ascii:

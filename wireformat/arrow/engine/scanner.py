@@ -333,7 +333,7 @@ class Scanner:
         )
         faults = self._fault_finder.find(batch_scan.noted(), unfinished[is_suspect])
         has_no_texts = is_declined | np.isin(unfinished, faults.rows)
-        empty_texts(rows, cells, unfinished[has_no_texts & (rows[STATUS, unfinished] == GOOD)])
+        without_texts = unfinished[has_no_texts & (rows[STATUS, unfinished] == GOOD)]
         if len(faults.rows):
             count = faults.stop(count)
             is_left = ~np.isin(unfinished, faults.rows) & (unfinished < count)
@@ -351,6 +351,7 @@ class Scanner:
             except DecodeError as raised:  # events[row] has the events before it: `extend` appends them one by one
                 count, error = row + 1, raised
                 break
+        empty_texts(rows, cells, without_texts[without_texts < count])  # the rows after them are looked at again
         if len(faults.rows):
             self._add_corrupt(batch_scan.noted(), faults.chosen(faults.rows < count), second_look, events)
         second_look.note_corrupt(rows)

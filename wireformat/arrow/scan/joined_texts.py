@@ -40,12 +40,12 @@ JOINABLE = frozenset(
         *("cp437", "cp720", "cp737", "cp775", "cp874", "cp1006", "cp1125"),
         *(f"cp{number}" for number in (850, 852, 855, 856, 857, 858, 860, 861, 862, 863, 865, 866, 869)),
         *(f"cp{number}" for number in range(1250, 1259)),
-        *(f"mac-{name}" for name in ("arabic", "croatian", "cyrillic", "farsi", "greek", "iceland", "latin2", "roman")),
+        *(f"mac-{name}" for name in ("croatian", "cyrillic", "greek", "iceland", "latin2", "roman")),
         *("mac-romanian", "mac-turkish"),
     )
 )
-"""Codecs that decode joined texts as they decode each of them. utf-8-sig does not: it drops a mark at the beginning.
-Texts in codecs that are not listed are decoded one by one, by the second look."""
+"""Codecs that decode joined texts as they decode each of them: all of Python's that may be asked for. Texts in codecs
+that are not listed, of other packages, are decoded one by one, by the second look."""
 
 
 def can_join(options: ReadOptions) -> bool:
