@@ -83,6 +83,8 @@ _WORDS = {
     "pass it, for example encoding='gbk'": "pass it, for example --encoding gbk",
     ", or on Spark pass order_by to decode, or use spark_udfs.capture": "",
     "pass the format of the messages": "pass it with --format",
+    "pass after=wireformat.lake.position(folder), and messages that begin there": "pass --go-on, and messages that "
+    "begin where the lake ends",
     "pass the one with the messages as column": "pass the one with the messages as --column",
     "pass the format ": "pass --format ",
     "name the key columns, or [] for the whole row": "name the key columns with --keys COLUMN, or for "
