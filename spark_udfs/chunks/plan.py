@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wireformat.chunks.relations import RelationChanges, relations_after
 from wireformat.events import Relation
 from wireformat.sources.resumption import Resumption
-from wireformat.stream.capture_position import CapturePosition, OpenTransaction
+from wireformat.stream.capture_position import CapturePosition, OpenTransaction, open_transaction
 from wireformat.stream.chunk_plan import ChunkPlan, PlannedStream, controls_of, plan_chunks
 from wireformat.stream.transactions import TransactionMachine
 
@@ -65,10 +65,8 @@ class StreamPlan:
     def _open(self) -> Iterable[OpenTransaction]:
         machine = self.planned.machine
         for stage, gid, attempt in machine.staged():
-            begin = attempt.begin
-            if begin.xid not in machine.without_first_block:
-                found = begin.gid if gid is None else gid
-                yield OpenTransaction(stage, begin.xid, found, begin.csn, begin.commit_lsn, attempt.delivered)
+            if attempt.begin.xid not in machine.without_first_block:
+                yield open_transaction(stage, gid, attempt.begin, attempt.delivered)
 
 
 def plan_stream(

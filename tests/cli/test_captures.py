@@ -119,6 +119,17 @@ def test_advice_is_in_the_words_of_the_command(folder: Path) -> None:
     assert "name the key columns with --keys" in result.stderr
 
 
+def test_a_stream_without_positions_goes_on_with_the_option_that_the_error_names(tmp_path: Path) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_bytes(b"BEGIN 5\ntable s.t: INSERT: id[integer]:1\nCOMMIT 5\n")
+    options = ("--from", "test-decoding", "--to", tmp_path / "lake")
+    assert run("write", lines, *options).exit_code == 0
+    again = run("write", lines, *options)
+    assert again.exit_code == 2
+    assert "pass --go-on, and messages that begin where the lake ends" in again.stderr
+    assert run("write", lines, *options, "--go-on").exit_code == 0
+
+
 def test_json_for_programs(folder: Path, tmp_path: Path) -> None:
     for command in (("tables", folder), ("typed", folder, "public.orders"), ("latest", folder, "public.orders")):
         keys = ("--keys", "id") if command[0] == "latest" else ()

@@ -337,3 +337,14 @@ def test_a_lake_in_a_file_is_bad_usage(tmp_path: Path) -> None:
     result = run("write", BATCHES.path, "--to", path)
     text = f"wireformat: option folder: {path} is a file; expected a folder, which need not be there yet\n"
     assert (result.exit_code, result.stderr) == (BAD_USAGE, text)
+
+
+def test_a_parquet_file_without_bytes_is_not_an_input_without_messages(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"payload": MESSAGES}), tmp_path / "1.parquet")
+    (tmp_path / "2.parquet").touch()
+    for command in ("show", "tables"):
+        result = run(command, tmp_path / "2.parquet")
+        assert result.exit_code == BAD_USAGE
+        assert "2.parquet has no bytes" in result.stderr
+    with pytest.raises(wf.OptionError, match=r"2\.parquet has no bytes"):
+        wf.Capture(tmp_path, "gaussdb-binary")

@@ -102,3 +102,16 @@ def test_a_column_with_a_name_of_ours(tmp_path: Path) -> None:
     with pytest.raises(wf.OptionError, match=r"table t\.t: .*_change_type"):
         wf.Capture(history(["t"], ("id", "_change_type")), "gaussdb-binary").write(tmp_path)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_folder_that_deltalake_would_take_for_another_one(tmp_path: Path) -> None:
+    capture = wf.Capture(history(["t"]), "gaussdb-binary")
+    with pytest.raises(wf.OptionError, match=r"percent sign and two hex digits .* choose another folder"):
+        capture.write(tmp_path / "a%20b", format="delta")
+    assert not [*tmp_path.iterdir()]
+    for name in ("a%20b", "100%", "a b"):
+        capture.write(tmp_path / name / "parquet")
+        assert len(read(tmp_path / name / "parquet", ("t", "t"))) == 1
+    for name in ("100%", "a b"):
+        capture.write(tmp_path / name / "delta", format="delta")
+        assert len(read(tmp_path / name / "delta", ("t", "t"))) == 1

@@ -85,6 +85,8 @@ _WORDS = {
     ", see reconnect_seconds": ", see --reconnect-seconds",
     "such as publication='p'": "--publication p",
     "pass the format of the messages": "pass it with --format",
+    "pass after=wireformat.lake.position(folder), and messages that begin there": "pass --go-on, and messages that "
+    "begin where the lake ends",
     "pass the one with the messages as column": "pass the one with the messages as --column",
     "pass the format ": "pass --format ",
     "name the key columns, or [] for the whole row": "name the key columns with --keys COLUMN, or for "

@@ -88,6 +88,11 @@ class Lake:
             raise OptionError(
                 f"{where} is a lake of {position.format}, got a stream of {self.stream}; write to another one"
             )
+        if self.format == "delta" and self.store.is_decoded:
+            raise OptionError(
+                f"{where} has a percent sign and two hex digits in its path, which deltalake takes for a character; "
+                "choose another folder, or write Parquet files"
+            )
         if not self.is_new and (self.format, self.state) == ("parquet", "latest"):
             raise OptionError(
                 f"{where} has the rows of an earlier write with state='latest'. Parquet files cannot be merged: use "

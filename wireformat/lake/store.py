@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -95,6 +96,11 @@ class Store:
     def uri(self, path: str) -> str:
         """Returns the URI as deltalake takes it."""
         return f"{self._uri}/{path}"
+
+    @property
+    def is_decoded(self) -> bool:
+        """Whether deltalake takes the folder for another one: it decodes `%` and two hex digits in paths."""
+        return self.is_local and unquote(self._root) != self._root
 
     def hidden(self, path: str) -> str:
         """Returns a new name for a file that is to become `path`, which readers of folders skip."""

@@ -142,13 +142,18 @@ def text_file_hint(head: bytes) -> str | None:
 def file_source(path: Path, name: str, format: Format, column: str | None) -> Source:
     """Returns the source of a regular file, which is a Parquet file if its first bytes say so.
 
-    Raises OSError if the file cannot be read, and OptionError for one of OTHER_FILES, and for a column that is missing
-    or not binary.
+    Raises OSError if the file cannot be read, and OptionError for one of OTHER_FILES, for an empty file that is called
+    `.parquet`, and for a column that is missing or not binary.
     """
     with path.open("rb") as file, errors_of(name):
         head = file.read(len(PARQUET_MAGIC))
     if head == PARQUET_MAGIC:
         return _parquet(name, path, path.stat().st_size, column)
+    if not head and path.suffix.lower() == ".parquet":
+        raise OptionError(
+            f"{name} has no bytes, so it is no Parquet file: its writer was probably stopped; write it again, or "
+            "remove it"
+        )
     _check_is_no_other_file(name, head)
     return message_file(path, name, format)
 

@@ -77,6 +77,8 @@ class Resumption:
                 fields = control._asdict()
                 names = [name for name in ("gid", "subxid") if fields[name] is not None]
                 detail = {name: str(fields[name]) for name in names}
+                if control.first_segment is False:
+                    detail["first_segment"] = "false"
                 self._look({**fields, "detail": detail, "message": None, "record": None})
 
     def hint(self) -> str | None:
@@ -90,14 +92,15 @@ class Resumption:
         xid = None if row["xid"] is None else unsigned(row["xid"])
         gid = detail.get("gid")
         if kind == "STREAM_START":
-            self._streamed.pop(xid, None)  # whether its first block is there, the transactions check
+            if detail.get("first_segment") != "false":  # else of an earlier attempt, or the first block is missing
+                self._streamed.pop(xid, None)
         elif kind == "STREAM_ABORT":
             if aborts_whole(xid, _subxid(detail)):
                 self._streamed.pop(xid, None)
         elif kind == "BEGIN":
             self._streamed.pop(xid, None)  # sent again, now as a plain transaction
             self._begin(row, xid, gid)
-        elif kind == "COMMIT_PREPARED" and gid in self._prepared:
+        elif kind == "COMMIT_PREPARED" and gid in self._prepared and not self._is_covered(row):
             raise self._error(self._prepared[gid], "its COMMIT PREPARED", row)
         else:
             self._prepared.pop(gid, None)
@@ -107,13 +110,17 @@ class Resumption:
     def _begin(self, row: dict[str, Any], xid: int | None, gid: str | None) -> None:
         if self._plain is None or self._delivered is None:
             return
+        lsn, csn = _numbers(row)
+        pairs = ((xid, self._plain.xid), (csn, self._plain.csn), (lsn, self._plain.commit_lsn))
+        are_same = [left == right for left, right in pairs if left is not None and right is not None]
+        if are_same and all(are_same):
+            self._plain = None
+            return
         if any(xid == prepared_xid if gid is None else gid == own for own, prepared_xid in self._prepared_ids):
             return
-        lsn, csn = _numbers(row)
-        if self._delivered.covers(lsn, csn):
+        if self._delivered.covers(lsn, csn) or _is_earlier(lsn, csn, self._plain):
             return
-        pairs = ((xid, self._plain.xid), (csn, self._plain.csn), (lsn, self._plain.commit_lsn))
-        if any(None not in pair and pair[0] != pair[1] for pair in pairs):
+        if are_same:
             raise self._error(self._plain, "the BEGIN of a later one", row)
         self._plain = None
 
@@ -131,6 +138,13 @@ class Resumption:
             open="",
             hint=_HINT,
         )
+
+
+def _is_earlier(lsn: int | None, csn: int | None, open: OpenTransaction) -> bool:
+    """Whether a transaction comes before an open one, by the CSNs if both have one, or else by the LSNs."""
+    if csn is not None and open.csn is not None:
+        return csn < open.csn
+    return lsn is not None and open.commit_lsn is not None and lsn < open.commit_lsn
 
 
 def _numbers(row: dict[str, Any]) -> tuple[int | None, int | None]:

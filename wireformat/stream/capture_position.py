@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..errors import StateError
 from ..events import Relation
 from ..formats.pgoutput.relation_lists import RELATION_LISTS, list_text, relation_lists
+from .controls import Control, commit_lsn_of
 from .positions import Position
 from .saved import COUNT, NAME, TEXT, UNSIGNED, SavedTable, Shape, check, damaged, maybe, one_of
 from .saved_position import SHAPE as DELIVERED
@@ -21,7 +22,8 @@ class OpenTransaction(NamedTuple):
     """A transaction that had begun and not ended.
 
     stage     plain, block, streamed or prepared; see `wireformat.stream.transactions`
-    xid, gid, csn, commit_lsn   as far as its first record states them
+    xid, gid, csn, commit_lsn   as far as its first record states them; of a transaction that will be prepared, the LSN
+                                of its PREPARE
     changes   the number of its row changes so far
     """
 
@@ -37,6 +39,16 @@ class OpenTransaction(NamedTuple):
             f"{name} {value}" for name, value in (("xid", self.xid), ("gid", self.gid)) if value is not None
         )
         return f"{self.stage} transaction {names}".strip()
+
+
+def open_transaction(stage: str, gid: str | None, begin: Control, changes: int) -> OpenTransaction:
+    """Returns the transaction that this record began.
+
+    gid   of a prepared transaction
+    """
+    is_to_be_prepared = begin.gid is not None  # its own LSN is then that of the PREPARE
+    commit_lsn = commit_lsn_of(begin) if is_to_be_prepared else begin.commit_lsn
+    return OpenTransaction(stage, begin.xid, begin.gid if gid is None else gid, begin.csn, commit_lsn, changes)
 
 
 class SlotPosition(NamedTuple):

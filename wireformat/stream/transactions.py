@@ -96,8 +96,9 @@ class TransactionMachine(Generic[Handle]):
     def continue_after(self, after: Position, open_xids: Collection[int | None] | None = None) -> None:
         """Continues a stream that has been delivered up to this position. Call it before anything is taken.
 
-        open_xids   the xids of the streamed transactions that were open there, if they are known. Later blocks of
-                    others, which ended before the position, may then come without their first one, and are dropped
+        open_xids   the xids of the streamed transactions that were open there, if they are known. Later blocks may
+                    then come without their first one, and are dropped: the transaction ended before the position, or
+                    was sent again, and its first block comes later
         """
         self._position = after
         self._ended = Position()
@@ -404,7 +405,7 @@ class TransactionMachine(Generic[Handle]):
         if record.first_segment and record.xid in self._streamed:
             self._settle(self._streamed.pop(record.xid), None)
         if record.first_segment is False and record.xid not in self._streamed:
-            if self._open_before is None or record.xid in self._open_before:
+            if self._open_before is None:
                 raise self._error("the first block of this transaction before the others", record, record.lsn)
             self.without_first_block.add(record.xid)
         elif record.first_segment:
@@ -439,7 +440,10 @@ class TransactionMachine(Generic[Handle]):
         attempt = None if record.xid is None else self._streamed.pop(record.xid, None)
         is_partial = record.xid in self.without_first_block
         is_covered = self._position.covers(commit_lsn_of(record), record.csn)
-        if not is_covered and (attempt is None or (is_partial and record.kind == "STREAM_COMMIT")):
+        may_have_ended = (  # by a rollback before the position, which moves no position
+            record.kind == "STREAM_PREPARE" and self._open_before is not None and record.xid not in self._open_before
+        )
+        if not is_covered and (attempt is None or is_partial) and not may_have_ended:
             raise self._error("the blocks of this transaction before its end", record, record.lsn)
         if attempt is not None and is_partial:
             self._settle(attempt, None)

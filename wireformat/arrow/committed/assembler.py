@@ -16,7 +16,7 @@ from ...errors import OptionError, OrderError, StateError
 from ...limits import OPEN_TRANSACTIONS_BYTES
 from ...options.keywords import checks_keywords
 from ...stream.attempts import Attempt, Fate
-from ...stream.capture_position import OpenTransaction
+from ...stream.capture_position import OpenTransaction, open_transaction
 from ...stream.chunk_plan import LaterFate
 from ...stream.chunk_start import AttemptKey, ChunkStart, key_of
 from ...stream.controls import DELIVERED_KINDS
@@ -208,9 +208,8 @@ class Transactions:
             if attempt.begin.xid in self._machine.without_first_block:
                 continue
             first = self._firsts[attempt] = firsts[attempt] if attempt in firsts else self._first_message(attempt)
-            begin, changes = attempt.begin, sum(count for _, count in attempt.handles)
-            gid = begin.gid if gid is None else gid
-            found.append((OpenTransaction(stage, begin.xid, gid, begin.csn, begin.commit_lsn, changes), first))
+            changes = sum(count for _, count in attempt.handles)
+            found.append((open_transaction(stage, gid, attempt.begin, changes), first))
         return found
 
     def _first_message(self, attempt: Attempt[RowRange]) -> int | None:

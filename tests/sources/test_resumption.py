@@ -1,0 +1,128 @@
+"""A capture that goes on after a position, where its messages reach back further than to what was open there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+import wireformat as wf
+
+TIME = "2026-11-23 10:00:00+00"
+TABLE = {"table_schema": "s", "table_name": "t", "relation_id": 1}
+ROW = wf.TupleData(("id",), ("1",), ("integer",))
+CHANGE = wf.Insert(**TABLE, new=ROW)
+
+
+def plain(xid: int, lsn: int) -> list[wf.Event]:
+    return [
+        wf.Begin(xid=xid, commit_lsn=lsn, commit_time=TIME),
+        CHANGE,
+        wf.Commit(commit_lsn=lsn, end_lsn=lsn + 1, commit_time=TIME),
+    ]
+
+
+def prepared(xid: int, lsn: int, gid: str) -> list[wf.Event]:
+    facts = {"xid": xid, "lsn": lsn, "end_lsn": lsn + 1, "gid": gid, "prepare_time": TIME}
+    return [wf.Begin(**facts), CHANGE, wf.Prepare(**facts)]
+
+
+def commit_prepared(xid: int, lsn: int, gid: str) -> wf.Event:
+    return wf.CommitPrepared(xid=xid, commit_lsn=lsn, end_lsn=lsn + 1, commit_time=TIME, gid=gid)
+
+
+def rollback_prepared(xid: int, lsn: int, gid: str) -> wf.Event:
+    return wf.RollbackPrepared(xid=xid, lsn=lsn, end_lsn=lsn + 1, prepare_time=TIME, commit_time=TIME, gid=gid)
+
+
+def block(xid: int, is_first: bool = True) -> list[wf.Event]:
+    change = wf.Insert(**TABLE, new=ROW, xid=xid)
+    return [wf.StreamStart(xid=xid, first_segment=is_first), change, wf.StreamStop()]
+
+
+def stream_commit(xid: int, lsn: int) -> wf.Event:
+    return wf.StreamCommit(xid=xid, commit_lsn=lsn, end_lsn=lsn + 1, commit_time=TIME)
+
+
+def stream_prepare(xid: int, lsn: int, gid: str) -> wf.Event:
+    return wf.StreamPrepare(xid=xid, lsn=lsn, end_lsn=lsn + 1, prepare_time=TIME, gid=gid)
+
+
+def messages_of(sessions: Iterable[list[wf.Event]]) -> list[bytes]:
+    """The messages of connections, each of which describes the table anew."""
+    return [message for events in sessions for message in wf.encode(events, "pgoutput")]
+
+
+def going_on(first: list[bytes], later: list[bytes]) -> list[int]:
+    """The xids of the rows of a capture that reads `later` after the position at the end of `first`."""
+    capture = wf.Capture(first, "pgoutput")
+    list(capture.committed())
+    more = wf.Capture(later, "pgoutput", after=capture.position.to_json())
+    return [xid for xid in more.committed().read_all()["xid"].to_pylist() if xid is not None]
+
+
+def test_a_transaction_that_was_rolled_back_may_come_again_before_the_open_one() -> None:
+    events = [*prepared(5, 10, "g"), rollback_prepared(5, 20, "g"), *plain(6, 30)]
+    messages = messages_of([events])
+    assert going_on(messages[:-1], messages) == [6]
+
+
+def test_a_transaction_that_was_prepared_may_come_again_before_one_that_is_being_prepared() -> None:
+    events = [*prepared(5, 10, "g"), rollback_prepared(5, 20, "g"), *prepared(6, 30, "g"), commit_prepared(6, 40, "g")]
+    messages = messages_of([events])
+    assert going_on(messages[:-2], messages) == [6]
+
+
+def test_a_transaction_that_is_being_prepared_again_is_found_below_the_position() -> None:
+    first = [*prepared(5, 10, "g"), *plain(6, 20)]
+    second = [*prepared(5, 10, "g"), *plain(6, 20), *plain(7, 30), commit_prepared(5, 40, "g")]
+    messages = messages_of([first, second])
+    cut = len(messages_of([first])) + 2  # within the transaction that the second connection sends again
+    assert going_on(messages[:cut], messages) == [7, 5]
+
+
+def test_the_end_of_an_earlier_transaction_with_the_same_gid_may_come_again() -> None:
+    events = [*prepared(4, 5, "g"), *block(5), commit_prepared(4, 10, "g"), *prepared(6, 20, "g")]
+    rest = [commit_prepared(6, 30, "g"), stream_commit(5, 40)]
+    messages = messages_of([[*events, *rest]])
+    oldest = messages_of([prepared(4, 5, "g")])  # the first messages, which are not needed any more
+    assert going_on(messages[:-2], messages[len(oldest) :]) == [6, 5]
+
+
+def of_two_connections() -> tuple[list[bytes], int, int]:
+    """Messages; the first one of what was open, and the number of those before the position."""
+    first = [*block(5), *prepared(6, 10, "g"), *block(5, is_first=False)]
+    second = [*block(5), *prepared(6, 10, "g"), *block(5, is_first=False), *plain(7, 20)]
+    rest: list[wf.Event] = [commit_prepared(6, 25, "g"), stream_commit(5, 30)]
+    messages = messages_of([first, [*second, *rest]])
+    return messages, len(messages_of([block(5)])), len(messages_of([first, block(5)]))
+
+
+def test_a_later_block_may_come_before_the_first_one_is_sent_again() -> None:
+    messages, oldest, cut = of_two_connections()
+    assert going_on(messages[:cut], messages[oldest:]) == [7, 6, 5, 5]
+
+
+@pytest.mark.parametrize("end", [stream_commit(5, 30), stream_prepare(5, 30, "h")])
+def test_the_first_block_of_a_transaction_that_was_open_must_come(end: wf.Event) -> None:
+    messages = messages_of([[*plain(4, 5), *block(5), *block(5, is_first=False), end]])
+    oldest, cut = len(messages_of([plain(4, 5)])), len(messages_of([[*plain(4, 5), *block(5)]]))
+    capture = wf.Capture(messages[:cut], "pgoutput")
+    list(capture.committed())
+    position = capture.position
+    assert going_on(messages[:cut], messages[oldest:]) == ([5, 5] if isinstance(end, wf.StreamCommit) else [])
+    with pytest.raises(wf.OrderError, match=r"the blocks of this transaction before its end(.|\n)*xid 5"):
+        wf.Capture(messages[cut:], "pgoutput", after=position).committed().read_all()
+
+    middle = wf.Capture(messages[cut:-1], "pgoutput", after=position)
+    list(middle.committed())
+    assert [one.xid for one in middle.position.open] == [5], "it is still needed"
+    with pytest.raises(wf.OrderError, match="the blocks of this transaction before its end"):
+        wf.Capture(messages[-1:], "pgoutput", after=middle.position).committed().read_all()
+
+
+def test_a_streamed_transaction_that_was_prepared_and_rolled_back_may_end_again() -> None:
+    first = [*block(5), *prepared(6, 10, "g"), stream_prepare(5, 20, "h"), rollback_prepared(5, 30, "h")]
+    messages = messages_of([[*first, *plain(7, 40), commit_prepared(6, 50, "g")]])
+    oldest, cut = len(messages_of([block(5)])), len(messages_of([first]))
+    assert going_on(messages[:cut], messages[oldest:]) == [7, 6]
