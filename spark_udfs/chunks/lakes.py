@@ -88,11 +88,16 @@ class StreamLakes:
         return {key: one.after for key, one in self._lakes.items() if one.after is not None}
 
     def writes(self, light: LightPass, tables: Sequence[str] | None) -> dict[str, Write]:
-        """Returns what the workers need to write each stream; raises OptionError for tables that no stream has."""
-        check_named_tables({"keys": self._options.keys, "schemas": self._options.schemas}, _names(light.listed))
+        """Returns what the workers need to write each stream.
+
+        Raises OptionError for tables that no stream and no lake has.
+        """
+        known = {key: one.lake.known_versions() for key, one in self._lakes.items()}
+        there = _names(light.listed).union(*known.values())
+        check_named_tables({"keys": self._options.keys, "schemas": self._options.schemas}, there)
         found = {}
         for key, one in self._lakes.items():
-            listed = light.listed_of(key, one.lake.known_versions())
+            listed = light.listed_of(key, known[key])
             plan = LakePlan(one.folder, _of_tables(self._options, listed), self._format, one.lake.manifest)
             found[key] = Write(plan, listed, tables, one.after, self._mode, self._rejects.get(key))
             if self._options.state == "changes":
