@@ -88,15 +88,19 @@ class StreamLakes:
         return {key: one.after for key, one in self._lakes.items() if one.after is not None}
 
     def writes(self, light: LightPass, tables: Sequence[str] | None) -> dict[str, Write]:
-        """Returns what the workers need to write each stream; raises OptionError for tables that no stream has."""
-        check_named_tables({"keys": self._options.keys, "schemas": self._options.schemas}, _names(light.listed))
+        """Returns what the workers need to write each stream.
+
+        Raises OptionError for tables that no stream and no lake has.
+        """
+        known = {key: one.lake.known_versions() for key, one in self._lakes.items()}
+        there = _names(light.listed).union(*known.values())
+        check_named_tables({"keys": self._options.keys, "schemas": self._options.schemas}, there)
         found = {}
         for key, one in self._lakes.items():
-            known = one.lake.known_versions()
-            listed = light.listed_of(key, known)
+            listed = light.listed_of(key, known[key])
             versions = {
                 table: {chunk: version for (_, chunk), version in of_chunks.items() if chunk is not None}
-                for table, of_chunks in light.versions_before([key], known).items()
+                for table, of_chunks in light.versions_before([key], known[key]).items()
             }
             plan = LakePlan(one.folder, _of_tables(self._options, listed), self._format, one.lake.manifest)
             found[key] = Write(plan, listed, versions, tables, one.after, self._mode, self._rejects.get(key))

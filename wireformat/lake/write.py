@@ -265,13 +265,17 @@ class LakeWriter:
             yield rows
 
     def _learn_tables(self) -> None:
-        """Gets the list of tables. Raises OptionError if an option names a table that the stream does not have."""
+        """Gets the list of tables.
+
+        Raises OptionError if an option names a table that neither the stream nor the lake has.
+        """
         if self._listed is None:
             self._listed = {}
             for row in self._stream.listed().to_pylist():
                 self._listed.setdefault((row["table_schema"], row["table_name"]), []).append(row)
             if not self._choice.is_batch:
-                check_named_tables({"keys": self._choice.keys, "schemas": self._choice.schemas}, self._listed)
+                options = {"keys": self._choice.keys, "schemas": self._choice.schemas}
+                check_named_tables(options, {*self._listed, *self._stream.known})
 
     def _submit(
         self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: TableName, parts: Parts
