@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from collections.abc import Callable
 
 import pytest
 
 import wireformat as wf
+from wireformat.grammar.json_scan import FEW_BYTES
 
 from ..engines import agree, read
 from ..text_samples import J
@@ -76,3 +79,39 @@ def test_words_that_look_like_json_in_names() -> None:
     image = wf.TupleData(('","columns_val":["', "]}"), ("[", None), ('"a]"[]', "text"))
     event = wf.Update(table_schema='s".', table_name='.","op_type":"DELETE', new=image, old=image)
     assert agree(list(wf.encode([event], "gaussdb-json")), format="gaussdb-json").events == [event]
+
+
+LONG = 'x\n"\\é\u0001' * (FEW_BYTES // 4)
+"""Characters that are escaped, in more bytes than are cut into objects."""
+LONG_INSERT = wf.Insert(
+    table_schema="public", table_name="t", new=wf.TupleData(names=("a",), values=(LONG,), types=("text",))
+)
+
+
+def peak_of(run: Callable[[], object]) -> int:
+    """How many bytes a call has allocated at most."""
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_long_text_of_escapes(format: str) -> None:
+    """It takes some times its own memory, not an object for each escape."""
+    (message,) = wf.encode([LONG_INSERT], format)
+    blank = message.replace(b'":', b'": ', 1)  # the scan leaves it to the declaration
+    assert agree([message, blank], format=format).events == [LONG_INSERT] * 2
+    assert peak_of(lambda: read([blank], format=format)) < 10 * len(message)
+    assert peak_of(lambda: [*wf.encode([LONG_INSERT], format)]) < 10 * len(message)
+
+
+def test_a_bad_escape_in_a_long_text() -> None:
+    """Its place is told as in a short one."""
+    good = rb"'\n\n\u0041"
+    for repeats in (1, FEW_BYTES):
+        with pytest.raises(wf.DecodeError, match="an escape of JSON") as caught:
+            read([insert(good * repeats + rb"\x'")], format="mppdb-json")
+        assert caught.value.field_offset == len(good) * repeats
