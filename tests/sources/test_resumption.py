@@ -126,3 +126,15 @@ def test_a_streamed_transaction_that_was_prepared_and_rolled_back_may_end_again(
     messages = messages_of([[*first, *plain(7, 40), commit_prepared(6, 50, "g")]])
     oldest, cut = len(messages_of([block(5)])), len(messages_of([first]))
     assert going_on(messages[:cut], messages[oldest:]) == [7, 6]
+
+
+def test_what_was_handed_out_does_not_come_again_where_an_earlier_transaction_is_sent_again_at_the_end() -> None:
+    first = [*plain(5, 10), *plain(6, 20)]
+    messages = messages_of([first, [*first, *plain(7, 30)]])
+    capture = wf.Capture(messages[:4], "pgoutput")
+    list(capture.committed())
+    cut = len(messages_of([first])) + 2  # within the transaction that the second connection sends again
+    more = wf.Capture(messages[:cut], "pgoutput", after=capture.position)
+    assert more.committed().read_all()["xid"].to_pylist() == [6]
+    rest = wf.Capture(messages, "pgoutput", after=more.position)
+    assert rest.committed().read_all()["xid"].to_pylist() == [7]

@@ -137,14 +137,17 @@ class TransactionMachine(Generic[Handle]):
         False if that cannot be told: a streamed transaction has no commit LSN before it ends.
         """
         ended = self._ended
+        is_ended_covered = position.covers(ended.lsn, ended.csn)
         reaches_it = (
             ended.lsn == position.lsn if ended.csn is None or position.csn is None else ended.csn == position.csn
         )
         begin = None if self._plain is None else self._plain.begin
         if begin is not None and (begin.commit_lsn is not None or begin.csn is not None):
+            if ended.transactions and not is_ended_covered:
+                return False  # this one is sent again, after others that come later
             is_covered = position.covers(commit_lsn_of(begin), begin.csn)
             return is_covered and (begin.commit_lsn is not None or not reaches_it)
-        return position.covers(ended.lsn, ended.csn) and not reaches_it
+        return is_ended_covered and not reaches_it
 
     @property
     def open(self) -> Iterator[Attempt[Handle]]:
