@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 import wireformat as wf
 from wireformat.errors import add_hint
+from wireformat.options.table import nearest
 
 from ..logs import log_unknown_prepared
 from ..position_errors import check_positions, out_of_order
@@ -37,15 +38,26 @@ class WalTransactions:
         self._seen: ReadSummary | None = None
 
     def eval(
-        self, changes: pa.RecordBatch, two_phase: pa.Array | None = None, drop_resent: pa.Array | None = None
+        self,
+        changes: pa.RecordBatch,
+        two_phase: pa.Array | None = None,
+        drop_resent: pa.Array | None = None,
+        **named: pa.Array,
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the rows that one batch commits. Each argument is an array of equal values."""
+        """Yields the rows that one batch commits. Each argument is an array of equal values.
+
+        named   options whose names SQL has in another case
+        """
         from wireformat.arrow.unread import ReadSummary
 
         if not changes.num_rows:
             return
         if self._transactions is None:
             options = {"two_phase": two_phase, "drop_resent": drop_resent}
+            for name, column in named.items():
+                if name.lower() not in options:
+                    raise wf.OptionError(f"{NAME}: unknown option {name!r}{nearest(name.lower(), [*options])}")
+                options[name.lower()] = column
             given = {name: value[0].as_py() for name, value in options.items() if value is not None}
             self._transactions = wf.arrow.Transactions(
                 **{name: value for name, value in given.items() if value is not None}
