@@ -133,6 +133,8 @@ def _typed(changes: RowChanges, asked: _Asked, options: TypedOptions, *, is_whol
     versions = asked.known_versions(source.format)
     batches = []
     listed = len(versions.versions)
+    if listed and is_whole:
+        versions.current = 0  # that of the first row, as in `Capture.typed`
     tables = TablesSeen((namespace, name))
     try:
         for rows in rows_of_table(tables.noted(source.batches()), namespace, name, keep):
