@@ -48,6 +48,10 @@ test: venv ## the same, with Spark and a PostgreSQL server of each kind
 test-all: venv ## run all tests, with all examples
 	@$(WITH_JAVA) $(PYTEST) $(ARGS)
 
+.PHONY: coverage
+coverage: venv ## run the quick tests, list the lines of the packages that none of them runs (compiled code is left out)
+	@HYPOTHESIS_PROFILE=quick JAVA_HOME=/nowhere $(PYTEST) -m 'not spark and not server and not slow' --cov $(ARGS)
+
 .PHONY: endure
 endure: venv ## kill readers and servers of a live slot, and writers on Spark, 50 times each
 	@$(WITH_JAVA) WIREFORMAT_KILLS=50 $(RUN) -m pytest tests/live/test_crashes.py tests/live/test_spark_crashes.py tests/spark/test_capture_faults.py $(ARGS)
@@ -90,7 +94,7 @@ pin: venv ## write constraints.txt anew, with the newest versions for each Pytho
 
 .PHONY: clean
 clean: ## remove what tests, demo and tools leave behind
-	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	rm -rf artifacts derby.log metastore_db spark-warehouse
 	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

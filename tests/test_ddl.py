@@ -33,11 +33,12 @@ def test_the_sql_that_the_server_printed(wrap: Any) -> None:
             assert wf.ddl.to_sql(wrap(record["content"])) == record["decoded"]
 
 
-@pytest.mark.parametrize("record", PRINTED, ids=lambda record: record["cmdtype"])
+@pytest.mark.parametrize(
+    "record", [record for record in PRINTED if "decoded" not in record], ids=lambda record: record["cmdtype"]
+)
 def test_content_without_sql_is_no_template(record: dict[str, Any]) -> None:
-    if "decoded" not in record:
-        with pytest.raises(wf.BadTemplate, match="expected JSON, got text that is none"):
-            wf.ddl.to_sql(record["content"])
+    with pytest.raises(wf.BadTemplate, match="expected JSON, got text that is none"):
+        wf.ddl.to_sql(record["content"])
 
 
 @pytest.mark.parametrize(

@@ -173,9 +173,11 @@ def test_arguments_of_encode() -> None:
     assert {*inspect.signature(wf.encode).parameters} == {"events", "format", "options", *listed}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_imports_in_the_text_work(page: Path) -> None:
-    for line in re.findall(r"`(from wireformat[\w.]* import \w+)`", page.read_text(encoding="utf-8")):
+def test_imports_in_the_text_work() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    lines = re.findall(r"`(from wireformat[\w.]* import \w+)`", text)
+    assert lines
+    for line in lines:
         exec(line, {})
 
 

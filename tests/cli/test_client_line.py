@@ -100,10 +100,11 @@ PRINTED_IMAGE = '{a[typid = 23]: "1", "Order"[typid = 25]: "NULL", "q"""[typid =
     ],
     ids=lambda value: value.kind if isinstance(value, wf.Event) else "",
 )
-def test_line(event: wf.Event, line: str) -> None:
+def test_the_line_of_each_event(event: wf.Event, line: str) -> None:
     assert client_line(event) == line
 
 
 def test_every_event_has_a_line() -> None:
-    events = {kind for kind in vars(wf).values() if isinstance(kind, type) and issubclass(kind, wf.Event)}
+    names = [getattr(wf, name) for name in wf.__all__]
+    events = {kind for kind in names if isinstance(kind, type) and issubclass(kind, wf.Event)}
     assert events - {wf.Event, wf.RowChange} == set(LINES)

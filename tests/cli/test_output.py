@@ -53,13 +53,13 @@ def test_json_lines(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["b_types_batch", "b_names_batch", "handmade_heartbeat_mixed"])
-def test_csv(name: str, tmp_path: Path) -> None:
+def test_csv_holds_every_row(name: str, tmp_path: Path) -> None:
     case, out = find_case(name), tmp_path / "out.csv"
     assert run("decode", case.path, "-o", out).exit_code == 0
     assert read_csv(out) == [as_json(row) for row in expected_rows(case)]
 
 
-def test_arrow(tmp_path: Path) -> None:
+def test_an_arrow_file_holds_the_table(tmp_path: Path) -> None:
     assert run("decode", CASE.path, "-o", tmp_path / "out.arrow").exit_code == 0
     expected = wf.arrow.changes(CASE.array, "gaussdb-binary")
     assert pa.ipc.open_file(tmp_path / "out.arrow").read_all().equals(expected)

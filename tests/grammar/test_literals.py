@@ -36,7 +36,7 @@ def cursor(data: bytes) -> Cursor:
 
 
 @pytest.mark.parametrize("literal", READ)
-def test_read(literal: bytes) -> None:
+def test_the_value_of_a_literal(literal: bytes) -> None:
     assert read_literal(cursor(literal)) == READ[literal]
 
 

@@ -61,6 +61,7 @@ def test_at_each_moment(
     disk = Disk(monkeypatch)
     options: dict[str, Any] = {"threads": 1, "memory_limit": 4 * file_bytes}
     write(MESSAGES, tmp_path / "whole", format, state, **options)
+    assert disk.writes
     for moment in range(1, disk.writes + 1):
         folder = tmp_path / str(moment)
         disk.fill(moment)

@@ -12,6 +12,7 @@ import pytest
 
 import wireformat as wf
 
+from .histories import TABLES
 from .reading import values
 from .writing import KEYS, KINDS, MESSAGES, capture_of, check, expected, write
 
@@ -21,7 +22,9 @@ def test_a_file_system_in_memory() -> None:
     given = {"filesystem": filesystem}
     capture_of(MESSAGES[:30]).write("bucket/lake", **given)
     capture_of(MESSAGES[30:], after=wf.lake.position("bucket/lake", **given)).write("bucket/lake", **given)
-    for row in wf.lake.tables("bucket/lake", **given).to_pylist():
+    tables = wf.lake.tables("bucket/lake", **given).to_pylist()
+    assert {row["table_name"] for row in tables} == {*TABLES}
+    for row in tables:
         parts = [pq.read_table(file, filesystem=filesystem) for file in row["files"]]
         assert values(pa.concat_tables(parts)) == expected(MESSAGES, row["table_name"], "changes")
 

@@ -43,7 +43,7 @@ def test_double(value: float) -> None:
 
 
 @given(st.floats(width=32))
-def test_real(value: float) -> None:
+def test_real_is_read_back_from_its_text(value: float) -> None:
     shown = text("real", struct.pack(">f", value))
     assert shown is not None
     read = struct.pack(">f", float(shown))

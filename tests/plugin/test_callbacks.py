@@ -104,7 +104,8 @@ def test_it_is_refused_before_an_event_is_read() -> None:
 
 
 def test_every_kind_has_a_callback() -> None:
-    kinds = {kind.kind for kind in vars(wf).values() if isinstance(kind, type) and hasattr(kind, "kind")}
+    public = [getattr(wf, name) for name in wf.__all__]
+    kinds = {kind.kind for kind in public if isinstance(kind, type) and hasattr(kind, "kind")}
     assert set(OUTSIDE) == set(IN_BLOCK) == kinds - {"CORRUPT"}
     named = {*OUTSIDE.values(), *IN_BLOCK.values(), "begin_prepare"}
     assert set(CALLBACKS) - named == {"startup", "shutdown", "flush", "filter_by_origin", "filter_prepare"}

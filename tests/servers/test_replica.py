@@ -99,7 +99,7 @@ CASES: dict[str, tuple[list[wf.Event], list[Row]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_rows(name: str) -> None:
+def test_events_lead_to_the_rows(name: str) -> None:
     events, rows = CASES[name]
     replica = Replica(keys={T: ("id",)})
     replica.apply(events)

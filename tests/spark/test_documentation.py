@@ -60,7 +60,7 @@ def test_readme(spark: SparkSession) -> None:
     assert {row.table_name for row in rows.limit(50).collect()} == {"orders"}
 
 
-def test_page(spark: SparkSession) -> None:
+def test_the_blocks_of_the_page_run(spark: SparkSession) -> None:
     names: dict[str, object] = {}
     blocks = BLOCK.findall(PAGE)
     for block in blocks:

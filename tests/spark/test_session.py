@@ -146,12 +146,12 @@ class TestJava:
             check_java()
 
     @pytest.mark.parametrize("version", ["1.8", "11"])
-    def test_old(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str) -> None:
+    def test_an_old_java_is_an_error(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str) -> None:
         script = f"echo '    java.specification.version = {version}' >&2"
         monkeypatch.setenv("JAVA_HOME", self.home(tmp_path, script))
         with pytest.raises(JavaMissing, match=f"is version {version}"):
             check_java()
 
-    def test_new(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_a_new_java_is_none(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("JAVA_HOME", self.home(tmp_path, "echo '    java.specification.version = 25' >&2"))
         check_java()
