@@ -66,7 +66,7 @@ def test_an_older_piece_that_is_read_again_moves_no_position_back(name: str) -> 
 
 def test_a_position_covers_what_was_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """After each batch that was received, not after what was read ahead."""
-    shrink(monkeypatch, CHUNK_BYTES=100_000, CHUNK_ROWS=1000)
+    shrink(monkeypatch, MESSAGE_BATCH_BYTES=100_000, MESSAGE_BATCH_ROWS=1000)
     monkeypatch.setattr("wireformat.arrow.committed.output.SETTLED_ROWS", 500)
     messages, format = stream("18-pgoutput-1")
     whole = without_positions(wf.Capture(messages, format).committed().read_all())

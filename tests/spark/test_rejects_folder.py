@@ -119,7 +119,7 @@ def test_a_folder_is_that_of_the_driver(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "driver").mkdir()
     monkeypatch.chdir(tmp_path / "driver")
     listed = pa.table({"table_schema": pa.array([], pa.string()), "table_name": pa.array([], pa.string())})
-    light = cast(Any, SimpleNamespace(listed=listed, listed_of=lambda *_: listed))
+    light = cast(Any, SimpleNamespace(listed=listed, listed_of=lambda *_: listed, versions_before=lambda *_: {}))
     (write,) = lakes_of("lake", order(), rejects="rejects").writes(light, None).values()
     sent = pickle.loads(pickle.dumps(write))
     monkeypatch.chdir(tmp_path)
