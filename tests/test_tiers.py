@@ -20,6 +20,7 @@ from .tiers import (
     COLLECTED,
     MARKS,
     SERVERS,
+    WAITING,
     fixtures_of,
     format_of,
     format_of_capture,
@@ -139,3 +140,7 @@ def test_the_tests_with_alike_cases_are_there(items: list[pytest.Item], quick: l
     for name, enough in CASES_ENOUGH.items():
         cases, chosen = ([item for item in some if item.nodeid.split("[")[0] == name] for some in (items, quick))
         assert len(cases) > enough == len(chosen), name
+
+
+def test_tests_that_wait_are_there(items: list[pytest.Item]) -> None:
+    assert {*WAITING} <= {item.nodeid.split("[")[0] for item in items}

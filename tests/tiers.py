@@ -22,6 +22,34 @@ COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()
 MARKS = {"spark": "spark", "servers": "server", "runs": "server", "live_server": "server"}
 """The mark of the tests that use a fixture."""
 
+WAITING = {
+    "tests/live/test_bad_days.py::test_a_promoted_standby",
+    "tests/live/test_bad_days.py::test_a_server_that_is_behind_when_it_is_back",
+    "tests/live/test_feedback.py::test_a_keepalive_that_asks_is_answered",
+    "tests/live/test_feedback.py::test_by_sql_functions_of_a_server_that_does_not_say_what_is_on_disk",
+    "tests/live/test_feedback.py::test_by_sql_functions_what_is_not_on_disk_is_not_confirmed",
+    "tests/live/test_feedback.py::test_once_ends_when_a_server_that_decodes_in_parallel_is_quiet",
+    "tests/live/test_slot_ranges.py::test_a_connection_that_is_lost_late",
+    "tests/live/test_slot_ranges.py::test_an_idle_stream_moves_now_and_then",
+    "tests/live/test_slot_ranges.py::test_connections_that_break",
+    "tests/live/test_slot_ranges.py::test_the_same_range_again",
+    "tests/live/test_standby_behind.py::test_follow_does_not_wait_for_ever",
+    "tests/live/test_standby_behind.py::test_follow_waits_from_the_start",
+    "tests/live/test_standby_behind.py::test_ranges_wait_from_the_start",
+    "tests/live/test_waits.py::test_a_look_that_takes_long",
+    "tests/live/test_walsender.py::test_a_full_disk_of_the_server",
+    "tests/live/test_walsender.py::test_a_keepalive_inside_a_transaction_moves_nothing",
+    "tests/live/test_walsender.py::test_a_server_that_shuts_down_does_not_wait_for_a_reader",
+    "tests/live/test_walsender.py::test_a_server_that_shuts_down_hears_where_it_is",
+    "tests/live/test_walsender.py::test_connections_that_live_for_a_moment",
+    "tests/live/test_walsender.py::test_gaussdb_over_connections_that_break",
+    "tests/live/test_walsender.py::test_pgoutput_over_connections_that_break",
+    "tests/live/test_what_is_told.py::test_a_lost_connection_says_how_long_it_is_tried_again",
+    "tests/live/test_what_is_told.py::test_the_end_of_the_attempts_says_so",
+}
+"""Tests that wait for seconds until a server of the tests, or a connection to it, is lost, back, or heard from. They are
+marked `server`, too."""
+
 CAPTURES_OF_A_FORMAT = 2
 """So many captures of each format are enough for a test in a short run."""
 
@@ -156,6 +184,8 @@ def mark(items: Iterable[pytest.Item]) -> None:
         parameters = parameters_of(item)
         for name in {MARKS[fixture] for fixture in MARKS.keys() & fixtures_of(item)}:
             item.add_marker(name)
+        if item.nodeid.split("[")[0] in WAITING:
+            item.add_marker("server")
         captures = {name: format for name, value in parameters.items() if (format := format_of_capture(value))}
         if captures and item.nodeid.split("[")[0] not in CASES_ENOUGH:
             others = [repr(value) for name, value in parameters.items() if name not in captures]
