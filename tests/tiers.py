@@ -47,8 +47,8 @@ WAITING = {
     "tests/live/test_what_is_told.py::test_a_lost_connection_says_how_long_it_is_tried_again",
     "tests/live/test_what_is_told.py::test_the_end_of_the_attempts_says_so",
 }
-"""Tests that wait for seconds until a server of the tests, or a connection to it, is lost, back, or heard from. They are
-marked `server`, too."""
+"""Tests that wait for seconds until a server of the tests, or a connection to it, is lost, back, or heard from. They
+are marked `server`, too."""
 
 CAPTURES_OF_A_FORMAT = 2
 """So many captures of each format are enough for a test in a short run."""
