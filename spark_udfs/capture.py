@@ -318,7 +318,7 @@ class Capture:
         INFO, what was read, written, left open and dropped.
         """
         from wireformat.lake.options import LakeOptions
-        from wireformat.lake.write import RESULT
+        from wireformat.lake.result import RESULT
 
         from .chunks.lakes import StreamLakes, log_written
 

@@ -31,9 +31,8 @@ from .stream.capture_position import CapturePosition
 
 if TYPE_CHECKING:
     from .lake.chunks import LakePlan
-    from .lake.options import LakeOptions
+    from .lake.options import LakeInput, LakeOptions
     from .lake.rejects import Rejects
-    from .lake.write import LakeInput
 
 
 class Capture(CaptureTables):
@@ -319,7 +318,8 @@ class Capture(CaptureTables):
 
         patterns   of the tables to write now, as ReadOptions has them; those of the lake are in the options
         """
-        from .lake.left_open import with_open_changes
+        from .lake.result import with_open_changes
+        from .lake.write import write_lake
 
         filtered = replace(self._options.filtered(), tables=None if patterns is None else tuple(patterns))
         lake = options.opened(folder, self._name)
@@ -333,7 +333,7 @@ class Capture(CaptureTables):
             capture._listed = None
         if options.rejects is not None:
             capture._options = replace(self._options, mode="PERMISSIVE")
-        written, self._position = options.write(lake, filtered, capture.stream_of(filtered, self._options.mode))
+        written, self._position = write_lake(lake, capture.stream_of(filtered, self._options.mode), filtered, options)
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after and not capture._known_versions and not capture._was_listed_early:
@@ -356,8 +356,9 @@ class Capture(CaptureTables):
 
         Returns what `write` does.
         """
-        from .lake.left_open import with_open_changes
-        from .lake.write import RESULT, Choice, LakeWriter
+        from .lake.options import Choice
+        from .lake.result import RESULT, with_open_changes
+        from .lake.write import LakeWriter
 
         self._listed = listed
         self._begin_reading()
@@ -377,7 +378,7 @@ class Capture(CaptureTables):
         filtered   with the patterns of the tables to write
         mode       for values that do not fit, and records that cannot be read
         """
-        from .lake.write import LakeInput
+        from .lake.options import LakeInput
 
         identities = self._identities()
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wireformat.errors import counted
-from wireformat.lake.chunks import LakePlan, discard, joined, publish, result
-from wireformat.lake.left_open import with_open_changes
+from wireformat.lake.chunks import LakePlan, discard, joined, publish
 from wireformat.lake.names import folder_of
-from wireformat.lake.options import LakeOptions
-from wireformat.lake.write import check_named_tables
+from wireformat.lake.options import LakeOptions, check_named_tables
+from wireformat.lake.result import result, with_open_changes
 from wireformat.options.table_names import written
 from wireformat.sources.resumption import going_on
 from wireformat.stream.capture_position import CapturePosition

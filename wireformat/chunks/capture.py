@@ -21,8 +21,10 @@ from ..capture_reading import Rows
 from ..errors import BadRows, counted
 from ..formats.pgoutput.relations import Relations
 from ..lake.lake import Lake
+from ..lake.options import Choice
 from ..lake.rejects import Rejects
-from ..lake.write import Choice, LakeWriter, TableFiles
+from ..lake.result import TableFiles
+from ..lake.write import LakeWriter
 from ..options.table_names import TableName, one_table
 from ..sources.decoding import SourceDecoder
 from ..sources.resumption import KnownRelations

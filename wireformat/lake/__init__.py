@@ -7,6 +7,7 @@ spill              typed rows that wait for the last ones
 rejects            records that could not be read, and rows that did not fit
 delta, merge       Delta tables: appended to, or kept current
 lake, write        the lake as a whole, and the pass over a stream that fills it
+table_writer       the part of a table in that pass
 """
 
 from __future__ import annotations
