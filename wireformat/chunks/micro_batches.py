@@ -19,8 +19,8 @@ from ..options import ReadOptions
 from ..sources.decoding import SourceDecoder
 from ..sources.handed_rows import HandedRows
 from ..sources.source import SourceMessages
+from ..stream.attempts import AttemptKey
 from ..stream.chunk_plan import ChunkPlan, LaterFate
-from ..stream.chunk_start import AttemptKey
 from ..stream.records_before import RecordsBefore
 from .capture import ChunkCapture
 from .records import needs_records

@@ -16,8 +16,9 @@ from ..arrow.committed.state import BEGIN
 from ..errors import OptionError
 from ..events import Relation
 from ..formats.pgoutput.relations import Relations
+from ..stream.attempts import STAGES, AttemptKey
 from ..stream.capture_position import RELATIONS, columns_of, relation_of, relation_row, rows_of
-from ..stream.chunk_start import AttemptKey, ChunkStart, OpenAtStart
+from ..stream.chunk_start import ChunkStart, OpenAtStart
 from ..stream.controls import Control
 from ..stream.records_before import NOTHING_BEFORE, RecordsBefore
 from ..stream.saved import (
@@ -38,7 +39,7 @@ from ..stream.saved import (
 )
 from ..stream.saved_position import SHAPE as POSITION
 from ..stream.saved_position import fields_of, position_of
-from ..stream.transactions import STAGES, TWO_PHASE
+from ..stream.transactions import TWO_PHASE
 from .saved_records import RECORDS, fields_of_records, records_of
 
 STREAM_KIND, PIECE_KIND = "wireformat.raw_stream", "wireformat.raw_piece"

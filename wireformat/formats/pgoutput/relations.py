@@ -164,9 +164,8 @@ class Relations:
         own = self._streamed.get(self.block) if self.block is not None else None
         known = own if own is not None and name in own.by_name else self._newest
         found = self.find(known.by_name[name]) if name in known.by_name else None
-        return (
-            found if found is not None and (found.table_schema, found.table_name) == name else None
-        )  # it may be renamed
+        is_renamed = found is not None and (found.table_schema, found.table_name) != name
+        return None if is_renamed else found
 
     def take(self, event: RelationEvent) -> None:
         """Learn from what a message says; most say nothing about relations and change nothing."""
