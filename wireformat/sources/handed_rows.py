@@ -114,7 +114,7 @@ def rows_of_patterns(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBa
     return batch.filter(pa.array(np.array(kept, bool)[inverse.reshape(-1)]))
 
 
-def rows_of_loose_messages(batch: pa.RecordBatch) -> pa.RecordBatch:
+def non_transactional_messages(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Returns the messages that belong to no transaction."""
     messages = batch.filter(pc.equal(batch["kind"], "MESSAGE"))
     transactional = pc.map_lookup(messages["detail"], "transactional", "first")
