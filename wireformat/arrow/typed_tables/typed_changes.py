@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from ...errors import BadRows, OptionError, counted
 from ...options.table import nearest
 from ..arrays import Array
-from ..codes import combined_codes, grouped
+from ..codes import codes_of_values, combined_codes, grouped
 from ..row_changes import RELATION_ID_COLUMN, TABLE_DELETE, TABLE_TRUNCATE, TABLE_UPDATE
 from .change_types import ROW_CHANGE_TYPES, UNKNOWN_CHANGE, kinds_of
-from .current_rows import Changes, codes_of_values
+from .current_rows import Changes
 
 ABOUT_COLUMNS = ("_change_type", "_sequence", "_xid", "_commit_time", "_old", "_unchanged")
 """The columns that a typed table adds to those of the table. PERMISSIVE also adds `_error`, and `keep` its columns."""
