@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         BadValue,
         DecodeError,
         EncodeError,
+        LakeConflict,
         LakeError,
         LimitExceeded,
         MissingExtra,
@@ -119,6 +120,7 @@ __all__ = [
     "Heartbeat",
     "Insert",
     "Inspection",
+    "LakeConflict",
     "LakeError",
     "LimitExceeded",
     "Message",
@@ -173,7 +175,7 @@ _NAMES = {
     ".api": "Decoder decode encode guess_format inspect transactions",
     ".errors": (
         "BadCell BadLength BadRows BadTag BadTemplate BadText BadValue DecodeError EncodeError "
-        "LakeError LimitExceeded MissingExtra OptionError OrderError PluginError ServerError "
+        "LakeConflict LakeError LimitExceeded MissingExtra OptionError OrderError PluginError ServerError "
         "ShortData StateError TrailingBytes UnknownRelation WireformatError"
     ),
     ".events": (

@@ -32,7 +32,11 @@ class StateError(WireformatError, ValueError):
 
 
 class LakeError(WireformatError, OSError):
-    """A Delta table could not be read or written; the text names its folder and says what deltalake reported."""
+    """A lake or a Delta table in it could not be read or written; the text names its folder and says why."""
+
+
+class LakeConflict(LakeError):
+    """Another process wrote to a lake during a write. Write again: the lake then drops the transactions that it has."""
 
 
 class LimitExceeded(WireformatError, ValueError):

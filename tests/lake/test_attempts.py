@@ -123,7 +123,7 @@ def test_an_attempt_that_ends_after_the_commit(format: str, moves: bool, tmp_pat
     late = replace(plan, manifest=replace(plan.manifest, tables={}))  # as it was pickled
     publish(lake, attempt(plan), END)
     before = parquet_files(tmp_path)
-    with pytest.raises(wf.OptionError, match="another process"):
+    with pytest.raises(wf.LakeConflict, match="another process"):
         attempt(late)
     assert parquet_files(tmp_path) == before
     check(MESSAGES, tmp_path, "changes")
@@ -143,6 +143,6 @@ def test_current_rows_of_two_attempts(moves: bool, tmp_path: Path, monkeypatch: 
     if moves:
         write(MESSAGES, tmp_path, "parquet", "latest")
     else:
-        with pytest.raises(wf.OptionError, match="another process"):
+        with pytest.raises(wf.LakeConflict, match="another process"):
             write(MESSAGES, tmp_path, "parquet", "latest")
     check(MESSAGES, tmp_path, "latest")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.typed_tables.versions import TableVersions
-from ..errors import BadRows, OptionError
+from ..errors import BadRows, LakeConflict, OptionError, counted
 from ..options.checks import shown
 from ..options.table_names import ALL_TABLES, one_table, written
 from ..stream.capture_position import CapturePosition
@@ -183,13 +183,16 @@ class Lake:
                 yield path
 
     def check_alone(self) -> None:
-        """Raises OptionError if another process, or another attempt to make this write, has written since."""
+        """Raises LakeConflict if another process, or another attempt to make this write, has written since."""
         there = read_manifest(self.store)
-        if (0 if there is None else there.writes) != self.manifest.writes:
+        writes = 0 if there is None else there.writes
+        if writes != self.manifest.writes:
             if self._attempt:  # the files of the other one have other names
                 self._discard_files()
-            raise OptionError(
-                "option folder: another process has written to this lake at the same time; write again, one by one"
+            had = counted(self.manifest.writes, "write")
+            raise LakeConflict(
+                f"expected the lake {self.store.path('')} to have {had}, as when this one began, got {writes}: another "
+                "process wrote to it at the same time; let one process write at a time, and write again"
             )
 
     def commit(self, position: CapturePosition) -> None:

@@ -23,8 +23,7 @@ from .delta import DeltaFolder, commit_properties, not_covered
 from .lake import Lake
 from .merge import (
     TouchedRows,
-    check_columns_are_not_new,
-    check_key_columns,
+    check_columns,
     current_rows,
     delta_rows,
     merge,
@@ -228,8 +227,7 @@ class TableWriter:
         touched = TouchedRows(self._changes(), delta.relation_id)
         before: list[pa.RecordBatch] = []
         with delta.errors():
-            check_key_columns(touched, delta.table, self.name)
-            check_columns_are_not_new(self._added(), touched, delta.table, self.name)
+            check_columns(self._added(), touched, delta.table, self.name)
             if touched.needs_rows:
                 before = [*touched.among(delta_rows(delta.table, target.stored.schema, delta.relation_id))]
             current = self._current_rows(before)
