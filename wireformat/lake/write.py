@@ -275,7 +275,7 @@ class LakeWriter:
                 self._listed.setdefault((row["table_schema"], row["table_name"]), []).append(row)
             if not self._choice.is_batch:
                 options = {"keys": self._choice.keys, "schemas": self._choice.schemas}
-                check_named_tables(options, {*self._listed, *self._stream.known})
+                check_named_tables(options, {*self._listed, *self._stream.known}, self._choice.options)
 
     def _submit(
         self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: TableName, parts: Parts
@@ -506,12 +506,15 @@ class LakeWriter:
         return pa.Table.from_pylist(rows, RESULT)
 
 
-def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName]) -> None:
-    """Raises OptionError if an option, by its name, is a mapping that names a table that is not there."""
+def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName], filtered: ReadOptions) -> None:
+    """Raises OptionError if an option, by its name, is a mapping that names a table that is not there.
+
+    filtered   keeps the tables that are written: of others, it is not known whether they are there
+    """
     there = {*tables}
     for option, given in options.items():
         for name in given if isinstance(given, Mapping) else ():
-            if one_table(name) not in there:
+            if one_table(name) not in there and filtered.keeps_table(one_table(name)):
                 wanted = written(one_table(name))
                 raise OptionError(
                     f"option {option}: the stream has no changes of {wanted}"
