@@ -344,6 +344,7 @@ class Capture:
         capture = self
         if after != self._after or rejects is not None:
             capture = Capture(self._messages, self._format, reads, after, rejects is not None)
+        capture = capture._of_tables(tables)
         light, writes = capture._light, lakes.writes(capture._light, tables)
         if state == "latest":
             reading = replace(light.first_reading, ranges=None)  # a task has all messages, not its own range

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -289,9 +290,9 @@ class Capture(CaptureTables):
                          (corrupt)
 
         The messages are read once, or twice if there are so many that rows must be written before the last one was read
-        and `tables` was not called, or the lake has tables. docs/lake.md describes the files. Raises OptionError, also
-        for a lake of another kind or one that this capture does not continue; MissingExtra, OSError, BadCell, BadRows
-        and StateError.
+        and the method `tables` was not called, or the lake has tables. Cells of tables that are left out are not read.
+        docs/lake.md describes the files. Raises OptionError, also for a lake of another kind or one that this capture
+        does not continue; MissingExtra, OSError, BadCell, BadRows and StateError.
         """
         from .lake.options import LakeOptions
 
@@ -327,10 +328,11 @@ class Capture(CaptureTables):
         capture = copy(self)
         position = going_on(self._after, lake.position, self._name)
         if position is not self._after:
-            capture._after, capture._position, capture._listed = position, position, None
+            capture._after, capture._position = position, position
+            capture._forget_lists()
         capture._known_versions = lake.known_versions()
         if capture._known_versions:  # an earlier list does not have them
-            capture._listed = None
+            capture._forget_lists()
         if options.rejects is not None:
             capture._options = replace(self._options, mode="PERMISSIVE")
         written, self._position = write_lake(lake, capture.stream_of(filtered, self._options.mode), filtered, options)
@@ -384,10 +386,9 @@ class Capture(CaptureTables):
 
         def rows(through: Callable[[Iterable[Any]], Iterator[Any]] | None) -> Iterator[HandedRows]:
             options = replace(filtered, mode=self._options.mode)
-            listing = self._listing_of(filtered)
 
             def seen(found: Iterable[Any]) -> Iterator[Any]:
-                seen = identities.through(listing(found))
+                seen = identities.through(self._listing(filtered, found))
                 return seen if through is None else through(seen)
 
             return self._committed(options, through=seen, at_end=self._note_open)
@@ -396,7 +397,7 @@ class Capture(CaptureTables):
             self._name,
             mode,
             self._schema,
-            self._list_early,
+            partial(self._list_early, filtered),
             rows,
             self._replica_identity,
             identities,

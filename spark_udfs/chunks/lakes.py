@@ -17,6 +17,7 @@ from wireformat.lake.chunks import LakePlan, discard, joined, publish
 from wireformat.lake.names import folder_of
 from wireformat.lake.options import LakeOptions, check_named_tables
 from wireformat.lake.result import result, with_open_changes
+from wireformat.options import ReadOptions
 from wireformat.options.table_names import written
 from wireformat.sources.resumption import going_on
 from wireformat.stream.capture_position import CapturePosition
@@ -93,7 +94,8 @@ class StreamLakes:
         """
         known = {key: one.lake.known_versions() for key, one in self._lakes.items()}
         there = _names(light.listed).union(*known.values())
-        check_named_tables({"keys": self._options.keys, "schemas": self._options.schemas}, there)
+        named = {"keys": self._options.keys, "schemas": self._options.schemas}
+        check_named_tables(named, there, ReadOptions.check(tables=tables))
         found = {}
         for key, one in self._lakes.items():
             listed = light.listed_of(key, known[key])

@@ -150,12 +150,15 @@ def _by_table(given: Mapping[str, Any]) -> dict[str, Any]:
     return {written(one_table(name)): value for name, value in given.items()}
 
 
-def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName]) -> None:
-    """Raises OptionError if an option, by its name, is a mapping that names a table that is not there."""
+def check_named_tables(options: Mapping[str, Any], tables: Iterable[TableName], filtered: ReadOptions) -> None:
+    """Raises OptionError if an option, by its name, is a mapping that names a table that is not there.
+
+    filtered   keeps the tables that are written: of others, it is not known whether they are there
+    """
     there = {*tables}
     for option, given in options.items():
         for name in given if isinstance(given, Mapping) else ():
-            if one_table(name) not in there:
+            if one_table(name) not in there and filtered.keeps_table(one_table(name)):
                 wanted = written(one_table(name))
                 raise OptionError(
                     f"option {option}: the stream has no changes of {wanted}"

@@ -125,7 +125,7 @@ class LakeWriter:
                 self._listed.setdefault((row["table_schema"], row["table_name"]), []).append(row)
             if not self._choice.is_batch:
                 options = {"keys": self._choice.keys, "schemas": self._choice.schemas}
-                check_named_tables(options, {*self._listed, *self._stream.known})
+                check_named_tables(options, {*self._listed, *self._stream.known}, self._choice.options)
 
     def _submit(
         self, pool: ThreadPoolExecutor, pending: deque[tuple[Future[None], int]], name: TableName, parts: Parts
