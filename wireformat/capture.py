@@ -49,7 +49,7 @@ class Capture(CaptureTables):
     drop_resent     drop transactions that the server sent again after a restart
     memory_limit    how many bytes of rows of open transactions stay in memory; the rest go to temporary files. `write`
                     lets as many bytes of rows wait before they are written
-    after           the `position` of an earlier capture of the stream, to go on after it
+    after           the `position` of an earlier capture of the stream, to continue after it
     slot            of messages from a slot that end with a whole transaction: the slot, and the LSN up to which they
                     reach, which becomes part of the `position` at their end
     threads         the number of threads; None for as many as Arrow uses
@@ -269,7 +269,7 @@ class Capture(CaptureTables):
     ) -> pa.Table:
         """Writes all tables to a lake, a folder each. It is all or nothing for each table.
 
-        folder           a path or URI. A lake that is there goes on: transactions that it has already are dropped
+        folder           a path or URI. An existing lake is continued: transactions that it has already are dropped
         format           parquet, or delta (extra `delta`)
         state            changes: what `typed` returns; latest: what `latest` returns, which is merged into a Delta
                          table that is there
@@ -420,7 +420,7 @@ class Capture(CaptureTables):
 
     @property
     def position(self) -> CapturePosition:
-        """Where to go on, after the rows that the last reading has handed out.
+        """Where to continue, after the rows that the last reading has handed out.
 
         It covers the rows that `committed`, `typed`, `latest` or `messages` have returned, not rows that were read
         ahead. Raises StateError if none of them was read, and the capture has no `after`.

@@ -22,6 +22,7 @@ from ..sources.source import SourceMessages
 from ..stream.attempts import AttemptKey
 from ..stream.chunk_plan import ChunkPlan, LaterFate
 from ..stream.records_before import RecordsBefore
+from ..stream.saved import START_OVER
 from .capture import ChunkCapture
 from .records import needs_records
 from .saved import Left, StreamState, read_piece, write_piece
@@ -175,7 +176,7 @@ class MicroBatchReader:
             if piece is None:
                 raise StateError(
                     f"saved state: expected piece {number} of the messages of open transactions, got none: restore it "
-                    "from a copy, or begin anew without a state (on Spark: with a new checkpoint folder)"
+                    f"from a copy, {START_OVER}"
                 )
             left, messages = read_piece(piece)
             yield from ask(self._chunk(messages, left, fates[number]))

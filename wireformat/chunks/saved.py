@@ -165,7 +165,7 @@ def read_stream(data: bytes, settings: Settings) -> StreamState:
         if fields[option] != given:
             raise OptionError(
                 f"option {option}: expected the one with which the query was begun, {fields[option]!r}, "
-                f"got {given!r}: name the first, or begin anew with a new checkpoint folder"
+                f"got {given!r}: pass the first one, or start over with a new checkpoint folder"
             )
     columns = len(settings.order_by)
     left = _left_of(STREAM_KIND, fields["left"], columns)

@@ -54,7 +54,7 @@ class Options:
         via: str = "streaming",
         max_process_memory_mb: int | None = None,
     ) -> Options:
-        """Check options by name.
+        """Checks options by name.
 
         given       as `{"parallel-decode-num": 4, "white-table-list": "public.*"}`; values may be texts
         plugin      that the slot was made with

@@ -25,7 +25,7 @@ class Encoder(OutputPlugin):
         self._batch_bytes = number("batch_bytes", batch_bytes, 0)
 
     def startup(self, ctx: Context) -> None:
-        """Check the options."""
+        """Checks the options."""
         self._writer = self._format.writer(ctx.options, encoding=ctx.encoding, batch_bytes=self._batch_bytes)
 
     def write(self, ctx: Context, event: Event) -> None:

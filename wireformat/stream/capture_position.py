@@ -1,4 +1,4 @@
-"""`CapturePosition`: where to go on reading a stream whose transactions have been handed out so far."""
+"""`CapturePosition`: where to continue reading a stream, of which some transactions have been handed out."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _NO_TRANSACTION = (
     "the stream starts inside a transaction, was decoded with a `kinds` filter, or comes from "
     "pg_logical_get_area_changes: decode all kinds, from the BEGIN of a transaction"
 )
-"""Why rows can stand outside a transaction, and what to do."""
+"""Why rows can be outside a transaction, and what to do."""
 
 _ENDS = (
     "COMMIT",
@@ -155,7 +155,7 @@ class TransactionMachine(OpenAttempts[Handle]):
     def take_rows(self, handle: Handle | None, count: int, lone: bool = False) -> list[Fate[Handle]]:
         """Takes a range of rows of one transaction.
 
-        handle  None: rows that nobody reads. They count with the handle before
+        handle  None: rows that are not read, which count with the handle before
         count   how many of the rows are delivered if the transaction is
         lone    whether the range is one transactional message, which may be sent without BEGIN and COMMIT
         """

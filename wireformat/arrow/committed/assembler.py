@@ -287,7 +287,7 @@ class Transactions:
         if self._open_rows.saved and self._columns != names:
             raise OptionError(
                 f"row changes: expected the columns of the open rows in the state, {', '.join(self._columns)}, "
-                f"got {', '.join(names)}; change columns when no transaction is open, or begin anew without the state"
+                f"got {', '.join(names)}; change columns when no transaction is open, or start over without the state"
             )
         self._columns = names
         self._open_rows.schema = pa.schema([*self.schema, *self._held_fields])

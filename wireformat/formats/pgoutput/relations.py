@@ -44,7 +44,7 @@ _ROLES: dict[type[Event], int] = {
 }
 
 OUTSIDE = tuple(kind for kind, role in _ROLES.items() if role in (CLOSES, ENDS) and kind is not StreamStop)
-"""What a server never sends in a streamed block: where one is open, its connection broke and another one begins."""
+"""What a server never sends in a streamed block: if one is open, the connection broke, and another one begins."""
 
 
 def role_of(kind: type[Event]) -> int:
@@ -168,7 +168,7 @@ class Relations:
         return None if is_renamed else found
 
     def take(self, event: RelationEvent) -> None:
-        """Learn from what a message says; most say nothing about relations and change nothing."""
+        """Learns from a message. Most messages say nothing about relations."""
         if isinstance(event, Relation):
             self.describe([event])
         elif isinstance(event, Lost):
