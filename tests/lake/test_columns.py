@@ -54,6 +54,28 @@ def test_a_type_that_widens(tmp_path: Path) -> None:
     assert read(tmp_path / "narrow", ("a", "t"))["v"].to_pylist() == [1, 2]
 
 
+@pytest.mark.parametrize("state", ["changes", "latest"])
+def test_a_type_that_changes_with_an_added_column(state: str, tmp_path: Path) -> None:
+    """Both are text in the lake; the metadata of the column name its SQL type."""
+    rows = [
+        {"id": ("1", "integer")},
+        {"id": ("2", "integer"), "v": ("a", "character varying")},
+        {"id": ("3", "integer"), "v": ("b", "text"), "w": ("c", "text")},
+    ]
+    messages: list[bytes] = []
+    for number, row in enumerate(rows, 1):
+        image = wf.TupleData(tuple(row), *zip(*row.values(), strict=True))
+        insert = wf.Insert(lsn=100 * number, table_schema="a", table_name="t", new=image)
+        begin = wf.Begin(lsn=100 * number, csn=number, first_lsn=100 * number)
+        messages += messages_of([[begin, insert, wf.Commit(lsn=100 * number + 10, xid=number)]])
+        write(messages, tmp_path, "delta", state)
+    assert read(tmp_path, ("a", "t")).select(["id", "v", "w"]).to_pylist() == [
+        {"id": 1, "v": None, "w": None},
+        {"id": 2, "v": "a", "w": None},
+        {"id": 3, "v": "b", "w": "c"},
+    ]
+
+
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 @pytest.mark.parametrize("column", ["id", "commit_date"])
 def test_partitions(format: str, column: str, tmp_path: Path) -> None:

@@ -112,18 +112,26 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([pa.field(field.name, field.type) for field in table.schema]))
 
 
-def delta_rows(delta: DeltaTable, schema: pa.Schema, oid: int | None) -> Iterator[pa.RecordBatch]:
+def delta_rows(
+    delta: DeltaTable, schema: pa.Schema, oid: int | None, columns: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a Delta table as inserts, like stored changes with this schema.
 
-    oid   of the table that they are of
+    oid       of the table that they are of
+    columns   that they have
     """
-    return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid)
+    new = {field.name for field in delta.schema().fields}.difference(columns)
+    return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid, new)
 
 
-def check_key_columns(touched: TouchedRows, delta: DeltaTable, table: tuple[str, str]) -> None:
-    """Raises BadRows if a Delta table has rows, but not a key column. Values that are added are not sent."""
-    names = {field.name for field in delta.schema().fields}
-    missing = [key for keys in touched.identities for key in keys if key not in names]
+def check_key_columns(
+    touched: TouchedRows, delta: DeltaTable, columns: Collection[str], table: tuple[str, str]
+) -> None:
+    """Raises BadRows if a Delta table has rows, but not a key column. Values that are added are not sent.
+
+    columns   that the rows have
+    """
+    missing = [key for keys in touched.identities for key in keys if key not in columns]
     if missing and not touched.clears_table and delta.to_pyarrow_dataset().count_rows():
         raise BadRows(
             "rows in the lake that have the columns of the replica identity",
@@ -134,13 +142,14 @@ def check_key_columns(touched: TouchedRows, delta: DeltaTable, table: tuple[str,
 
 
 def check_columns_are_not_new(
-    added: Collection[str], touched: TouchedRows, delta: DeltaTable, table: tuple[str, str]
+    added: Collection[str], touched: TouchedRows, delta: DeltaTable, columns: Collection[str], table: tuple[str, str]
 ) -> None:
     """Raises BadRows if a Delta table has rows with values of a column that was dropped and added again.
 
-    added   the columns that the table got since the last write
+    added     the columns that the table got since the last write
+    columns   that the rows have
     """
-    again = [field.name for field in delta.schema().fields if field.name in added]
+    again = sorted(set(added).intersection(columns))
     if again and not touched.clears_table and delta.to_pyarrow_dataset().count_rows():
         raise BadRows(
             "rows in the lake that have the columns of the table",

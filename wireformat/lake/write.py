@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrow.noted.changes import CommittedRows
 from ..arrow.row_changes import RELATION_ID_COLUMN
@@ -120,6 +121,7 @@ class _TableWriter:
     cut        divides typed rows by the definition that the table had, as it is stored; None if changes are written
     definitions   those of each batch of rows that waits
     kept       the columns with which its typed rows begin: _POSITION_COLUMNS, or none
+    before     the definition of the last change that a Delta table has already, if a write to it was stopped
     rows       that were written; of state="latest", that it has in the end and that the changes have touched
     relation_id   the OID that the last change had
     """
@@ -130,6 +132,7 @@ class _TableWriter:
     cut: Callable[[ChangeRows, pa.RecordBatch], Iterator[DefinedBatch]] | None
     kept: tuple[str, ...]
     definitions: list[Definition] = field(default_factory=list)
+    before: Definition | None = None
     rows: int = 0
     dropped: int = 0
     corrupt: int = 0
@@ -369,7 +372,11 @@ class LakeWriter:
                     batch = batch.filter(is_good)
         done = None if table.target.delta is None else table.target.delta.done
         if done is not None and done.is_ahead(self._done):
-            batch = batch.filter(pa.array(not_covered(batch, done)))
+            is_new = pa.array(not_covered(batch, done))
+            there = batch.filter(pc.invert(is_new))
+            if table.cut is not None and len(there):
+                *_, (table.before, _) = table.cut(rows, there)
+            batch = batch.filter(is_new)
         if not len(batch):
             return
         if RELATION_ID_COLUMN in batch.schema.names:
@@ -423,11 +430,13 @@ class LakeWriter:
             raise AssertionError("only current rows of a Delta table are merged")
         touched = TouchedRows(self._changes(table), delta.relation_id)
         before: list[pa.RecordBatch] = []
+        stored, oid = table.target.stored.schema, delta.relation_id
         with delta.errors():
-            check_key_columns(touched, delta.table, table.name)
-            check_columns_are_not_new(self._added(table), touched, delta.table, table.name)
+            columns = delta.row_columns
+            check_key_columns(touched, delta.table, columns, table.name)
+            check_columns_are_not_new(self._added(table), touched, delta.table, columns, table.name)
             if touched.needs_rows:
-                before = [*touched.among(delta_rows(delta.table, table.target.stored.schema, delta.relation_id))]
+                before = [*touched.among(delta_rows(delta.table, stored, oid, columns))]
             current = self._current_rows(table, before)
         properties = commit_properties(position, table.relation_id)
         table.rows = len(current)
@@ -437,11 +446,10 @@ class LakeWriter:
             with delta.errors():
                 merge(delta.table, plan, properties)
         else:
-            column_names = {field.name for field in delta.table.schema().fields}
-            is_marked = touched.only_adds and not column_names.issuperset(table.target.table.columns.values())
+            is_marked = touched.only_adds and not columns.issuperset(table.target.table.columns.values())
             if is_marked:  # a row from before an added column says that its value is not known
                 with delta.errors():
-                    for rows in delta_rows(delta.table, table.target.stored.schema, delta.relation_id):
+                    for rows in delta_rows(delta.table, stored, oid, columns):
                         table.target.write(rows.select(current.column_names))
             _write_table(table, current)
             table.target.close({})
@@ -471,6 +479,8 @@ class LakeWriter:
         """Returns the columns that a table got since the last write, as they are stored."""
         first = table.definitions[0]
         added = {name for one, other in pairwise(table.definitions) for name in other.added_after(one)}
+        if table.before is not None:  # what the manifest has is older
+            return added.union(first.added_after(table.before))
         known, before = self._stream.known.get(table.name), self._stream.identities.before(table.name)
         if first.columns is not None and known is not None and known.current >= 0:
             added.update({*first.columns} - {*_stored_names(known.versions[known.current].types, table.target)})
