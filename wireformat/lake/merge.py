@@ -112,25 +112,31 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([pa.field(field.name, field.type) for field in table.schema]))
 
 
-def delta_rows(delta: DeltaTable, schema: pa.Schema, oid: int | None) -> Iterator[pa.RecordBatch]:
+def delta_rows(
+    delta: DeltaTable, schema: pa.Schema, oid: int | None, columns: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a Delta table as inserts, like stored changes with this schema.
 
-    oid   of the table that they are of
+    oid       of the table that they are of
+    columns   that they have
     """
-    return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid)
+    new = {field.name for field in delta.schema().fields}.difference(columns)
+    return as_inserts(delta.to_pyarrow_dataset().to_batches(), schema, oid, new)
 
 
-def check_columns(added: Collection[str], touched: TouchedRows, delta: DeltaTable, table: tuple[str, str]) -> None:
+def check_columns(
+    added: Collection[str], touched: TouchedRows, delta: DeltaTable, columns: Collection[str], table: tuple[str, str]
+) -> None:
     """Raises BadRows if the values that the rows of a Delta table have in a column are not known.
 
     Such a column is one of a key that the rows lack, or one that was dropped and added again: the stream does not send
     the values that the rows have got in it.
 
-    added   the columns that the table got since the last write
+    added     the columns that the table got since the last write
+    columns   that the rows have
     """
-    names = [field.name for field in delta.schema().fields]
-    lacking = [key for keys in touched.identities for key in keys if key not in names]
-    again = [name for name in names if name in added]
+    lacking = [key for keys in touched.identities for key in keys if key not in columns]
+    again = sorted(set(added).intersection(columns))
     if not (lacking or again) or touched.clears_table or not delta.to_pyarrow_dataset().count_rows():
         return
     expected, got = (

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrow.row_changes import RELATION_ID_COLUMN
 from ..arrow.schemas import committed_schema
@@ -104,6 +105,8 @@ class TableWriter:
         """Divides typed rows by the definition that the table had, as it is stored; None if changes are written."""
         self._definitions: list[Definition] = []
         """Those of each batch of rows that waits."""
+        self._before: Definition | None = None
+        """That of the last change that a Delta table has already, if a write to it was stopped."""
         self._rows = self._dropped = self._corrupt = 0
         self._relation_id: int | None = None
 
@@ -149,7 +152,11 @@ class TableWriter:
             batch = self._without_rejects(rows, batch)
         done = None if self._target.delta is None else self._target.delta.done
         if done is not None and done.is_ahead(context.done):
-            batch = batch.filter(pa.array(not_covered(batch, done)))
+            is_new = pa.array(not_covered(batch, done))
+            there = batch.filter(pc.invert(is_new))
+            if self._cut is not None and len(there):
+                *_, (self._before, _) = self._cut(rows, there)
+            batch = batch.filter(is_new)
         if not len(batch):
             return
         if RELATION_ID_COLUMN in batch.schema.names:
@@ -226,10 +233,12 @@ class TableWriter:
         target = self._target
         touched = TouchedRows(self._changes(), delta.relation_id)
         before: list[pa.RecordBatch] = []
+        stored, oid = target.stored.schema, delta.relation_id
         with delta.errors():
-            check_columns(self._added(), touched, delta.table, self.name)
+            columns = delta.row_columns
+            check_columns(self._added(), touched, delta.table, columns, self.name)
             if touched.needs_rows:
-                before = [*touched.among(delta_rows(delta.table, target.stored.schema, delta.relation_id))]
+                before = [*touched.among(delta_rows(delta.table, stored, oid, columns))]
             current = self._current_rows(before)
         properties = commit_properties(position, self._relation_id)
         self._rows = len(current)
@@ -239,11 +248,10 @@ class TableWriter:
             with delta.errors():
                 merge(delta.table, plan, properties)
             return
-        column_names = {field.name for field in delta.table.schema().fields}
-        is_marked = touched.only_adds and not column_names.issuperset(target.table.columns.values())
+        is_marked = touched.only_adds and not columns.issuperset(target.table.columns.values())
         if is_marked:  # a row from before an added column says that its value is not known
             with delta.errors():
-                for rows in delta_rows(delta.table, target.stored.schema, delta.relation_id):
+                for rows in delta_rows(delta.table, stored, oid, columns):
                     target.write(rows.select(current.column_names))
         self._write(current)
         target.close({})
@@ -278,6 +286,8 @@ class TableWriter:
         stream = self._context.stream
         first = self._definitions[0]
         added = {name for one, other in pairwise(self._definitions) for name in other.added_after(one)}
+        if self._before is not None:  # what the manifest has is older
+            return added.union(first.added_after(self._before))
         known, before = stream.known.get(self.name), stream.identities.before(self.name)
         if first.columns is not None and known is not None and known.current >= 0:
             added.update({*first.columns} - {*self._stored_names(known.versions[known.current].types)})
