@@ -25,9 +25,11 @@ HASH_BITS = (1 << 40) - 1
 
 def combined_codes(columns: Sequence[Array], most_bits: int = MOST_BITS) -> Array:
     """Returns int64[n]: rows with equal codes in all columns have the same code, of at most so many bits."""
-    codes, count = np.zeros(len(columns[0]), np.int64), 1
-    for column in columns:
+    codes, count = np.asarray(columns[0], np.int64), _count(columns[0])
+    for column in columns[1:]:
         more = _count(column)
+        if more == 1:
+            continue
         if count * more > 1 << MOST_BITS:
             codes, column = _dense(codes), _dense(column)
             count, more = _count(codes), _count(column)
@@ -103,7 +105,7 @@ def grouped(codes: Array) -> tuple[Array, Array]:
     firsts = np.full(count, -1)
     firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last one that is assigned stays
     occurs = firsts >= 0
-    return firsts[occurs], (np.cumsum(occurs) - 1)[codes]
+    return (firsts, codes) if occurs.all() else (firsts[occurs], (np.cumsum(occurs) - 1)[codes])
 
 
 def in_groups(codes: Array, count: int) -> tuple[Array, list[int]]:

@@ -20,7 +20,7 @@ from ..jit.intrinsics import BLOCK, copy_block
 from ..noted_texts import NotedTexts, unused
 from ..row_changes import TABLE_KINDS
 from ..scan.notes import ENDS, MESSAGE, NEW, OLD, RECORD, UNCHANGED_LENGTH, VALUE, ScannedRows
-from ..typed_tables.images import EncodedLists, Image
+from ..typed_tables.images import EncodedLists, Image, is_null
 from ..typed_tables.rows import ChangeRows
 from ..typed_tables.selections import Selection, sequence_text
 
@@ -62,12 +62,12 @@ class NotedSelection:
     @property
     def types(self) -> EncodedLists:
         """See Selection."""
-        return self._lists([layout.types for layout in self.layouts])
+        return EncodedLists(self.layout_codes, [layout.types for layout in self.layouts])
 
     @property
     def unchanged(self) -> EncodedLists:
         """See Selection."""
-        return self._lists([layout.unchanged for layout in self.layouts])
+        return EncodedLists(self.layout_codes, [layout.unchanged for layout in self.layouts])
 
     @property
     def kinds(self) -> Array:
@@ -130,14 +130,9 @@ class NotedSelection:
         """See Selection."""
         return len(self.values.source) + self.values.pairs.nbytes + 100 * len(self.layout_codes)
 
-    def _image(self, names: Sequence[Names | None], starts: Array) -> Image:
-        valid = np.array([image is not None for image in names], bool)[self.layout_codes]
-        return Image(valid, self._lists(names), self.values, starts)
-
-    def _lists(self, lists: Sequence[Names | None]) -> EncodedLists:
-        code_of: dict[Names | None, int] = {None: 0}
-        codes = np.array([code_of.setdefault(names, len(code_of)) for names in lists], np.int64)
-        return EncodedLists(codes[self.layout_codes], list(code_of))
+    def _image(self, names: list[Names | None], starts: Array) -> Image:
+        lists = EncodedLists(self.layout_codes, names)
+        return Image(~lists.where(is_null), lists, self.values, starts)
 
 
 def copied_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class EncodedLists:
     """A column of lists of texts, dictionary-encoded because most of the lists are equal.
 
     codes  int64[n]: an index into `lists` for each row
-    lists  the different lists; None is a null list, and is always the first
+    lists  the lists, of which some may be equal; None is a null list
     """
 
     codes: Array
@@ -33,6 +33,11 @@ class EncodedLists:
     def __getitem__(self, row: int) -> Names | None:
         """Returns the list of a row."""
         return self.lists[self.codes[row]]
+
+    def where(self, test: Callable[[Names | None], bool]) -> Array:
+        """Returns bool[n]: whether the list of a row passes a test."""
+        passes = np.array([test(names) for names in self.lists], bool)
+        return passes[self.codes] if passes.any() else np.zeros(len(self.codes), bool)
 
 
 class Image(NamedTuple):
@@ -81,14 +86,14 @@ class Images:
         column_index   index of the column in its table
         numbered       bool[n]: rows whose columns have numbers for names; they are those of the table, in its order
         """
-        indices = np.array([_index_of(names, name) for names in self.names.lists], np.int64)
+        index_of = [_index_of(names, name) for names in self.names.lists]
         codes = self.names.codes
         if numbered is not None and numbered.any():
-            counts = np.array([len(names or ()) for names in self.names.lists])
-            by_number = np.where(column_index < counts, column_index, -1)
-            indices, codes = np.append(indices, by_number), codes + np.where(numbered, len(indices), 0)
-        if (indices < 0).all():
+            codes = codes + np.where(numbered, len(index_of), 0)
+            index_of += [column_index if column_index < len(names or ()) else -1 for names in self.names.lists]
+        if max(index_of, default=-1) < 0:
             return pa.nulls(len(codes), pa.string())
+        indices = np.array(index_of, np.int64)
         found: list[Texts] = []
         done = 0
         for image in self._images:
@@ -118,6 +123,11 @@ def _choose_pairs(indices: Array, codes: Array, starts: Array, of_values: Array,
 def _index_of(names: Names | None, name: str) -> int:
     """Returns the index of the column in the image, or -1."""
     return names.index(name) if names and name in names else -1
+
+
+def is_null(names: Names | None) -> bool:
+    """Whether a list is null."""
+    return names is None
 
 
 def is_numbered(names: Names | None) -> bool:
