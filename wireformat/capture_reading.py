@@ -12,7 +12,7 @@ import pyarrow as pa
 from .arrow.change_table import checked_schema
 from .arrow.columns.rows_from_events import build
 from .arrow.committed.assembler import Transactions
-from .arrow.noted.changes import CommittedRows, take_rows
+from .arrow.noted.changes import CommittedRows, newly_committed
 from .arrow.noted.rows import NotedRows, other_records_of
 from .arrow.unread import judged_rows
 from .errors import BadRows, DecodeError, OptionError, OrderError, add_hint
@@ -264,7 +264,7 @@ class CaptureReading:
                     if non_transactional:
                         yield HandedRows(non_transactional_messages(others), None)
                     last: CommittedRows | None = None
-                    for rows in take_rows(transactions, item):
+                    for rows in newly_committed(transactions, item):
                         if last is not None:
                             yield HandedRows(last, None)
                         last = rows

@@ -95,7 +95,7 @@ class MicroBatch(ChunkCapture):
 
     def _read(self, decoder: SourceDecoder, rows_of: Callable[[SourceMessages], Iterator[Rows]]) -> Iterator[Rows]:
         yield from super()._read(decoder, rows_of)
-        records, positions = _numbered_anew(decoder.before_next, self.positions)
+        records, positions = _renumbered(decoder.before_next, self.positions)
         self._left = replace(self._left, records=records, positions=positions)
 
     def _decoded(self, options: ReadOptions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -182,7 +182,7 @@ class MicroBatchReader:
             yield from ask(self._chunk(messages, left, fates[number]))
 
     def _hold(self, messages: pa.RecordBatch) -> None:
-        """Reads the messages once more, piece by piece, and holds those with rows of transactions that are open."""
+        """Reads the messages again, piece by piece, and holds the pieces with rows of open transactions."""
         state, left = self.state, self.state.left
         held = [[*pieces] for pieces in state.held]
         found: dict[int, tuple[Left, pa.RecordBatch]] = {}
@@ -222,10 +222,8 @@ def _positions(left: Left, messages: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def _numbered_anew(
-    records: RecordsBefore, positions: pa.RecordBatch
-) -> tuple[RecordsBefore, tuple[tuple[Any, ...], ...]]:
-    """Returns records whose rows that wait have the messages 0, 1, …; and the positions of these messages."""
+def _renumbered(records: RecordsBefore, positions: pa.RecordBatch) -> tuple[RecordsBefore, tuple[tuple[Any, ...], ...]]:
+    """Returns records whose waiting rows have the messages 0, 1, …, and the positions of these messages."""
     rows = records.held_rows
     if rows is None:
         return records, ()

@@ -22,7 +22,7 @@ from ..stream.transaction_filter import TransactionFilter
 from .capture import ChunkCapture
 
 COLUMNS = ("message", "record", "kind", "xid", "detail")
-"""What is looked at of the records."""
+"""The columns of the records that are read."""
 
 _REPEATABLE = (*ROW_CHANGES, "TRUNCATE", "DDL", "RELATION", "TYPE", "STREAM_CHANGE", "UNKNOWN", "CORRUPT")
 """Kinds of records that change nothing if one of the same kind came before, with only such records between them."""
@@ -31,7 +31,7 @@ _REPEATABLE = (*ROW_CHANGES, "TRUNCATE", "DDL", "RELATION", "TYPE", "STREAM_CHAN
 class SeenRecord(NamedTuple):
     """A record of a chunk that may matter in later chunks.
 
-    facts      None stands for any number of whole transactions
+    facts      None: any number of whole transactions
     username   of BEGIN
     message    index of its message in the chunk, or what names it in errors
     """
@@ -72,7 +72,7 @@ def seen_records(capture: ChunkCapture, tables: Sequence[str] | None) -> SeenRec
 
 
 def _take(records: list[SeenRecord], one: SeenRecord) -> None:
-    """Adds a record, unless it says nothing new. A transaction that ends becomes one of any number."""
+    """Adds a record, unless it adds nothing new. A whole transaction becomes a record without facts."""
     after_whole = bool(records) and records[-1].facts is None
     if one.facts is None:
         if not after_whole:
@@ -85,7 +85,7 @@ def _take(records: list[SeenRecord], one: SeenRecord) -> None:
 
 
 def _begin(records: Sequence[SeenRecord]) -> int | None:
-    """Returns the index of the BEGIN of a transaction that is whole with a COMMIT after these records."""
+    """Returns the index of the BEGIN of the transaction that a COMMIT after these records would complete."""
     for index in range(len(records) - 1, -1, -1):
         facts = records[index].facts
         if facts is None:
@@ -106,7 +106,7 @@ def _repeatable_end(records: Sequence[SeenRecord]) -> Iterator[SeenRecord]:
 
 
 def _seen(batch: pa.RecordBatch) -> Iterator[SeenRecord]:
-    """Yields the records of a batch, some that say nothing new left out."""
+    """Yields the records of a batch, without some that add nothing new."""
     whole = row_only_transactions(batch).runs
     kinds = np.asarray(batch["kind"].to_numpy(zero_copy_only=False))
     repeats = np.zeros(len(kinds), np.bool_)

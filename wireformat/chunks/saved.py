@@ -131,7 +131,7 @@ class StreamState:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a stream was begun with, and must go on with; see the saved fields."""
+    """The settings with which a stream began, and which it must keep; see the saved fields."""
 
     format: str
     question: str
@@ -181,7 +181,7 @@ def read_stream(data: bytes, settings: Settings) -> StreamState:
 
 _STREAM_SHAPES = {1: _STREAM_1, 2: _STREAM}
 _NO_FILTERS = {"strict": False, "skip_empty_xacts": False, "exclude_users": []}
-"""What version 1 does not say."""
+"""The settings that version 1 does not have."""
 
 
 def write_piece(left: Left, messages: pa.RecordBatch) -> bytes:

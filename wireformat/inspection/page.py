@@ -82,7 +82,7 @@ def page(title: str, note: str, listed: Sequence[Listed], chosen: Sequence[Recor
 
 
 class Numbers:
-    """Texts, each with a number: a page says each once."""
+    """Numbers of texts: a page contains each text once."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

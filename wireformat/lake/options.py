@@ -18,7 +18,7 @@ from ..sources.identities import Identities
 from .lake import Lake
 from .store import Store
 
-FORMATS = ("parquet", "delta")
+_FORMATS = ("parquet", "delta")
 
 
 class LakeInput(NamedTuple):
@@ -119,7 +119,7 @@ class LakeOptions:
         if filesystem is not None and format == "delta" and storage_options is None:
             raise OptionError("option filesystem: deltalake takes a URI and storage_options, not a file system")
         return cls(
-            one_of("format", format, FORMATS),
+            one_of("format", format, _FORMATS),
             state,
             canonical_patterns(tables),
             _by_table(partition_by) if isinstance(partition_by, Mapping) else partition_by,

@@ -187,7 +187,7 @@ def _explained(connection: Connection, table: PublishedTable) -> Iterator[None]:
         quoted = connection.literal(".".join(map(connection.identifier, name)))
         (found,) = connection.query(_REWRITTEN.format(name=quoted, oid=table.relation.relation_id))
         if found["is_same"] != "t":
-            raise ServerError("it was made anew, or rewritten", sqlstate=_CHANGED[0])
+            raise ServerError("it was created again, or rewritten", sqlstate=_CHANGED[0])
     except ServerError as error:
         if error.sqlstate == _FORBIDDEN:
             raise ServerError(

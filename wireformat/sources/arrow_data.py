@@ -43,7 +43,7 @@ what a scan notes of small ones is many times as large."""
 
 
 def _joined(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
-    """Yields the arrays, small ones that follow each other as one: each array costs as much as many messages."""
+    """Yields the arrays. Consecutive small ones are joined, because an array costs as much as many messages."""
     small: list[pa.Array] = []
     size = count = 0
     for array in arrays:

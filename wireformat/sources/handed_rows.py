@@ -19,7 +19,7 @@ from .identities import Identities
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 16
-"""Rows are grouped up to about this size, since each typed batch costs as much as a few hundred rows."""
+"""Rows are grouped up to about this size, because a typed batch costs as much as a few hundred rows."""
 
 
 class HandedRows(NamedTuple):

@@ -134,7 +134,7 @@ class CapturePosition(NamedTuple):
         shape = _SHAPES.get(version) if type(version) is int else None
         if shape is None:
             raise StateError(
-                f"position: expected version 1 to {max(_SHAPES)}, which this release reads, got another one: go on "
+                f"position: expected version 1 to {max(_SHAPES)}, which this release reads, got another one: continue "
                 "with the release that wrote it"
             )
         check(fields, shape, KIND)

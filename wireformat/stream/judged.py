@@ -1,4 +1,4 @@
-"""Judges a whole input at its end: whether its messages have the format that they were read as.
+"""Checks at the end of an input whether its messages have the format that they were read as.
 
 A single message, a part of an input, or an endless input is not judged, since UNKNOWN records are not an error.
 """

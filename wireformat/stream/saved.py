@@ -41,13 +41,13 @@ def unseal(kind: str, versions: Collection[int], data: Any) -> tuple[int, memory
         header = None
     if not isinstance(header, dict) or header.get("state") != kind or type(header.get("version")) is not int:
         got = "a pickle, which is never loaded" if bytes(view[:1]) == b"\x80" else "other bytes"
-        raise StateError(f"saved state: expected one of {kind}, got {got}: give the state that was saved, {START_OVER}")
+        raise StateError(f"saved state: expected one of {kind}, got {got}: pass the state that was saved, {START_OVER}")
     version = header["version"]
     if version not in versions:
         readable = " or ".join(map(str, sorted(versions)))
         raise StateError(
             f"saved state: expected version {readable} of {kind}, which this release reads, got version {version}: "
-            f"go on with a release that reads it, {START_OVER}"
+            f"continue with a release that reads it, {START_OVER}"
         )
     payload = view[HEADER_BYTES:]
     if crc32(payload) != header.get("crc32"):

@@ -281,7 +281,7 @@ class OpenRows:
 
 def _missing() -> StateError:
     return StateError(
-        "saved state: expected the rows of open transactions in the store, got none or others: give the store "
+        "saved state: expected the rows of open transactions in the store, got none or others: pass the store "
         f"with which the state was saved, {START_OVER}"
     )
 

@@ -65,9 +65,7 @@ class TablesFound:
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a record batch."""
-        rows, positions = rows_of_tables(batch), positions_of(batch)
-        chosen = chosen_of_batch(rows)
-        self.take(rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py())
+        self.take(*tables_of_batch(batch))
 
     def take(
         self, rows: ChangeRows, tables: Iterable[tuple[TableName, Array]], position_of: Callable[[int], dict[str, Any]]
@@ -154,6 +152,15 @@ def version_columns(version: Version) -> dict[str, Any]:
         "typmods": None if version.typmods is None else [version.typmods[name] for name in version.types],
         "key_columns": None if version.keys is None else list(version.keys),
     }
+
+
+def tables_of_batch(
+    batch: pa.RecordBatch,
+) -> tuple[ChangeRows, list[tuple[TableName, Array]], Callable[[int], dict[str, Any]]]:
+    """Returns the rows of a record batch that name tables, as TablesFound.take takes them."""
+    rows, positions = rows_of_tables(batch), positions_of(batch)
+    chosen = chosen_of_batch(rows)
+    return rows, indices_by_table(rows), lambda index: positions[int(chosen[index])].as_py()
 
 
 def positions_of(batch: pa.RecordBatch) -> pa.StructArray:

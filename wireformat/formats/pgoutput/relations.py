@@ -1,4 +1,4 @@
-"""What a pgoutput stream has said so far that later messages need: how rows look, and which streamed block is open."""
+"""What later messages of pgoutput need of earlier ones: the relations, and which streamed block is open."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ class Relations:
             self._streamed.clear()
 
     def copy(self) -> Relations:
-        """Another one that knows the same and learns by itself."""
+        """Returns a copy, which learns independently."""
         other = Relations(names=self._names)
         other.block = self.block
         other._newest = self._newest.copy()
@@ -221,7 +221,7 @@ class _Known:
 
     def __init__(self, names: bool) -> None:
         self.by_number: dict[int, Relation | RelationMessage | None] = {}
-        """None where it is lost."""
+        """None for a lost relation."""
         self.by_name: dict[tuple[str, str], int] = {}
         self._names = names
 
