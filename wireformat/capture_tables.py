@@ -186,7 +186,9 @@ class CaptureTables(CaptureReading):
             self._begin_reading()
             found = TablesFound(self._known_versions)
             relations = replace(self._options.filtered(kinds=["RELATION"]), tables=options.tables)
-            described = self._decoded(relations, self._schema)
+            decoder = self._make_decoder(relations, None)
+            decoder.is_read = True  # whether anything could be read is judged where all rows are read
+            described = self._read(decoder, lambda given: decoder.batches(given, self._schema))
             for batch in chain(self._known_relations(), described):
                 found.take_batch(batch)
             self._keep_list(options, found.listed(self._name, POSITION))

@@ -11,8 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer import BadParameter
 
 import wireformat as wf
+from wireformat.cli.options import parse_columns
 
 from ..lake.histories import messages_of, transactions
 from ..lake.reading import read, values
@@ -241,3 +243,39 @@ def test_several_binary_columns(tmp_path: Path) -> None:
         text = f"{path}: expected one binary column, got a, b; pass the one with the messages as --column\n"
         assert result.stderr.endswith(text)
         assert run(command[0], path, *command[1:], "--column", "b").exit_code == 0
+
+
+def test_a_schema_for_a_format_without_types(tmp_path: Path) -> None:
+    """Inserts of sql-decoding name neither columns nor types."""
+    file = tmp_path / "messages.parquet"
+    messages = [b"BEGIN 5", b"insert into shop.t values (1, 'a');", b"COMMIT 5"]
+    pq.write_table(pa.table({"payload": messages}), file)
+    without = run("typed", file, "shop.t", "-f", "sql-decoding")
+    assert without.exit_code == 1
+    assert "rows that name the types of their values, or --schema, got none" in without.stderr
+    given = ("--schema", "id bigint", "--schema", '"Note" character varying(3)')
+    for command, keys in (("typed", ()), ("latest", ("--keys", "id"))):
+        result = run(command, file, "shop.t", "-f", "sql-decoding", "--json", *given, *keys)
+        assert result.exit_code == 0, result.stderr
+        row = json.loads(result.stdout)
+        assert (row["id"], row["Note"]) == (1, "a")
+    options = ("--from", "sql-decoding", "--to", tmp_path / "lake")
+    assert run("write", file, *options, "--schema", "shop.t=id integer, note text").exit_code == 0
+    assert read(tmp_path / "lake", ("shop", "t"))["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("id bigint", {"id": "bigint"}),
+        ('"My ""id""" numeric(10, 2) , note  "char"', {'My "id"': "numeric(10, 2)", "note": '"char"'}),
+        ("at timestamp(3) with time zone,tags text[]", {"at": "timestamp(3) with time zone", "tags": "text[]"}),
+        *((wrong, None) for wrong in ("", "id", "id=bigint", "id bigint,", "id  ,x int", '"id bigint', "id a, id b")),
+    ],
+)
+def test_columns_as_in_create_table(text: str, columns: dict[str, str] | None) -> None:
+    if columns is None:
+        with pytest.raises(BadParameter):
+            parse_columns([text])
+    else:
+        assert parse_columns([text]) == columns

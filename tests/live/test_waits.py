@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from wireformat.cli.live import follow as command
 from wireformat.live import Progress, messages
 from wireformat.live import snapshot as snapshot_of_tables
 
+from ..cli.commands import start
 from .databases import PATIENCE_SECONDS, Database, changes_of
 from .walsender import Walsender, plays, serving
 
@@ -82,6 +84,41 @@ def test_what_progress_raises_ends_the_wait(db: Database, tmp_path: Path) -> Non
     with open_transaction(db, "insert into t values (1, 'a', 1)"):
         with pytest.raises(KeyError, match="of the caller"):
             db.follow(tmp_path / "lake", create_slot=True, on_progress=fails)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while db.rows("select from pg_replication_slots where database = current_database()"):
+            assert time.monotonic() < deadline, "the server still waits"
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("via", ["streaming", "sql"])
+def test_the_creation_of_a_slot_says_what_it_waits_for(db: Database, via: str) -> None:
+    told = list[str]()
+    with open_transaction(db, "insert into t values (1, 'a', 1)") as session:
+
+        def tell(text: str) -> None:
+            told.append(text)
+            if "blocked by" in text:
+                session.commit()
+
+        wf.live.create_slot(db.dsn, db.slot, via=via, on_wait=tell)
+        process = session.info.backend_pid
+    waits = "waits for transactions that are open; blocked by the transaction of process"
+    assert any(text.startswith(f"{waits} {process} (user postgres, importer") for text in told)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_wait_of_the_command(db: Database) -> None:
+    """The server gives the new slot up, as it would keep its log for nobody."""
+    with open_transaction(db, "insert into t values (1, 'a', 1)"):
+        process = start("check", db.dsn, "--slot", db.slot, "--create-slot")
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if b"blocked by" in line or b"creating" not in line)
+        assert line.startswith(
+            b"creating the slot: waits for transactions that are open; blocked by the transaction of"
+        )
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 130
         deadline = time.monotonic() + PATIENCE_SECONDS
         while db.rows("select from pg_replication_slots where database = current_database()"):
             assert time.monotonic() < deadline, "the server still waits"

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from ..identifiers import unquote_identifier
+
 Completion = Callable[[str], list[str]]
 """What a shell offers for the beginning of a word."""
 
@@ -120,6 +122,23 @@ Dialect = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print lines of JSON, for programs.")]
 
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schema",
+        metavar="COLUMNS",
+        help="Columns and types, as 'id bigint, total numeric(10,2)'; default: those of the stream. Repeatable.",
+    ),
+]
+Schemas = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schema",
+        metavar="TABLE=COLUMNS",
+        help="Columns and types of a table, as 'public.orders=id bigint, total numeric(10,2)'; repeatable.",
+    ),
+]
+
 STDIN = STDOUT = "-"
 """The argument for standard input, and for standard output."""
 
@@ -160,3 +179,45 @@ def parse_settings(settings: Sequence[str]) -> dict[str, str]:
             raise typer.BadParameter(f"{name} is given twice")
         given[name] = value
     return given
+
+
+_QUOTED = r'"(?:[^"]|"")+"'
+
+_COLUMN = rf"""\s*({_QUOTED}|[^\s",()]+)\s+(?=[^\s,])((?:{_QUOTED}|\([^()]*\)|[^",()])+)"""
+"""A name and a type."""
+
+_COLUMNS = re.compile(rf"{_COLUMN}(?:,{_COLUMN})*")
+
+
+def parse_columns(values: Iterable[str] | None) -> dict[str, str] | None:
+    """The type of each column of a table, given as in CREATE TABLE: `id bigint, total numeric(10,2)`.
+
+    The option may be given several times. Raises BadParameter.
+    """
+    if values is None:
+        return None
+    text = ",".join(values)
+    if _COLUMNS.fullmatch(text) is None:
+        raise typer.BadParameter(f"expected columns as in CREATE TABLE, 'id bigint, total numeric(10,2)', got {text!r}")
+    found: dict[str, str] = {}
+    for name, type in re.findall(_COLUMN, text):
+        name = unquote_identifier(name)
+        if name in found:
+            raise typer.BadParameter(f"{name} is given twice")
+        found[name] = type.strip()
+    return found
+
+
+def parse_schemas(values: Iterable[str] | None) -> dict[str, dict[str, str]] | None:
+    """The columns of tables, each given as `table=columns`; raises BadParameter."""
+    if values is None:
+        return None
+    found: dict[str, dict[str, str]] = {}
+    for text in values:
+        table, is_there, columns = text.partition("=")
+        if not is_there:
+            raise typer.BadParameter(f"expected table=columns, as 'public.orders=id bigint, note text', got {text!r}")
+        if table in found:
+            raise typer.BadParameter(f"{table} is given twice")
+        found[table] = parse_columns([columns]) or {}
+    return found

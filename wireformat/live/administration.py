@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..options.keywords import checks_keywords
 from ..stream.capture_position import CapturePosition
 from . import slots
+from .blockers import telling_waits
 from .checks.every import all_findings
 from .checks.findings import Finding, Wanted
 from .connection import Connection
@@ -44,15 +46,25 @@ def create_slot(
     failover: bool = False,
     via: str = "streaming",
     driver: str = "psycopg",
+    on_wait: Callable[[str], Any] | None = None,
 ) -> None:
     """Creates a slot. From then on the server keeps its log until the slot is read or dropped.
 
+    A new slot begins when all transactions that are open at that moment have ended, which may take long.
+
     failover   standbys keep a copy of it; needs PostgreSQL 17
     via        sql where no replication connection can be had, as in `follow`
+    on_wait    is called with a text that says what the server waits for, if it does, and again when that changes
 
     Raises ServerError, for example if the name is taken.
     """
-    with Connection(dsn, driver, via=via) as connection:
+
+    def connect() -> Connection:
+        return Connection(dsn, driver, via=via)
+
+    with connect() as connection:
+        if on_wait is not None:
+            connection.on_wait = telling_waits(connection, connect, on_wait)
         slots.create_slot(connection, slot, plugin, failover=failover)
 
 

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ..errors import ServerError
 from .connection import Connection
+
+LOOK_SECONDS = 10.0
+"""How often a server is asked how far it is, and what a connection waits for."""
+
+FIRST_LOOK_SECONDS = 1.0
+"""How soon it is asked what a connection waits for."""
 
 _SESSIONS = """
 select b.pid, a.usename as user, a.application_name as application, a.state,
@@ -46,3 +58,30 @@ def waits_for_slot(connection: Connection) -> str:
     if row["standby"] == "t":
         return "waits until the primary logs its open transactions: pg_log_standby_snapshot() there makes it do so"
     return "waits for transactions that are open"
+
+
+def telling_waits(
+    connection: Connection, connect: Callable[[], Connection], tell: Callable[[str], Any]
+) -> Callable[[], None]:
+    """Returns an `on_wait` that tells what the creation of a slot waits for, once and when it changes.
+
+    connection   the one that waits
+    connect      makes another one, which asks
+    """
+    state, told = waits_for_slot(connection), ""
+    next_look = time.monotonic() + FIRST_LOOK_SECONDS
+
+    def look() -> None:
+        nonlocal told, next_look
+        if time.monotonic() < next_look:
+            return
+        found = None
+        with suppress(ServerError), connect() as other:  # the connection itself notices a server that is gone
+            found = blocker(other, connection.process)
+        next_look = time.monotonic() + LOOK_SECONDS
+        text = f"{state}; blocked by {found}" if found else state
+        if text != told:
+            told = text
+            tell(text)
+
+    return look

@@ -168,14 +168,17 @@ class Connection:
             self._connection.get_cancel().cancel()
 
     def _wait_for_answer(self, selector: selectors.BaseSelector) -> None:
-        """Waits for bytes from the server, however long it takes."""
-        while not self.wait(selector, STOP_SECONDS):
-            self.check_stopped()
-            try:
+        """Waits for bytes from the server, however long it takes. What ends the wait, such as Ctrl-C, cancels what the
+        server does: it would create a slot that nobody wants any more."""
+        try:
+            while not selector.select(STOP_SECONDS):
+                if self._stop.is_set():
+                    raise Stopped
                 self.on_wait()
-            except BaseException:
-                self._cancel()
-                raise
+        except BaseException:
+            self._cancel()
+            raise
+        self._take_input()
 
     def start(self, slot: str, lsn: int, options: Mapping[str, str]) -> None:
         """Starts to stream a logical slot.
@@ -218,11 +221,15 @@ class Connection:
         """Waits for bytes from the server. Returns whether there are any."""
         if not selector.select(seconds):
             return False
+        self._take_input()
+        return True
+
+    def _take_input(self) -> None:
+        """Takes the bytes that have come from the server."""
         try:
             self._connection.consume_input()
         except Exception as error:  # OperationalError of the driver
             raise ServerError(f"the connection was lost: {self._words(str(error))}", is_temporary=True) from None
-        return True
 
     def report(self, received: int, safe: int, *, wants_answer: bool) -> None:
         """Tells the server how far the stream was received, and up to where it is safe: the server forgets that."""

@@ -14,7 +14,7 @@ from ..errors import OptionError, ServerError, counted
 from ..options import ReadOptions
 from ..stream.capture_position import CapturePosition, SlotPosition
 from .batches import Batch, Batches
-from .blockers import blocker, waits_for_slot
+from .blockers import FIRST_LOOK_SECONDS, LOOK_SECONDS, blocker, waits_for_slot
 from .checks.every import all_findings
 from .checks.findings import Wanted, raise_errors
 from .checks.position import check_start, is_behind
@@ -32,12 +32,6 @@ _Result = TypeVar("_Result")
 
 TICK_SECONDS = 0.5
 """How often progress is reported while nothing comes, and how soon `stop` is noticed."""
-
-LOOK_SECONDS = 10.0
-"""How often the server is asked for the end of its log and what the slot retains."""
-
-FIRST_LOOK_SECONDS = 1.0
-"""How soon it is asked what it waits for."""
 
 ASKS_SECONDS, ONCE_ASKS_SECONDS = 5.0, 0.1
 """How often the server is asked how far it is while nothing comes, and so where `once` ends."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import BadRows, OptionError
+from ...formats.registry import find_row
 from ...options.table_names import one_table, written
 from ..unread import no_such_table
 
@@ -36,7 +37,8 @@ def check_listed(listed: pa.Table, table: str, format: str) -> None:
     if not rows:
         names = zip(listed["table_schema"].to_pylist(), listed["table_name"].to_pylist(), strict=True)
         raise no_such_table(written(one_table(table)), {*map(written, names)})
-    if any(None in row["types"] for row in rows):
+    says_types = "types" not in find_row(format).cannot_say  # else INSERTs may name no columns at all
+    if any(None in row["types"] or not (row["types"] or says_types) for row in rows):
         raise BadRows("rows that name the types of their values, or a schema", "none", table=table, format=format)
 
 

@@ -14,15 +14,19 @@ from ..options import (
     DEFAULT_FORMAT,
     STDOUT,
     Column,
+    Columns,
     Dialect,
     Encoding,
     EncodingErrors,
     FormatName,
     Json,
     Mode,
+    Schemas,
     Tables,
     format_names,
     one_of,
+    parse_columns,
+    parse_schemas,
     split_lists,
 )
 
@@ -136,6 +140,7 @@ def typed(
     to: To = None,
     as_json: Json = False,
     rows: Rows = ROWS,
+    schema: Columns = None,
     complete: Annotated[
         bool, typer.Option("--complete", help="Fill values that were not sent from the old row.")
     ] = False,
@@ -152,6 +157,7 @@ def typed(
             output,
             to=to,
             rows=rows,
+            schema=parse_columns(schema),
             complete=complete,
             **options,
         )
@@ -173,6 +179,7 @@ def latest(
     to: To = None,
     as_json: Json = False,
     rows: Rows = ROWS,
+    schema: Columns = None,
     keys: Annotated[
         list[str] | None, typer.Option(metavar="LIST", help="Key columns; default: the replica identity.")
     ] = None,
@@ -189,6 +196,7 @@ def latest(
             output,
             to=to,
             rows=rows,
+            schema=parse_columns(schema),
             keys=split_lists(keys),
             **options,
         )
@@ -221,6 +229,7 @@ def write(
             metavar="TABLE=LIST", help="Key columns of a table, for --state latest; repeatable; empty: the whole row."
         ),
     ] = None,
+    schema: Schemas = None,
     rejects: Annotated[
         str | None,
         typer.Option(
@@ -267,6 +276,7 @@ def write(
             tables=split_lists(tables),
             partition_by=partition_by,
             keys=split_keys(keys),
+            schemas=parse_schemas(schema),
             rejects=rejects,
             go_on=go_on,
             as_json=as_json,
@@ -289,7 +299,8 @@ def split_keys(given: list[str] | None) -> dict[str, list[str]] | None:
 
 EPILOGS: dict[Callable[..., None], str] = {
     tables: "  wireformat tables capture.parquet\n  wireformat tables -f pgoutput captures/ -o tables.jsonl",
-    typed: "  wireformat typed capture.parquet public.orders -o orders.parquet",
+    typed: "  wireformat typed capture.parquet public.orders -o orders.parquet\n"
+    "  wireformat typed -f sql-decoding capture.bin public.orders --schema 'id bigint, note text'",
     latest: "  wireformat latest capture.parquet public.orders --keys order_id",
     write: "  wireformat write captures/ --to lake\n"
     "  wireformat write --from pgoutput day*.parquet --to lake --format delta --state latest",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,16 +58,25 @@ def _place(place: dict[str, int]) -> str:
 
 
 def typed(
-    paths: Sequence[str], table: str, output: Path | None, *, to: str | None, rows: int, complete: bool, **options: Any
+    paths: Sequence[str],
+    table: str,
+    output: Path | None,
+    *,
+    to: str | None,
+    rows: int,
+    schema: Mapping[str, str] | None,
+    complete: bool,
+    **options: Any,
 ) -> None:
     """Prints or writes the committed changes of a table.
 
-    rows   how many are printed
+    rows     how many are printed
+    schema   the types of the columns; None takes those of the stream
 
     Raises Failed.
     """
     with opened(paths, on_screen=output is None, **options) as capture:
-        found = capture.typed(table, complete=complete)
+        found = capture.typed(table, schema=schema, complete=complete)
         _shown_or_written(found, found.schema, output, to, paths, rows)
         if output is not None and capture.dropped:
             say(f"{counted(capture.dropped, 'record', ',')} skipped")
@@ -80,12 +89,13 @@ def latest(
     *,
     to: str | None,
     rows: int,
+    schema: Mapping[str, str] | None,
     keys: Sequence[str] | None,
     **options: Any,
 ) -> None:
     """Prints or writes the rows that a table has at the end; see `typed`."""
     with opened(paths, on_screen=output is None, **options) as capture:
-        found = capture.latest(table, keys=keys)
+        found = capture.latest(table, keys=keys, schema=schema)
         _shown_or_written(found.to_batches(), found.schema, output, to, paths, rows)
 
 

@@ -32,6 +32,7 @@ def write(
     tables: Sequence[str] | None,
     partition_by: str | None,
     keys: Mapping[str, Sequence[str]] | None,
+    schemas: Mapping[str, Mapping[str, str]] | None,
     rejects: str | None,
     go_on: bool,
     as_json: bool,
@@ -54,6 +55,7 @@ def write(
             tables=tables,
             partition_by=partition_by,
             keys=keys,
+            schemas=schemas,
             rejects=rejects,
         )
     if as_json:

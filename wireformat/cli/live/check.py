@@ -36,8 +36,12 @@ def check(
 
 
 def create(dsn: str, slot: str, *, plugin: str, failover: bool, via: str, driver: str) -> None:
-    """Creates the slot."""
-    live.create_slot(dsn, slot, plugin=plugin, failover=failover, via=via, driver=driver)
+    """Creates the slot, and says what the server waits for."""
+
+    def tell(text: str) -> None:
+        say(f"creating the slot: {text}")
+
+    live.create_slot(dsn, slot, plugin=plugin, failover=failover, via=via, driver=driver, on_wait=tell)
     say(f"created slot {slot}")
 
 

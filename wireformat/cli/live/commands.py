@@ -9,7 +9,18 @@ import typer
 
 from ..captures.commands import Threads, split_keys
 from ..exits import exit_codes
-from ..options import Encoding, EncodingErrors, Json, Mode, Tables, one_of, parse_settings, split_lists
+from ..options import (
+    Encoding,
+    EncodingErrors,
+    Json,
+    Mode,
+    Schemas,
+    Tables,
+    one_of,
+    parse_schemas,
+    parse_settings,
+    split_lists,
+)
 
 Dsn = Annotated[
     str,
@@ -117,6 +128,7 @@ def follow(
     partition_by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="A column that all tables have, or commit_date.")
     ] = None,
+    schema: Schemas = None,
     rejects: Annotated[
         str | None,
         typer.Option(
@@ -155,6 +167,7 @@ def follow(
             reconnect_seconds=reconnect_seconds,
             retained_alarm=None if retained_alarm is None else round(retained_alarm * 1e6),
             keys=split_keys(keys),
+            schemas=parse_schemas(schema),
             partition_by=partition_by,
             rejects=rejects,
             mode=mode,
