@@ -35,7 +35,7 @@ class CaptureAnswers:
 
     messages       in chunks, or in files
     options        of `wireformat.Capture`
-    after          the positions after which the streams go on
+    after          the positions after which the streams continue
     skips_unread   whether records that could not be read are left out: rejects take them
     """
 

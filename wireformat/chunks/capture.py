@@ -114,7 +114,7 @@ class ChunkCapture(Capture):
         rejects: Rejects | None = None,
         versions_before: Mapping[TableName, int] = MappingProxyType({}),
     ) -> list[TableFiles]:
-        """Writes the committed changes of all tables to files that nobody sees yet; see `wireformat.lake.chunks`.
+        """Writes the committed changes of all tables to files that are not visible yet; see `wireformat.lake.chunks`.
 
         lake      of this chunk
         listed    the list of the tables of the whole stream

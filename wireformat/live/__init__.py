@@ -10,7 +10,7 @@ slots, checks         slots of a server; what must be right before a stream star
 administration        a slot is checked, created, dropped
 sink                  the lake
 follower, following   a run from a slot to a lake, and its options
-progress              how far it is
+progress              how far a run has come
 """
 
 from __future__ import annotations

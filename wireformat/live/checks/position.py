@@ -1,4 +1,4 @@
-"""Whether a slot can go on where a stream ended, without a gap."""
+"""Whether a slot can continue where a stream ended, without a gap."""
 
 from __future__ import annotations
 
