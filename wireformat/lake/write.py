@@ -405,6 +405,7 @@ class LakeWriter:
         about = {"wireformat.position": position.to_json()}
         for table in self._tables.values():
             table.target.close(about)
+        self._lake.check_alone()  # before files get names that another write may have given, too
         if self._rejects is not None:
             self._rejects.close()
         self._in_threads(partial(self._publish_table, position), self._tables.values())
