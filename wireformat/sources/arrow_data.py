@@ -118,7 +118,8 @@ def arrow_source(data: Any, column: str | None) -> ArraySource | None:
 def _array(data: pa.Array | pa.ChunkedArray, column: str | None) -> ArraySource:
     if not (is_binary(data.type) or pa.types.is_null(data.type)):
         if pa.types.is_struct(data.type) and isinstance(data, pa.Array):
-            return _array(data.field(find_column("the array", pa.schema(list(data.type)), column)), None)
+            name = find_column("the array", pa.schema(list(data.type)), column)
+            return _array(data.flatten()[data.type.get_field_index(name)], None)  # null where the struct itself is null
         raise OptionError(f"messages: expected a binary array, got {data.type}")
     if column is not None:
         raise OptionError(f"option column: an array has no columns, got {column!r}")
