@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from wireformat.sources.arrow_data import JOINED_BYTES, JOINED_MESSAGES, arrow_source
+from wireformat.arrow.scan.message_batches import JOINED_BYTES, JOINED_MESSAGES
+from wireformat.sources.arrow_data import arrow_source
 
 THIRD = JOINED_MESSAGES // 3
 
