@@ -53,6 +53,7 @@ from .chunks.work import (
     ask_typed,
     keyed_rows,
     latest_batches,
+    other_rows,
 )
 from .chunks.writing import current_batches, file_batches
 from .given_messages import messages_of_files, messages_of_frame, positions_after
@@ -182,7 +183,9 @@ class Capture:
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        return self._of_tables(tables)._answer(ask, schema, None, tables=tables)
+        asked = self._of_tables(tables)
+        asked._light.check()
+        return asked._answer(ask, schema, asked._light.counts, tables=tables)
 
     @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
@@ -346,9 +349,8 @@ class Capture:
             capture = Capture(self._messages, self._format, reads, after, rejects is not None)
         light, writes = capture._light, lakes.writes(capture._light, tables)
         if state == "latest":
-            reading = replace(light.first_reading, ranges=None)  # a task has all messages, not its own range
-            rows = self._messages.in_streams().mapInArrow(partial(current_batches, reading, writes), PARTS)
-            parts = sorted(collected(rows.collect()).items())
+            answer = partial(current_batches, light.reading_in_streams, writes)
+            parts = sorted(collected(self._messages.in_streams().mapInArrow(answer, PARTS).collect()).items())
             done = {key: found for key, of_stream in parts for found in of_stream.values()}
         else:
             reading = capture._reading_with(capture._plans)
@@ -457,7 +459,7 @@ class Capture:
 
         empty = pa.Table.from_batches([], asked.part().schema)
         schema, fields = self._schema_of_answer(current_rows(empty, ()).schema)
-        reading = replace(self._light.first_reading, ranges=None)  # a task has all messages, not its own range
+        reading = self._light.reading_in_streams
         own = {key: of_table(self._light.listed_of(key), one_table(asked.table)) for key in self._light.summaries}
         answer = partial(latest_batches, reading, self._after, asked, keys, own, schema)
         return self._messages.in_streams().mapInArrow(answer, fields)
@@ -477,15 +479,18 @@ class Capture:
         plans = {chunk: self._plans[chunk] for chunk in chunks}
         schema = pa.schema([("chunk", pa.int32()), ("position", pa.string())])
         rows = self._answer(ask_position, schema, plans, only_planned=True).collect()
-        return {
+        found = {
             (row[count], stream_key(row[:count])): CapturePosition.from_json(row[count + 1]).relations for row in rows
         }
+        if any((chunk, stream) not in found for chunk, of_streams in plans.items() for stream in of_streams):
+            raise other_rows("the same partitions as before", "less of them")
+        return found
 
     def _answer(
         self,
         ask: Ask,
         schema: pa.Schema,
-        plans: Plans | None,
+        plans: Plans,
         *,
         only_planned: bool = False,
         tables: Sequence[str] | None = None,
@@ -493,13 +498,11 @@ class Capture:
         """Returns the answers of all chunks, with the columns stream_by first.
 
         schema         of an answer
-        plans          of the chunks, by number; None if the question needs none
+        plans          of the chunks, by number
         only_planned   reads only the chunks of these plans
         tables         patterns: only row changes of these tables are read at all
         """
         given, fields = self._schema_of_answer(schema)
-        if plans is None:  # otherwise the light pass has judged the messages
-            self._light.check()
         answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
         rows = self._messages.in_chunks(plans, only_planned=only_planned)
         return rows.mapInArrow(answer, fields)
@@ -511,11 +514,11 @@ class Capture:
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         return pa.schema([*arrow_types(StructType([*streams])), *schema]), StructType([*streams, *fields])
 
-    def _reading_with(self, plans: Plans | None, tables: Sequence[str] | None = None) -> Reading:
+    def _reading_with(self, plans: Plans, tables: Sequence[str] | None = None) -> Reading:
         """Returns the reading with the plans of chunks, if they are not among the messages."""
         own = plans if self._messages.are_chunks else None
         reading = self._light.reading if tables is None else self._light.reading_of(tables)
-        return replace(reading, is_planned=plans is not None, plans=own, has_empty=self._light.has_empty)
+        return replace(reading, is_planned=True, plans=own, has_empty=self._light.has_empty)
 
 
 class StreamCapture(StreamAnswers, Capture):
