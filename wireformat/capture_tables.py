@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -226,7 +227,12 @@ class CaptureTables(CaptureReading):
                 listed = self._list(replace(self._options, tables=(wanted,)))
             self._listed_alone = {**self._listed_alone, wanted: of_table(listed, wanted)}
         alone = self._listed_alone.get(wanted)
-        return alone if alone is not None and alone.num_rows and self._listed is None else self._all_tables()
+        if self._listed is not None or alone is None:
+            return self._all_tables()
+        if not alone.num_rows:
+            with suppress(WireformatError):  # of other tables, whose names an error would show
+                return self._all_tables()
+        return alone
 
     def _list_and_hold(self, wanted: TableName, keep: tuple[str, ...]) -> pa.Table:
         """Reads the capture; returns what `_list` returns, and holds the rows of a table."""

@@ -99,3 +99,12 @@ def test_the_list_of_tables_has_all_of_them() -> None:
     typed_rows(capture, [KEPT])
     assert capture.tables() == other.tables()
     assert {*typed_rows(capture, None)} == {KEPT, LEFT_OUT}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_table_that_is_not_there(format: str) -> None:
+    for ask in (wf.Capture.typed, wf.Capture.latest):
+        with pytest.raises(wf.BadRows, match=r"shop\.orders_2"):
+            ask(wf.Capture(with_a_bad_cell(format), format), "shop.orders_2")
+        with pytest.raises(wf.BadRows, match=r"did you mean shop\.orders_1"):
+            ask(wf.Capture(with_a_bad_cell(format, good=True), format), "shop.orders_11")
