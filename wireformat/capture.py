@@ -323,19 +323,21 @@ class Capture(CaptureTables):
         from .lake.write import write_lake
 
         filtered = replace(self._options.filtered(), tables=None if patterns is None else tuple(patterns))
-        lake = options.opened(folder, self._name)
-        self._check_repeatable("this call reads it twice")
-        capture = copy(self)
-        position = going_on(self._after, lake.position, self._name)
-        if position is not self._after:
-            capture._after, capture._position = position, position
-            capture._forget_lists()
-        capture._known_versions = lake.known_versions()
-        if capture._known_versions:  # an earlier list does not have them
-            capture._forget_lists()
-        if options.rejects is not None:
-            capture._options = replace(self._options, mode="PERMISSIVE")
-        written, self._position = write_lake(lake, capture.stream_of(filtered, self._options.mode), filtered, options)
+        with options.store(folder).locked():
+            lake = options.opened(folder, self._name)
+            self._check_repeatable("this call reads it twice")
+            capture = copy(self)
+            position = going_on(self._after, lake.position, self._name)
+            if position is not self._after:
+                capture._after, capture._position = position, position
+                capture._forget_lists()
+            capture._known_versions = lake.known_versions()
+            if capture._known_versions:  # an earlier list does not have them
+                capture._forget_lists()
+            if options.rejects is not None:
+                capture._options = replace(self._options, mode="PERMISSIVE")
+            stream = capture.stream_of(filtered, self._options.mode)
+            written, self._position = write_lake(lake, stream, filtered, options)
         written = with_open_changes(written, capture._open_changes)
         self._was_read, self._unknown_prepared = True, capture._unknown_prepared
         if capture._after is self._after and not capture._known_versions and not capture._was_listed_early:
@@ -365,13 +367,14 @@ class Capture(CaptureTables):
         self._listed = listed
         self._begin_reading()
         filtered = self._options.filtered(tables=tables)
-        lake = plan.options.opened(plan.folder, self._name)
-        if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
-            return RESULT.empty_table()  # a task that was retried: the first attempt has committed
-        self._known_versions = lake.known_versions()
-        stream = self.stream_of(filtered, mode or self._options.mode)
-        choice = Choice(filtered, plan.options.keys, plan.options.schemas)
-        written, self._position = LakeWriter(stream, lake, choice, rejects, stream.memory).write()
+        with plan.options.store(plan.folder).locked(waits=True):  # for another attempt of this task
+            lake = plan.options.opened(plan.folder, self._name)
+            if lake.position is not None and lake.manifest.writes > plan.manifest.writes:
+                return RESULT.empty_table()  # a task that was retried: the first attempt has committed
+            self._known_versions = lake.known_versions()
+            stream = self.stream_of(filtered, mode or self._options.mode)
+            choice = Choice(filtered, plan.options.keys, plan.options.schemas)
+            written, self._position = LakeWriter(stream, lake, choice, rejects, stream.memory).write()
         return with_open_changes(written, self._open_changes)
 
     def stream_of(self, filtered: ReadOptions, mode: str) -> LakeInput:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,11 @@ def attempt(plan: LakePlan, *, fails: bool = False) -> list[TableFiles]:
     stream = whole._replace(rows=rows) if fails else whole
     memory = 1 if fails else 1 << 20  # with so little, rows go to files at once, and files end
     return joined([LakeWriter(stream, plan.lake_of_chunk(0), Choice(chosen, None, {}), None, memory).write_files()])
+
+
+def without_locks(store: Store, *, waits: bool = False) -> AbstractContextManager[None]:
+    """As those of object stores."""
+    return nullcontext()
 
 
 def parquet_files(folder: Path) -> set[str]:
@@ -143,6 +149,52 @@ def test_current_rows_of_two_attempts(moves: bool, tmp_path: Path, monkeypatch: 
     if moves:
         write(MESSAGES, tmp_path, "parquet", "latest")
     else:
+        monkeypatch.setattr(Store, "locked", without_locks)
         with pytest.raises(wf.LakeConflict, match="another process"):
             write(MESSAGES, tmp_path, "parquet", "latest")
     check(MESSAGES, tmp_path, "latest")
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_write_while_another_one_is_under_way(
+    format: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused, and leaves the files of the other one alone."""
+    publish = LakeWriter._publish
+
+    def late(writer: LakeWriter, position: wf.CapturePosition) -> None:
+        with pytest.raises(wf.LakeConflict, match="another process is writing"):
+            write(MESSAGES[:40], tmp_path, format, state)
+        publish(writer, position)
+
+    monkeypatch.setattr(LakeWriter, "_publish", late)
+    write(MESSAGES, tmp_path, format, state)
+    monkeypatch.undo()
+    check(MESSAGES, tmp_path, state)
+    write(MESSAGES, tmp_path, format, state)
+    check(MESSAGES, tmp_path, state)
+
+
+@pytest.mark.parametrize(("format", "state"), KINDS)
+def test_a_write_that_is_overtaken(format: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are no locks: it does not replace the files of the other one, nor go on where those are gone."""
+    publish = LakeWriter._publish
+
+    def late(writer: LakeWriter, position: wf.CapturePosition) -> None:
+        monkeypatch.setattr(LakeWriter, "_publish", publish)
+        write(MESSAGES[:40], tmp_path, format, state)
+        publish(writer, position)
+
+    monkeypatch.setattr(Store, "locked", without_locks)
+    monkeypatch.setattr(LakeWriter, "_publish", late)
+    with pytest.raises(wf.LakeConflict, match="another process"):
+        write(MESSAGES, tmp_path, format, state)
+    check(MESSAGES[:40], tmp_path, state)
+    write(MESSAGES, tmp_path, format, state)
+    check(MESSAGES, tmp_path, state)
+
+
+def test_a_write_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(wf.OptionError, match="no column"):
+        capture_of(MESSAGES).write(tmp_path / "lake", partition_by="other")
+    assert not (tmp_path / "lake").exists()

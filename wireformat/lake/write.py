@@ -149,6 +149,7 @@ class LakeWriter:
     def _publish(self, position: CapturePosition) -> None:
         for table in self._tables.values():
             table.close({"wireformat.position": position.to_json()})
+        self._lake.check_alone()  # before files get names that another write may have given, too
         if self._rejects is not None:
             self._rejects.close()
         self._of_each_table(lambda table: table.publish(position))

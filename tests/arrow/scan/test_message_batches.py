@@ -235,3 +235,11 @@ def test_a_list_is_cut_as_any_other_iterable(
     assert found[0] == found[1]
     together = [pair for batch in message_batches(messages, 7) for pair in batch.messages()]
     assert together == [(index, data) for index, data in enumerate(messages, 7) if data is not None]
+
+
+def test_small_chunks_are_read_together() -> None:
+    """To scan a chunk by itself takes as long as to scan hundreds of messages."""
+    chunks = pa.chunked_array([pa.array([one], pa.binary()) for one in MESSAGES * 100])
+    (found,) = message_batches(chunks, 7)
+    expected = [(index, one) for index, one in enumerate(MESSAGES * 100, 7) if one is not None]
+    assert [*found.messages()] == expected

@@ -150,13 +150,11 @@ def copied_rows(
     order     int64[n]: the index in `rows` of each row of the result; None for their own order
     """
     layout_codes, layouts = layouts_of(scanned, rows) if known is None else known
-    counts, sizes = np.empty((len(rows), 2), np.int64), np.empty(len(rows), np.int64)
-    _measure_values(scanned.rows, rows, scanned.cells, counts, sizes)
-    if order is None:
-        order = target_rows = np.arange(len(rows))
-    else:
-        counts, sizes, target_rows = counts[order], sizes[order], np.empty(len(rows), np.int64)
+    target_rows = np.arange(len(rows))
+    if order is not None:
         target_rows[order] = np.arange(len(rows))
+    counts, sizes = np.empty((len(rows), 2), np.int64), np.empty(len(rows), np.int64)
+    _measure_values(scanned.rows, rows, scanned.cells, target_rows, counts, sizes)
     ends, byte_ends = np.cumsum(counts).reshape(-1, 2), np.cumsum(sizes)
     starts = ends - counts
     count, size = (int(ends[-1, 1]), int(byte_ends[-1])) if len(rows) else (0, 0)
@@ -272,8 +270,10 @@ def _noted_texts(pairs: Array, source: Array) -> NotedTexts:
 
 
 @compiled
-def _measure_values(rows: Array, chosen: Array, cells: Array, counts: Array, sizes: Array) -> None:
+def _measure_values(rows: Array, chosen: Array, cells: Array, target_rows: Array, counts: Array, sizes: Array) -> None:
     """Fills how many values the images of the rows chosen[n] have, counts[n, 2], and the bytes of each row, sizes[n].
+
+    target_rows   int64[n]: which row of the result each of the rows chosen[n] is
 
     BLOCK bytes follow the values of a row.
     """
@@ -287,8 +287,8 @@ def _measure_values(rows: Array, chosen: Array, cells: Array, counts: Array, siz
                 if length != UNCHANGED_LENGTH:
                     count += 1
                     size += length if length > 0 else 0
-            counts[index, map_index - NEW] = count
-        sizes[index] = size
+            counts[target_rows[index], map_index - NEW] = count
+        sizes[target_rows[index]] = size
 
 
 @compiled
@@ -327,8 +327,10 @@ def _copy_values(
                     for step in range(0, length, BLOCK):
                         copy_block(target, at + step, text, ~start + step)
                 elif start + length + BLOCK <= len(source):
-                    for step in range(0, length, BLOCK):
+                    step = 0
+                    while step < length:  # for most values, faster than a range with a step
                         copy_block(target, at + step, source, start + step)
+                        step += BLOCK
                 else:
                     for step in range(length):
                         target[at + step] = source[start + step]

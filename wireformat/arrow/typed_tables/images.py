@@ -79,6 +79,7 @@ class Images:
         self.valid = np.concatenate([image.valid for image in images])
         self.names = joined_lists([image.names for image in images])
         self._images = images
+        self._indexes = [_indexes(names) for names in self.names.lists]
 
     def texts(self, name: str, column_index: int, numbered: Array | None = None) -> Texts:
         """Returns the text of one column in each row, null where the row has none.
@@ -86,7 +87,7 @@ class Images:
         column_index   index of the column in its table
         numbered       bool[n]: rows whose columns have numbers for names; they are those of the table, in its order
         """
-        index_of = [_index_of(names, name) for names in self.names.lists]
+        index_of = [indexes.get(name, -1) for indexes in self._indexes]
         codes = self.names.codes
         if numbered is not None and numbered.any():
             codes = codes + np.where(numbered, len(index_of), 0)
@@ -120,9 +121,9 @@ def _choose_pairs(indices: Array, codes: Array, starts: Array, of_values: Array,
             pairs[row, 0], pairs[row, 1] = of_values[starts[row] + index, 0], of_values[starts[row] + index, 1]
 
 
-def _index_of(names: Names | None, name: str) -> int:
-    """Returns the index of the column in the image, or -1."""
-    return names.index(name) if names and name in names else -1
+def _indexes(names: Names | None) -> dict[str, int]:
+    """Returns the index of each column in the image. A search for each of many columns would take their square."""
+    return {name: index for index, name in reversed([*enumerate(names or ())])}  # of equal names the first one
 
 
 def is_null(names: Names | None) -> bool:
