@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -153,7 +152,9 @@ class Capture(CaptureAnswers):
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        return self._of_tables(tables)._answer(ask, schema, None, tables=tables)
+        asked = self._of_tables(tables)
+        asked._light.check()
+        return asked._answer(ask, schema, asked._light.counts, tables=tables)
 
     @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
@@ -318,9 +319,8 @@ class Capture(CaptureAnswers):
         capture = capture._of_tables(tables)
         light, writes = capture._light, lakes.writes(capture._light, tables)
         if state == "latest":
-            reading = replace(light.first_reading, ranges=None)  # a task has all messages, not its own range
-            rows = self._messages.in_streams().mapInArrow(partial(current_batches, reading, writes), PARTS)
-            parts = sorted(collected(rows.collect()).items())
+            answer = partial(current_batches, light.reading_in_streams, writes)
+            parts = sorted(collected(self._messages.in_streams().mapInArrow(answer, PARTS).collect()).items())
             done = {key: found for key, of_stream in parts for found in of_stream.values()}
         else:
             reading = capture._reading_with(capture._plans)

@@ -23,7 +23,7 @@ from .chunks.files import FileMessages
 from .chunks.frames import Messages
 from .chunks.groups import Plans, stream_key
 from .chunks.light_pass import LightPass
-from .chunks.work import Ask, Reading, TypedTable, answer_batches, ask_position, latest_batches
+from .chunks.work import Ask, Reading, TypedTable, answer_batches, ask_position, latest_batches, other_rows
 from .schemas import arrow_types, with_format
 from .tables.typed_columns import arrow_columns, spark_columns
 
@@ -128,7 +128,7 @@ class CaptureAnswers:
 
         empty = pa.Table.from_batches([], asked.part().schema)
         schema, fields = self._schema_of_answer(current_rows(empty, ()).schema)
-        reading = replace(self._light.first_reading, ranges=None)  # a task has all messages, not its own range
+        reading = self._light.reading_in_streams
         own = {key: of_table(self._light.listed_of(key), one_table(asked.table)) for key in self._light.summaries}
         answer = partial(latest_batches, reading, self._after, asked, keys, own, schema)
         return self._messages.in_streams().mapInArrow(answer, fields)
@@ -148,15 +148,18 @@ class CaptureAnswers:
         plans = {chunk: self._plans[chunk] for chunk in chunks}
         schema = pa.schema([("chunk", pa.int32()), ("position", pa.string())])
         rows = self._answer(ask_position, schema, plans, only_planned=True).collect()
-        return {
+        found = {
             (row[count], stream_key(row[:count])): CapturePosition.from_json(row[count + 1]).relations for row in rows
         }
+        if any((chunk, stream) not in found for chunk, of_streams in plans.items() for stream in of_streams):
+            raise other_rows("the same partitions as before", "less of them")
+        return found
 
     def _answer(
         self,
         ask: Ask,
         schema: pa.Schema,
-        plans: Plans | None,
+        plans: Plans,
         *,
         only_planned: bool = False,
         tables: Sequence[str] | None = None,
@@ -164,13 +167,11 @@ class CaptureAnswers:
         """Returns the answers of all chunks, with the columns stream_by first.
 
         schema         of an answer
-        plans          of the chunks, by number; None if the question needs none
+        plans          of the chunks, by number
         only_planned   reads only the chunks of these plans
         tables         patterns: only row changes of these tables are read at all
         """
         given, fields = self._schema_of_answer(schema)
-        if plans is None:  # otherwise the light pass has judged the messages
-            self._light.check()
         answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
         rows = self._messages.in_chunks(plans, only_planned=only_planned)
         return rows.mapInArrow(answer, fields)
@@ -182,8 +183,8 @@ class CaptureAnswers:
         fields = with_format(from_arrow_schema(schema.remove_metadata()).fields, self._format)
         return pa.schema([*arrow_types(StructType([*streams])), *schema]), StructType([*streams, *fields])
 
-    def _reading_with(self, plans: Plans | None, tables: Sequence[str] | None = None) -> Reading:
+    def _reading_with(self, plans: Plans, tables: Sequence[str] | None = None) -> Reading:
         """Returns the reading with the plans of chunks, if they are not among the messages."""
         own = plans if self._messages.are_chunks else None
         reading = self._light.reading if tables is None else self._light.reading_of(tables)
-        return replace(reading, is_planned=plans is not None, plans=own, has_empty=self._light.has_empty)
+        return replace(reading, is_planned=True, plans=own, has_empty=self._light.has_empty)

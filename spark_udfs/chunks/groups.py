@@ -160,6 +160,8 @@ class GroupMessages:
         """Returns an error with the note of its message in place of the index."""
         if not isinstance(error, (wf.DecodeError, wf.OrderError, wf.BadRows, wf.BadCell)) or error.message is None:
             return error
+        if isinstance(error, (wf.DecodeError, wf.OrderError)):
+            error.add(source=None)  # a DataFrame, which has no name
         return error.add(note=self.name(error.message), message=None)
 
     def name_records(self, seen: SeenRecords) -> None:
@@ -220,6 +222,7 @@ def groups(
     order: Sequence[str],
     plans: Plans | None = None,
     ranges: Ranges | None = None,
+    stream_messages: Mapping[str, int] | None = None,
     *,
     is_planned: bool = False,
     partition: int | None = None,
@@ -231,6 +234,7 @@ def groups(
     order       the names of order_by
     plans       by the number of the chunk, if they are not among the messages
     ranges      that the chunks must have, if they are known
+    stream_messages   by stream, how many messages it must have, if a chunk is a whole stream
     is_planned  whether each group of these chunks has a plan, and each plan a group
     partition   the number of the chunk that the task has, if plans are not among the messages: it may have lost them.
                 Where Spark has joined partitions, a task has other chunks, as its messages show
@@ -256,6 +260,8 @@ def groups(
             raise OtherPartitions
         if ranges is not None:
             rows = _checked(rows, ranges.get(key, {}).get(chunk))
+        if stream_messages is not None:
+            rows = _counted(rows, stream_messages.get(key, 0))
         yield Group(
             chunk, of_chunk.get(key), tuple(stream), GroupMessages(rows, [*zip(streams, stream, strict=True)], order)
         )
@@ -279,6 +285,15 @@ def _checked(slices: Iterable[pa.RecordBatch], known: Range | None) -> Iterator[
         if known is None or first < known.first or last > known.last:
             raise OtherPartitions
         yield rows
+
+
+def _counted(slices: Iterable[pa.RecordBatch], messages: int) -> Iterator[pa.RecordBatch]:
+    """Yields the slices of a group; raises OtherPartitions if there are more or fewer messages."""
+    for rows in slices:
+        messages -= len(rows)
+        yield rows
+    if messages:
+        raise OtherPartitions
 
 
 PLAN = object()

@@ -215,6 +215,22 @@ class LightPass:
         return found
 
     @cached_property
+    def counts(self) -> dict[int, dict[str, ChunkPlan]]:
+        """Plans of all chunks that say only how many messages they have, for a question that needs no more."""
+        found: dict[int, dict[str, ChunkPlan]] = {}
+        for stream, chunks in self._all_summaries.items():
+            for chunk, summary in chunks.items():
+                found.setdefault(chunk, {})[stream] = ChunkPlan(messages=summary.messages)
+        return found
+
+    @property
+    def reading_in_streams(self) -> Reading:
+        """How tasks read whole streams, not the ranges of chunks."""
+        return replace(
+            self.first_reading, ranges=None, stream_messages={key: self.messages_of(key) for key in self.summaries}
+        )
+
+    @cached_property
     def listed(self) -> pa.Table:
         """The list of the tables of all streams; `first` and `last` have the columns order_by and the record."""
         return self._list(self.all_streams)

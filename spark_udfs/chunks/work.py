@@ -45,6 +45,7 @@ class Reading:
     has_empty   whether some partitions have no messages. If Spark has then joined the partitions of an answer, or those
                 of several, a task without messages cannot know whether it has lost them
     ranges      of the chunks, if they are partitions; otherwise the rank of a chunk is its number
+    stream_messages   by stream, how many messages it has; None if tasks do not read whole streams
     from_files  whether the tasks read files
     skips_unread   whether records that could not be read are left out: rejects take them
     """
@@ -60,6 +61,7 @@ class Reading:
     plans: Plans | None = None
     has_empty: bool = False
     ranges: Ranges | None = None
+    stream_messages: Mapping[str, int] | None = None
     from_files: bool = False
     skips_unread: bool = False
 
@@ -75,6 +77,7 @@ class Reading:
                 self.order,
                 self.plans,
                 self.ranges,
+                self.stream_messages,
                 is_planned=self.is_planned,
                 partition=None if task is None else task.partitionId(),
             )

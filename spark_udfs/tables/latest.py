@@ -106,12 +106,27 @@ def _checked_keys(typed: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
         raise wf.OptionError("latest: expected a batch, got a streaming DataFrame")
     for name in ABOUT_COLUMNS:
         field_of(typed, "typed", name)
+    _check_cases(typed)
     for name in keys:
         field_of(typed, "keys", name)
         if name not in table_columns(typed) or keys.count(name) > 1:
             fault = "is named twice" if keys.count(name) > 1 else "is not a column of the table"
             raise wf.OptionError(f"option keys: {name!r} {fault}")
     return keys
+
+
+def _check_cases(typed: DataFrame) -> None:
+    """Raises OptionError if Spark takes two columns of the table for one."""
+    if typed.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        return
+    known: dict[str, str] = {}
+    for name in table_columns(typed):
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise wf.OptionError(
+                f"latest: the columns {other!r} and {name!r} of the table differ in case only: set "
+                "spark.sql.caseSensitive to true"
+            )
 
 
 def _checked_streams(typed: DataFrame, stream_by: Sequence[str]) -> Sequence[StructField]:

@@ -34,7 +34,7 @@ def test_errors_say_where(one_stream: tuple[DataFrame, list[bytes]], spark: Spar
     value = F.when(F.col(OFFSET) == row, F.lit(b"I\0")).otherwise(F.col("value"))
     bad = df.withColumn("value", value)
     for ask in (spark_udfs.Capture.tables, spark_udfs.Capture.changes):
-        with pytest.raises(wf.DecodeError, match=f"{OFFSET}={row}"):
+        with pytest.raises(wf.DecodeError, match=rf"\[pgoutput: byte .*{OFFSET}={row}"):
             ask(spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET]))
     kinds = spark_udfs.capture(bad, "value", "pgoutput", order_by=[OFFSET], mode="PERMISSIVE").changes()
     assert kinds.where("kind = 'CORRUPT'").select(OFFSET).collect() == [(row,)]

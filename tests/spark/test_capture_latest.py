@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -103,6 +104,21 @@ def test_wrong_keys(spark: SparkSession) -> None:
     for keys, words in ((["ID"], "no column 'ID'"), (["id", "id"], "named twice"), (["_xid"], "not a column of the")):
         with pytest.raises(wf.OptionError, match=words):
             capture.latest("shop.orders", keys=keys)
+
+
+def test_columns_that_differ_in_case_only(spark: SparkSession, set_conf: Callable[[str, Any], None]) -> None:
+    row = wf.TupleData(("id", "Name", "name"), ("1", "a", "b"), ("integer", "text", "text"))
+    insert = wf.Insert(lsn=17, table_schema="shop", table_name="t", new=row)
+    messages = [
+        *map(bytes, wf.encode([wf.Begin(lsn=16, csn=5, first_lsn=16), insert, wf.Commit(lsn=32, xid=9)], FORMAT))
+    ]
+    df = spark.createDataFrame([*enumerate(messages)], f"{OFFSET} long, value binary")
+    capture = spark_udfs.capture(df, "value", FORMAT, order_by=[OFFSET])
+    with pytest.raises(wf.OptionError, match=r"'Name' and 'name' .* differ in case only"):
+        capture.latest("shop.t", keys=["id"])
+    set_conf("spark.sql.caseSensitive", "true")
+    wanted = wf.Capture(messages, FORMAT).latest("shop.t", keys=["id"])
+    assert_same(capture.latest("shop.t", keys=["id"]).toArrow(), wanted)
 
 
 def test_a_schema_with_fewer_columns(spark: SparkSession) -> None:

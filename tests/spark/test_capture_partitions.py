@@ -133,10 +133,21 @@ def test_a_partition_that_loses_its_rows(
     capture.tables()
     assert capture._messages.are_chunks
     capture._messages.df = without(partition, df)
+    for ask in (capture.committed, capture.changes):
+        with pytest.raises(PythonException, match="gives other rows"):
+            ask().collect()
+    for state in ("changes", "latest"):
+        with pytest.raises(PythonException, match="gives other rows"):
+            capture.write(tmp_path / state, state=state)
+
+
+def test_changes_know_how_many_messages_there_were(one_stream: tuple[DataFrame, list[bytes]]) -> None:
+    df, _ = one_stream
+    capture = spark_udfs.capture(df, "value", "pgoutput", order_by=[OFFSET], chunks=2)
+    capture.tables()
+    capture._messages.df = df.where(f"{OFFSET} <> 7")
     with pytest.raises(PythonException, match="gives other rows"):
-        capture.committed().collect()
-    with pytest.raises(PythonException, match="gives other rows"):
-        capture.write(tmp_path / "lake")
+        capture.changes().collect()
 
 
 @pytest.mark.parametrize("partition", [0, 1])
