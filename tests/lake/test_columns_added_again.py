@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireformat as wf
-from wireformat.lake import write as write_module
+from wireformat.lake import table_writer
 from wireformat.lake.delta import DeltaFolder
 from wireformat.lake.lake import Lake
 
@@ -167,7 +167,7 @@ def test_a_write_that_stops_when_a_column_is_new(
     with monkeypatch.context() as patched:
         patched.setattr(Lake, "discard", lambda lake: None)
         if moment == "a column was added":
-            patched.setattr(write_module, "merge", stop)
+            patched.setattr(table_writer, "merge", stop)
             patched.setattr(DeltaFolder, "replace", stop)
         else:
             patched.setattr(Lake, "commit", stop)

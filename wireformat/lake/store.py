@@ -107,11 +107,12 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         file = os.open(folder, os.O_RDONLY)
         try:
-            with suppress(OSError):  # some file systems have no locks
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-                except BlockingIOError:
-                    raise LakeConflict(f"another process is writing to the lake {folder}: write again later") from None
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise LakeConflict(f"another process is writing to the lake {folder}: write again later") from None
+            except OSError:
+                pass  # some file systems have no locks
             yield
         finally:
             with suppress(OSError):
