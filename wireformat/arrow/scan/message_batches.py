@@ -160,13 +160,18 @@ def _iterable_batches(messages: Iterable[Any], first: int, batch_bytes: int) -> 
             return
     numbers: list[int] = []
     parts, size = [], 0
-    for index, data in one_by_one(messages, first):
-        if parts and size + len(data) > batch_bytes:
-            yield _joined(parts, numbers)
-            parts, numbers, size = [], [], 0
-        parts.append(data)
-        numbers.append(index)
-        size += len(data)
+    try:
+        for index, data in one_by_one(messages, first):
+            if parts and size + len(data) > batch_bytes:
+                given, given_numbers, parts, numbers, size = parts, numbers, [], [], 0
+                yield _joined(given, given_numbers)
+            parts.append(data)
+            numbers.append(index)
+            size += len(data)
+    except Exception:
+        if parts:
+            yield _joined(parts, numbers)  # what came before the error is not lost
+        raise
     if parts:
         yield _joined(parts, numbers)
 
