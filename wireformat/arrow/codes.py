@@ -96,7 +96,8 @@ def _numbers(column: pa.ChunkedArray) -> Array:
 def grouped(codes: Array) -> tuple[Array, Array]:
     """Returns the first row of each code that occurs, int64[m], and for each row the index of its code in it, int64[n].
 
-    The codes are in ascending order. They are sorted only if there may be more codes than rows.
+    The codes are in ascending order. They are sorted only if there may be more codes than rows. If all codes occur, the
+    second array is the given one.
     """
     count = int(codes.max(initial=-1)) + 1
     if count > len(codes):

@@ -118,7 +118,7 @@ class NotedSelection:
         last_byte = int(pairs[last, 0]) if last < len(pairs) else len(source)
         firsts, codes = grouped(self.layout_codes[begin:end])
         return NotedSelection(
-            codes,
+            codes.copy(),  # they may be those of all rows
             [self.layouts[code] for code in self.layout_codes[begin + firsts].tolist()],
             _noted_texts(own, source[first_byte:last_byte].copy() if len(own) else source[:0]),
             self.starts[:, begin:end] - first,

@@ -77,14 +77,13 @@ class TablesFound:
         """
         for table, indices in tables:
             version_indices = self._versions.setdefault(table, TableVersions()).take(rows, indices)
-            is_change = rows.kinds[indices] != TABLE_RELATION
-            for version in np.flatnonzero(np.bincount(version_indices)).tolist():
-                is_of = version_indices == version
-                of_version = indices[is_of]
+            versions = np.flatnonzero(np.bincount(version_indices)).tolist()
+            for version in versions:
+                of_version = indices if len(versions) == 1 else indices[version_indices == version]
                 first, last = (position_of(int(index)) for index in of_version[[0, -1]])
                 total = self._totals.setdefault((table, version), [first, last, 0])
                 total[1] = last
-                total[2] += int(np.count_nonzero(is_change & is_of))
+                total[2] += int(np.count_nonzero(rows.kinds[of_version] != TABLE_RELATION))
 
     def listed(self, format: str | None, position: pa.DataType) -> pa.Table:
         """Returns the list; see `tables`.
