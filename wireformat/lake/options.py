@@ -13,7 +13,7 @@ from ..options import TABLE_STATES, ReadOptions
 from ..options.checks import flag, one_of, shown, texts
 from ..options.table_names import canonical_patterns, one_table, written
 from ..stream.capture_position import CapturePosition
-from .lake import Lake
+from .lake import Lake, checked_manifest
 from .rejects import Rejects
 from .store import Store
 from .write import Choice, LakeInput, LakeWriter
@@ -95,6 +95,10 @@ class LakeOptions:
     def opened(self, folder: Any, stream: str) -> Lake:
         """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
         return Lake(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
+
+    def check_lake(self, folder: Any, stream: str) -> None:
+        """Raises OptionError if the lake in a folder is of another kind. A write that is in progress goes on."""
+        checked_manifest(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
 
     def write(self, lake: Lake, options: ReadOptions, stream: LakeInput) -> tuple[pa.Table, CapturePosition]:
         """Writes a stream; see `Capture.write`. Returns what was written, and the position after it."""
