@@ -64,6 +64,23 @@ def test_follow_once(db: Database, tmp_path: Path) -> None:
     assert refused.stderr.startswith(f"wireformat: slot: {db.slot} does not exist")
 
 
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (("--tables", "public.t"), "has been written with tables=None, got ['public.t']"),
+        (("--format", "delta"), "is a lake with format='parquet', got 'delta'"),
+        (("--partition-by", "commit_date"), "is a lake with partition_by=None, got 'commit_date'"),
+    ],
+)
+def test_options_of_another_lake(db: Database, tmp_path: Path, other: tuple[str, str], words: str) -> None:
+    """Also if there is nothing to write: a typo is noticed in the run that has it."""
+    db.follow(tmp_path / "lake", create_slot=True)
+    options = ("--slot", db.slot, "--publication", "p", "--to", tmp_path / "lake", "--once", "--threads", 1)
+    result = run("follow", db.dsn, *options, *other)
+    assert result.exit_code == 2, result.output
+    assert words in result.stderr
+
+
 def test_metrics_on_a_full_disk(db: Database, tmp_path: Path) -> None:
     """They cost lines, and not the stream."""
     if not Path("/dev/full").exists():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -63,54 +62,12 @@ class Lake:
         self.format = format
         self.state = state
         self.stream = stream
-        partitions = (
-            None if partition_by is None else partition_by if isinstance(partition_by, str) else {**partition_by}
-        )
-        found = read_manifest(store)
-        self.is_new = found is None
-        self.manifest = Manifest(format, state, partitions, patterns) if found is None else found
-        self._check(partitions)
-        self._check_patterns(patterns)
+        self.manifest, self.is_new = checked_manifest(store, format, state, partition_by, patterns, stream)
         self._write = self.manifest.writes + 1
         self._attempt = attempt_of(store)
         self._has_begun = self.store.has(_BEGUN)
         self._leftovers = self._cleaned()
         self._targets: dict[tuple[str, str], TableFolder] = {}
-
-    def _check(self, partitions: Any) -> None:
-        where = f"option folder: {self.store.path('')}".rstrip("/")
-        for name, given in (("format", self.format), ("state", self.state), ("partition_by", partitions)):
-            there = getattr(self.manifest, name)
-            if there != given:
-                raise OptionError(f"{where} is a lake with {name}={there!r}, got {given!r}; write to another folder")
-        position = self.manifest.position
-        if position is not None and position.format != self.stream:
-            raise OptionError(
-                f"{where} is a lake of {position.format}, got a stream of {self.stream}; write to another one"
-            )
-        if self.format == "delta" and self.store.is_decoded:
-            raise OptionError(
-                f"{where} has a percent sign and two hex digits in its path, which deltalake takes for a character; "
-                "choose another folder, or write Parquet files"
-            )
-        if not self.is_new and (self.format, self.state) == ("parquet", "latest"):
-            raise OptionError(
-                f"{where} has the rows of an earlier write with state='latest'. Parquet files cannot be merged: use "
-                "format='delta', or write to a new folder"
-            )
-
-    def _check_patterns(self, patterns: list[str]) -> None:
-        """Raises OptionError for other tables: the position covers their changes, so they would be skipped."""
-        if self.manifest.patterns is None:
-            self.manifest.patterns = patterns
-        if self.manifest.patterns != patterns:
-            there, given = (None if one == [ALL_TABLES] else one for one in (self.manifest.patterns, patterns))
-            where = self.store.path("").rstrip("/")
-            raise OptionError(
-                f"option tables: the lake {where} has been written with tables={there!r}, got {given!r}. It skips "
-                "the transactions that it has, also for tables that it does not have: write to another folder, or "
-                "pass the same tables"
-            )
 
     def _cleaned(self) -> dict[str, None]:
         """Removes what an earlier write left unfinished. Returns its finished files, which no manifest names."""
@@ -227,6 +184,51 @@ class Lake:
     def _discard_files(self) -> None:
         for target in self._targets.values():
             target.discard()
+
+
+def checked_manifest(
+    store: Store,
+    format: str,
+    state: str,
+    partition_by: str | Mapping[str, str] | None,
+    patterns: list[str],
+    stream: str,
+) -> tuple[Manifest, bool]:
+    """Returns the manifest of a lake, and whether there is none yet. Raises OptionError if the lake is of another kind.
+
+    The arguments are those of `Lake`. Nothing is changed.
+    """
+    partitions = partition_by if partition_by is None or isinstance(partition_by, str) else {**partition_by}
+    found = read_manifest(store)
+    manifest = Manifest(format, state, partitions, patterns) if found is None else found
+    where = f"option folder: {store.path('')}".rstrip("/")
+    for name, given in (("format", format), ("state", state), ("partition_by", partitions)):
+        there = getattr(manifest, name)
+        if there != given:
+            raise OptionError(f"{where} is a lake with {name}={there!r}, got {given!r}; write to another folder")
+    position = manifest.position
+    if position is not None and position.format != stream:
+        raise OptionError(f"{where} is a lake of {position.format}, got a stream of {stream}; write to another one")
+    if format == "delta" and store.is_decoded:
+        raise OptionError(
+            f"{where} has a percent sign and two hex digits in its path, which deltalake takes for a character; "
+            "choose another folder, or write Parquet files"
+        )
+    if found is not None and (format, state) == ("parquet", "latest"):
+        raise OptionError(
+            f"{where} has the rows of an earlier write with state='latest'. Parquet files cannot be merged: use "
+            "format='delta', or write to a new folder"
+        )
+    if manifest.patterns is None:
+        manifest.patterns = patterns
+    if manifest.patterns != patterns:  # the position covers the changes of other tables, so they would be skipped
+        before, asked = (None if one == [ALL_TABLES] else one for one in (manifest.patterns, patterns))
+        raise OptionError(
+            f"option tables: the lake {store.path('').rstrip('/')} has been written with tables={before!r}, got "
+            f"{asked!r}. It skips the transactions that it has, also for tables that it does not have: write to "
+            "another folder, or pass the same tables"
+        )
+    return manifest, found is None
 
 
 def attempt_of(store: Store) -> str:

@@ -15,7 +15,7 @@ from ..options.checks import flag, one_of, shown, texts
 from ..options.table_names import TableName, canonical_patterns, one_table, suggestion, written
 from ..sources.handed_rows import HandedRows
 from ..sources.identities import Identities
-from .lake import Lake
+from .lake import Lake, checked_manifest
 from .store import Store
 
 _FORMATS = ("parquet", "delta")
@@ -143,6 +143,10 @@ class LakeOptions:
     def opened(self, folder: Any, stream: str) -> Lake:
         """Returns the lake in a folder, for a stream of this format; raises OptionError and StateError."""
         return Lake(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
+
+    def check_lake(self, folder: Any, stream: str) -> None:
+        """Raises OptionError if the lake in a folder is of another kind. A write that is in progress goes on."""
+        checked_manifest(self.store(folder), self.format, self.state, self.partition_by, self.patterns, stream)
 
 
 def _by_table(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,15 +33,17 @@ class Sink:
     patterns: tuple[tuple[str | None, str | None], ...] | None
 
     def position(self) -> CapturePosition | None:
-        """Returns how far the lake goes; None if there is none."""
+        """Returns how far the lake goes; None if there is none. Raises OptionError if it is written in another way."""
         try:
-            return lake.position(
+            found = lake.position(
                 self.folder, filesystem=self.lake.filesystem, storage_options=self.lake.storage_options
             )
         except OptionError as error:
             if "expected a lake" not in str(error):
                 raise
             return None
+        self.lake.check_lake(self.folder, found.format)
+        return found
 
     def named_tables(self) -> dict[str, list[tuple[str | None, str | None]]]:
         """Returns the tables that options name, by option, as patterns of ReadOptions."""
