@@ -183,9 +183,7 @@ class Capture:
         ask = partial(ask_changes, names, [field.name for field in kept], {"tables": tables, "kinds": kinds})
         own = arrow_types(StructType(kept))
         schema = pa.schema([*own, *wf.arrow.change_schema(names)])
-        asked = self._of_tables(tables)
-        asked._light.check()
-        return asked._answer(ask, schema, asked._light.counts, tables=tables)
+        return self._of_tables(tables)._answer(ask, schema, None, tables=tables)
 
     @checks_keywords
     def committed(self, *, tables: Sequence[str] | None = None) -> DataFrame:
@@ -490,7 +488,7 @@ class Capture:
         self,
         ask: Ask,
         schema: pa.Schema,
-        plans: Plans,
+        plans: Plans | None,
         *,
         only_planned: bool = False,
         tables: Sequence[str] | None = None,
@@ -498,11 +496,14 @@ class Capture:
         """Returns the answers of all chunks, with the columns stream_by first.
 
         schema         of an answer
-        plans          of the chunks, by number
+        plans          of the chunks, by number; None if the question is about records, and not about transactions
         only_planned   reads only the chunks of these plans
         tables         patterns: only row changes of these tables are read at all
         """
         given, fields = self._schema_of_answer(schema)
+        if plans is None:  # otherwise the light pass has judged the messages
+            self._light.check()
+            plans = self._light.counts
         answer = partial(answer_batches, self._reading_with(plans, tables), ask, given)
         rows = self._messages.in_chunks(plans, only_planned=only_planned)
         return rows.mapInArrow(answer, fields)
